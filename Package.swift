@@ -47,6 +47,7 @@ let package = Package(
     targets: [
         // C libraries of the system.
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
+        systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev"),
         systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
         systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
         systemLibrary("COpenSSLTLS", pkgConfig: "libssl", apt: "libssl-dev"),
@@ -84,7 +85,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         .target(
             name: "EmbeddedEngine",
-            dependencies: ["Basics", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
+            dependencies: ["Basics", "CLMDB", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
@@ -302,7 +303,7 @@ let package = Package(
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Calls",
                 "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols", "Server",
-                "ConnectionTestSupport", "ServiceTestSupport",
+                "TLS", "TLSTestSupport", "ConnectionTestSupport", "ServiceTestSupport",
             ]),
         // A server that answers by a script.
         .target(
@@ -342,8 +343,10 @@ let package = Package(
         .testTarget(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
-        tests("HearthTests", ["Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel"]),
-        tests("OfficialClientTests", []),
+        tests(
+            "HearthTests",
+            ["Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel", "TLSTestSupport"]),
+        tests("OfficialClientTests", ["TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
     ],

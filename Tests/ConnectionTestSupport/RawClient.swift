@@ -53,9 +53,12 @@ package final class RawClient {
     package func send(_ frames: [TestFrame]) { send(frames.flatMap(\.bytes)) }
 
     /// Whether bytes, or the end, wait to be received.
-    package var hasInput: Bool {
+    package var hasInput: Bool { waitForInput(milliseconds: 0) }
+
+    /// Waits until bytes, or the end, can be received; false if nothing comes in that time.
+    package func waitForInput(milliseconds: Int32) -> Bool {
         var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&wanted, 1, 0) == 1
+        return poll(&wanted, 1, milliseconds) == 1
     }
 
     package func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }

@@ -55,9 +55,9 @@ import Testing
         #expect(transcript.frames.first?.isKind(.settings) == true)
         let answer = transcript.answers[3]
         #expect(answer?.head[":status"] == "503" && answer?.isEnded == true)
-        #expect(answer?.status == 14 && answer?.text == "more than 1 connections")
+        #expect(answer?.status == 14 && answer?.text == "this server has more than 1 connections")
         let goAway = transcript.goAways.first
-        #expect(goAway?.code == 11 && goAway?.lastStream == 3 && goAway?.text == "more than 1 connections")
+        #expect(goAway?.code == 11 && goAway?.lastStream == 3 && goAway?.text == "this server has more than 1 connections")
         withExtendedLifetime(first) {}
     }
 
