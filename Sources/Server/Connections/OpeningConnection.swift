@@ -2,8 +2,8 @@
 
 import Basics
 import Calls
-import EventLoops
 import Connections
+import EventLoops
 import NativeProtocol
 import TLS
 

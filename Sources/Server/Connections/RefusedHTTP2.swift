@@ -41,7 +41,8 @@ struct RefusedHTTP2 {
         // Literals without indexing (RFC 7541, section 6.2.2); 8 is :status and 31 is content-type in the static table.
         let fields =
             [0x08] + string("\(HTTPStatus(refusal.code).code)") + [0x0F, 0x10] + string("application/grpc")
-            + [0] + string("grpc-status") + string("\(refusal.code.rawValue)") + [0] + string("grpc-message") + string(refusal.text)
+            + [0] + string("grpc-status") + string("\(refusal.code.rawValue)") + [0] + string("grpc-message")
+            + string(refusal.text)
         // END_STREAM and END_HEADERS.
         return frame(headers, 5, stream, fields)
     }

@@ -17,7 +17,9 @@ final class ServeTLS: Sendable {
         help: "Authorities of client certificates, PEM. A client without such a certificate is refused.")
     static let revocationLists = Flag<String>(
         "tls-client-crl", "FILE", required: false,
-        help: "Revocation lists of the authorities of --tls-client-ca, PEM. A certificate that no list covers is refused.")
+        help:
+            "Revocation lists of the authorities of --tls-client-ca, PEM. A certificate that no list covers is refused."
+    )
     static let minimum = Flag(
         "tls-minimum", "VERSION", default: TLSVersion.tls12.rawValue, help: "The lowest version of TLS: 1.2 or 1.3."
     ) { TLSVersion(rawValue: $0) == nil ? "1.2 or 1.3" : nil }

@@ -57,7 +57,8 @@ import Testing
         #expect(answer?.head[":status"] == "503" && answer?.isEnded == true)
         #expect(answer?.status == 14 && answer?.text == "this server has more than 1 connections")
         let goAway = transcript.goAways.first
-        #expect(goAway?.code == 11 && goAway?.lastStream == 3 && goAway?.text == "this server has more than 1 connections")
+        #expect(
+            goAway?.code == 11 && goAway?.lastStream == 3 && goAway?.text == "this server has more than 1 connections")
         withExtendedLifetime(first) {}
     }
 

@@ -1,0 +1,133 @@
+// `hearth serve` with TLS: the flags, the commands as clients, other programs as clients, reloads.
+
+import Foundation
+import TLSTestSupport
+import TestSupport
+import Testing
+
+@Suite("hearth serve with TLS", .timeLimit(.minutes(20)))
+struct TLSTests {
+    private let directory = TemporaryDirectory("tls")
+    private let authority = TestAuthority()
+
+    private func write(_ name: String, _ bytes: [UInt8]) throws -> String {
+        let path = directory.path(of: name)
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    /// Writes the server's certificate and key, and returns the flags that name them.
+    private func flags(_ names: [String] = ["IP:127.0.0.1", "DNS:localhost"]) throws -> [String] {
+        let issued = authority.issue(names)
+        return try [
+            "--tls-cert", write("server.pem", issued.certificate), "--tls-key",
+            write("server.key", issued.key.privatePEM),
+        ]
+    }
+
+    private func serve(_ arguments: [String]) throws -> ServerProcess {
+        try ServerProcess(data: directory.path(of: "data"), arguments: arguments)
+    }
+
+    @Test("Commands load and read over TLS, and not without it")
+    func commands() throws {
+        let server = try serve(flags())
+        let ca = try write("ca.pem", authority.certificate)
+        let lines = try write("lines.jsonl", Array(#"{"__name__":"a","n":7}"#.utf8))
+        let address = ["--address", "127.0.0.1:\(server.port)"]
+        let load = try HearthBinary.run(["load", "--quiet", "--collection", "c"] + address + ["--tls-ca", ca, lines])
+        #expect(load.status == 0, "\(load.errors)")
+        let get = try HearthBinary.run(["get", "c/a"] + address, environment: ["HEARTH_TLS_CA": ca])
+        #expect(get.status == 0 && get.output.contains("7"), "\(get.errors)")
+        let plain = try HearthBinary.run(["get", "c/a", "--timeout", "1s"] + address)
+        #expect(plain.status == 1 && plain.errors.contains("this port requires TLS"), "\(plain.errors)")
+        let system = try HearthBinary.run(["get", "c/a", "--tls", "--timeout", "1s"] + address)
+        #expect(system.status == 1 && system.errors.contains("certificate"), "\(system.errors)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test("curl reaches the server over HTTP/1.1 and HTTP/2, and plain text gets 400")
+    func curl() throws {
+        let server = try serve(flags())
+        let ca = try write("ca.pem", authority.certificate)
+        let page = "localhost:\(server.port)/v1/projects/hearth/databases/(default)/documents/c"
+        for version in ["--http1.1", "--http2"] {
+            let outcome = try run(
+                "curl", ["-s", "-g", version, "--cacert", ca, "-w", " %{http_code}", "https://\(page)"])
+            #expect(outcome.output == "{}\n 200", "\(version): \(outcome.output) \(outcome.errors)")
+        }
+        let plain = try run("curl", ["-s", "-g", "-w", " %{http_code}", "http://\(page)"])
+        #expect(plain.output.contains("This port requires TLS.") && plain.output.hasSuffix(" 400"), "\(plain.output)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test("SIGHUP gives new connections another certificate; files that do not fit change nothing")
+    func reload() throws {
+        let server = try serve(flags())
+        let ca = try write("ca.pem", authority.certificate)
+        let subject = { try run("curl", ["-sv", "--cacert", ca, "https://localhost:\(server.port)/"]).errors }
+        #expect(try !subject().contains("subject: CN=second"))
+        let second = authority.issue(["DNS:localhost"], subject: "second")
+        _ = try write("server.pem", second.certificate)
+        server.process.signal(SIGHUP)
+        #expect(server.process.waitForError("event=reload_failed"))
+        #expect(server.process.errors.contains("the key does not belong to the certificate"))
+        #expect(try !subject().contains("subject: CN=second"))
+        _ = try write("server.key", second.key.privatePEM)
+        server.process.signal(SIGHUP)
+        #expect(server.process.waitForError("parts=tls"))
+        #expect(try subject().contains("subject: CN=second"))
+        #expect(server.stop() == 0)
+    }
+
+    @Test("With --tls-client-ca a client needs a certificate of that authority")
+    func clientCertificates() throws {
+        let clients = TestAuthority("clients")
+        let server = try serve(flags() + ["--tls-client-ca", write("clients.pem", clients.certificate)])
+        let issued = clients.issue(["URI:spiffe://tests/client"])
+        let files = try [
+            "--cert", write("client.pem", issued.certificate), "--key", write("client.key", issued.key.privatePEM),
+        ]
+        let page = "https://localhost:\(server.port)/v1/projects/hearth/databases/(default)/documents/c"
+        let arguments = try ["-s", "-g", "--cacert", write("ca.pem", authority.certificate), page]
+        #expect(try run("curl", files + arguments).output == "{}\n")
+        #expect(try run("curl", arguments).status != 0)
+        #expect(server.stop() == 0)
+    }
+
+    @Test("--tls-minimum 1.3 refuses TLS 1.2")
+    func minimum() throws {
+        let server = try serve(flags() + ["--tls-minimum", "1.3"])
+        let arguments = try [
+            "-s", "--cacert", write("ca.pem", authority.certificate), "https://localhost:\(server.port)/",
+        ]
+        #expect(try run("curl", ["--tls-max", "1.2"] + arguments).status != 0)
+        #expect(try run("curl", ["--tlsv1.3"] + arguments).status == 0)
+        #expect(server.stop() == 0)
+    }
+
+    @Test("Files that are missing or do not fit end the start with their names")
+    func refusedFiles() throws {
+        let good = try flags()
+        let cases: [(arguments: [String], text: String)] = [
+            ([good[0], good[1]], "both --tls-cert and --tls-key"),
+            ([good[0], good[1], "--tls-key", "/no/such.key"], "/no/such.key"),
+            ([good[0], good[1], "--tls-key", try write("other.key", TestKey().privatePEM)], "does not belong"),
+            ([good[0], try write("empty.pem", []), good[2], good[3]], "certificate"),
+            (good + ["--tls-client-crl", good[1]], "--tls-client-ca"),
+        ]
+        for (arguments, text) in cases {
+            let data = directory.path(of: "refused")
+            let outcome = try HearthBinary.run(["serve", "--data", data, "--port", "0"] + arguments)
+            #expect(outcome.status == 1 && outcome.errors.contains(text), "\(arguments): \(outcome.errors)")
+            #expect(!FileManager.default.fileExists(atPath: data))
+        }
+    }
+
+    private func run(_ program: String, _ arguments: [String]) throws -> HearthBinary.Outcome {
+        let process = HearthProcess([program] + arguments, executable: "/usr/bin/env")
+        try process.start()
+        process.waitForEnd()
+        return HearthBinary.Outcome(status: process.status, output: process.output, errors: process.errors)
+    }
+}
