@@ -83,8 +83,8 @@ import Testing
             let payload = [UInt8](repeating: UInt8(stream), count: 3_000)
             client.send(TestFrame(.request, .endStream, code: RPC.getDocument.number, stream: stream, payload).bytes)
         }
-        let frames = client.receive { $0.count { $0.isKind(.reply) } == 3 }
-        #expect(frames.filter { $0.isKind(.reply) }.map { $0.payload.count } == [3_000, 3_000, 3_000])
+        let frames = client.receive { $0.count { $0.isKind(.message) } == 3 }
+        #expect(frames.filter { $0.isKind(.message) }.map { $0.payload.count } == [3_000, 3_000, 3_000])
     }
 
     @Test func `A server that ends sends close_notify`() throws {
