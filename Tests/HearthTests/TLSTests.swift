@@ -125,9 +125,6 @@ struct TLSTests {
     }
 
     private func run(_ program: String, _ arguments: [String]) throws -> HearthBinary.Outcome {
-        let process = HearthProcess([program] + arguments, executable: "/usr/bin/env")
-        try process.start()
-        process.waitForEnd()
-        return HearthBinary.Outcome(status: process.status, output: process.output, errors: process.errors)
+        try HearthBinary.run([program] + arguments, executable: "/usr/bin/env")
     }
 }

@@ -25,9 +25,11 @@ package enum HearthBinary {
         package var errors: String
     }
 
-    /// Runs a command to its end.
-    package static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> Outcome {
-        let process = HearthProcess(arguments, environment: environment)
+    /// Runs a command, of `hearth` unless said otherwise, to its end.
+    package static func run(
+        _ arguments: [String], environment: [String: String] = [:], executable: String = HearthBinary.path
+    ) throws -> Outcome {
+        let process = HearthProcess(arguments, environment: environment, executable: executable)
         try process.start()
         process.waitForEnd()
         return Outcome(status: process.status, output: process.output, errors: process.errors)
