@@ -5,13 +5,14 @@ usage: official_documents.py HOST:PORT SEED
 Prints what lmdb_documents.py prints for the data directory. A seed changes, deletes and adds documents of the one before.
 """
 
+import os
 import random
 import sys
 
 import grpc
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
-from google.cloud.firestore_v1 import FirestoreClient
+from google.cloud.firestore_v1.services.firestore import FirestoreClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
 
 from lmdb_documents import line
@@ -23,7 +24,7 @@ def change(seed):
     """Short and truncated names, subcollections, values of a few bytes and of several pages; and some deletes."""
     choice = random.Random(seed)
     collection = firestore.Client(project="interop", credentials=AnonymousCredentials()).collection("c")
-    for number in range(300):
+    for number in range(1, 301):
         long = "x" * (choice.randrange(4) * 70)
         name = choice.choice([f"d{number}", f"__id{number}__", f"{long}\x01{number}", f"{long}é{number}"])
         place = collection.document(name)
@@ -45,6 +46,7 @@ def documents(target):
 
 
 if __name__ == "__main__":
+    os.environ["FIRESTORE_EMULATOR_HOST"] = sys.argv[1]
     change(int(sys.argv[2]))
     for found in sorted(line(*found) for found in documents(sys.argv[1])):
         print(found)
