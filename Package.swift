@@ -126,6 +126,11 @@ let package = Package(
         // TLS without sockets.
         .target(name: "TLS", dependencies: ["Basics", "COpenSSLTLS"], swiftSettings: strictAndUnsafe),
 
+        // Who calls, and what a caller may do.
+        .target(
+            name: "Identity", dependencies: ["Basics", "COpenSSL", "DocumentJSON", "Storage", "FileSystem"],
+            swiftSettings: strictAndUnsafe),
+
         // The wire, the service, the client.
         .target(
             name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib"], swiftSettings: strictAndUnsafe),
