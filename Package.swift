@@ -255,6 +255,7 @@ let package = Package(
         .target(
             name: "TLSTestSupport", dependencies: ["COpenSSLTLS"], path: "Tests/TLSTestSupport", swiftSettings: strict),
         tests("TLSTests", ["Basics", "TLS", "TLSTestSupport"]),
+        tests("IdentityTests", ["Basics", "Identity", "TLSTestSupport"]),
         tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
         // A service on a store and calls without sockets.
         .target(

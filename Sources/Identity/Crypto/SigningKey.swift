@@ -53,7 +53,9 @@ package final class SigningKey: @unchecked Sendable {
     }
 
     /// The private key as PKCS #8 in PEM. Secret.
-    package var privatePEM: String { unsafe pemText { unsafe PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) } }
+    package var privatePEM: String {
+        unsafe pemText { unsafe PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) }
+    }
 
     /// A signature in the form of tokens.
     package func signature(of message: [UInt8]) -> [UInt8]? {

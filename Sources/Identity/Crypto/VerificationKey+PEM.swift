@@ -6,7 +6,9 @@ extension VerificationKey {
     /// - Throws: `KeyFault`, for a private key too: it does not belong on a server.
     package convenience init(pem text: [UInt8], algorithm: SignatureAlgorithm? = nil) throws(KeyFault) {
         let words = String(decoding: text, as: UTF8.self)
-        if words.contains("PRIVATE KEY-----") { throw KeyFault("a private key is not needed to verify, and is refused") }
+        if words.contains("PRIVATE KEY-----") {
+            throw KeyFault("a private key is not needed to verify, and is refused")
+        }
         guard text.count <= KeyLimits.fileBytesMax, let bio = unsafe BIO_new(BIO_s_mem()) else {
             throw KeyFault("a key is too long")
         }
