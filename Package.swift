@@ -308,7 +308,7 @@ let package = Package(
             name: "UserCodeSwift6Tests", dependencies: ["FirebaseCore", "FirebaseFirestore", "TestSupport"],
             swiftSettings: [.swiftLanguageMode(.v6)]),
         tests("HearthTests", ["Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel"]),
-        tests("OfficialClientTests", []),
+        tests("OfficialClientTests", ["Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
     ],

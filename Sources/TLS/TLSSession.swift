@@ -194,8 +194,8 @@ package final class TLSSession {
 
     /// Encrypts plain text for the peer.
     ///
-    /// - Returns: how many of the first bytes were taken: all, or fewer if ``TLSLimits/outputBytesMax`` bytes wait to be
-    ///   sent. The caller gives the others again after ``takeOutput(into:)``.
+    /// - Returns: how many of the first bytes were taken: all, or fewer if ``TLSLimits/outputBytesMax`` bytes wait to
+    ///   be sent. The caller gives the others again after ``takeOutput(into:)``.
     /// - Throws: `state` before the handshake is done and after `close`, else as `receive` does.
     package func send(_ plaintext: RawSpan) throws(TLSError) -> Int {
         if let failure { throw failure }

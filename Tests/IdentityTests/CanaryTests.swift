@@ -39,12 +39,15 @@ import Testing
     func files() throws {
         let directory = TemporaryDirectory("hearth-canary")
         let path = directory.path(of: "principals.json")
+        let reader = #""name":"a","role":"reader","projects":["p"]"#
+        let apiKey = #"{"id":"i","sha256":"\#(canary)","created":1}"#
+        let serviceKey = #"{"id":"i","publicKey":"\#(canary)","created":1}"#
         let texts = [
             canary,
-            #"{"principals":[{"name":"a","role":"reader","projects":["p"],"apiKeys":[{"id":"i","sha256":"\#(canary)","created":1}]}]}"#,
-            #"{"principals":[{"name":"a","role":"reader","projects":["p"],"apiKeys":["\#(canary)"]}]}"#,
+            #"{"principals":[{\#(reader),"apiKeys":[\#(apiKey)]}]}"#,
+            #"{"principals":[{\#(reader),"apiKeys":["\#(canary)"]}]}"#,
             #"{"principals":[{"name":"a","role":"\#(canary)","projects":["p"]}]}"#,
-            #"{"principals":[{"name":"a","role":"reader","projects":["p"],"serviceAccount":{"email":"e","tokenURI":"t","keys":[{"id":"i","publicKey":"\#(canary)","created":1}]}}]}"#,
+            #"{"principals":[{\#(reader),"serviceAccount":{"email":"e","tokenURI":"t","keys":[\#(serviceKey)]}}]}"#,
         ]
         for text in texts {
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))

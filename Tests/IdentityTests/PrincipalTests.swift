@@ -100,6 +100,7 @@ import Testing
     func mistakes() throws {
         let hash = String(repeating: "ab", count: 32)
         let good = #""name":"a","role":"reader","projects":["p"]"#
+        let serviceKey = #"{"id":"k","publicKey":"x","created":1}"#
         let cases: [(String, String)] = [
             ("", "JSON"), ("[]", "not an object"), (#"{"principals":{}}"#, "not an array"),
             (#"{"principal":[]}"#, "unknown member 'principal'"), (#"{"principals":[1]}"#, "a principal's name"),
@@ -121,7 +122,7 @@ import Testing
             (#"{"principals":[{\#(good),"apiKeys":[{"id":"1","sha256":"\#(hash)"}]}]}"#, "'created'"),
             (#"{"principals":[{\#(good),"apiKeys":[{"id":"1","sha256":"abcd","created":1}]}]}"#, "hexadecimal"),
             (
-                #"{"principals":[{\#(good),"serviceAccount":{"email":"e","tokenURI":"u","keys":[{"id":"k","publicKey":"x","created":1}]}}]}"#,
+                #"{"principals":[{\#(good),"serviceAccount":{"email":"e","tokenURI":"u","keys":[\#(serviceKey)]}}]}"#,
                 "PEM"
             ),
         ]

@@ -119,6 +119,10 @@ import Testing
 
     @Test("An assertion is exchanged for an access token of an hour, which survives a restart")
     func exchange() throws {
+        let google = assertion(["aud": .string("https://oauth2.googleapis.com/token")])
+        #expect(throws: Never.self) {
+            try account.authenticator.exchange(grantType: Self.grant, assertion: google, now: present)
+        }
         let token = try account.authenticator.exchange(grantType: Self.grant, assertion: assertion(), now: present)
         #expect(token.expiresIn == 3600)
         let bytes = Array(token.token.utf8)
@@ -147,7 +151,7 @@ import Testing
     @Test("An assertion for another audience, account or grant is refused")
     func wrongAssertions() throws {
         let cases: [([String: JSONValue?], TokenError)] = [
-            (["aud": .string("https://oauth2.googleapis.com/token")], .audience), (["aud": nil], .audience),
+            (["aud": .string("https://other.example/token")], .audience), (["aud": nil], .audience),
             (["sub": .string("eve@shop")], .subject), (["sub": .null], .subject), (["iss": .string("eve")], .issuer),
             (["exp": .integer(present + 7200)], .lifetime), (["exp": .integer(present - 100)], .expired),
         ]

@@ -24,7 +24,8 @@ import Testing
         Case("another issuer", ["iss": .string("https://securetoken.google.com/other")], .issuer),
         Case("an issuer with a slash more", ["iss": .string("https://securetoken.google.com/shop/")], .issuer),
         Case("no issuer", ["iss": nil], .issuer),
-        Case("an issuer that is no text", ["iss": .array([.string("https://securetoken.google.com/shop")])], .issuer),
+        Case(
+            "an issuer that is not a text", ["iss": .array([.string("https://securetoken.google.com/shop")])], .issuer),
         Case("another audience", ["aud": .string("other")], .audience),
         Case("no audience", ["aud": nil], .audience),
         Case("an audience among others", ["aud": .array([.string("other"), .string("shop")])], nil),

@@ -95,7 +95,7 @@ extension PrincipalRecord {
         try members.end()
     }
 
-    /// A name of 1 to 100 letters, digits and `.-_@`: it stands in logs.
+    /// A name of 1 to 100 letters, digits and `.-_@`: logs have it.
     static func checkedName(_ name: String) throws(PrincipalFault) -> String {
         let isPlain = name.unicodeScalars.allSatisfy { scalar in
             scalar.isASCII

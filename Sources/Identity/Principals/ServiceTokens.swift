@@ -4,6 +4,9 @@
 enum ServiceTokens {
     /// The audience that official clients write, whatever server they call.
     static let firestoreAudience = "https://firestore.googleapis.com/"
+    /// The audience of google-auth's assertions, whatever `token_uri` the key's file has (seen in 2.62). Nobody else
+    /// accepts what these keys sign, so such an assertion has no use elsewhere.
+    static let exchangeAudience = "https://oauth2.googleapis.com/token"
     /// Scopes of clients, one of which a token without an audience has to have.
     static let scopes = [
         "https://www.googleapis.com/auth/cloud-platform", "https://www.googleapis.com/auth/datastore",
@@ -32,7 +35,7 @@ enum ServiceTokens {
     /// Checks an assertion that asks for an access token. It may not ask for another account's.
     static func verifyAssertion(_ parts: TokenParts, _ key: Principals.ServiceKey, now: Int64) throws(TokenError) {
         let (claims, _) = try verify(parts, key, now)
-        guard claims.hasAudience([key.account.tokenURI]) else { throw .audience }
+        guard claims.hasAudience([key.account.tokenURI, exchangeAudience]) else { throw .audience }
         if let subject = claims.values["sub"] {
             guard let text = subject.text, text.isSame(as: key.account.email) else { throw .subject }
         }
