@@ -110,12 +110,9 @@ package final class TLSSession {
     package func receive(_ ciphertext: RawSpan, into plaintext: inout ByteBuffer) throws(TLSError) {
         if let failure { throw failure }
         if hasReceivedClose { return }
-        var received = ByteBuffer(capacity: 0)
-        swap(&received, &plaintext)
-        defer { swap(&received, &plaintext) }
         try transfer.lend(ciphertext) { () throws(TLSError) in
             try shakeHands()
-            if handshake != nil { try read(into: &received) }
+            if handshake != nil { try read(into: &plaintext) }
         }
     }
 
