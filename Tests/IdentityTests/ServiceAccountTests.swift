@@ -73,6 +73,11 @@ import Testing
         }
         #expect(principal.name == "backend")
         #expect(authentication.expiresAt == present + 3600)
+        // The second time it is remembered, and still ends.
+        #expect(try account.authenticator.authenticate(bearer: account.token(), now: present + 3659).expiresAt != nil)
+        #expect(throws: TokenError.expired) {
+            try account.authenticator.authenticate(bearer: account.token(), now: present + 3660)
+        }
         // With `universe_domain`, google-auth writes scopes and no audience.
         let scoped = account.token(["aud": nil, "scope": .string("a https://www.googleapis.com/auth/datastore")])
         #expect(try account.authenticator.authenticate(bearer: scoped, now: present).caller.name == "backend")

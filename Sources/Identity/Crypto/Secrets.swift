@@ -6,24 +6,33 @@ internal import COpenSSL
 package struct SHA256Hash: Hashable, Sendable {
     package static let byteCount = 32
 
-    /// 32 bytes.
-    package let bytes: [UInt8]
+    /// As the bytes lie in memory.
+    private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
 
     package init(of text: [UInt8]) {
-        var digest = [UInt8](repeating: 0, count: Self.byteCount)
-        let isDone = unsafe EVP_Digest(text, text.count, &digest, nil, EVP_sha256(), nil)
+        let isDone = unsafe withUnsafeMutableBytes(of: &words) { digest in
+            unsafe EVP_Digest(text, text.count, digest.baseAddress, nil, EVP_sha256(), nil)
+        }
         precondition(isDone == 1, "OpenSSL has no SHA-256")
-        bytes = digest
     }
 
     /// nil unless there are 32 bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == Self.byteCount else { return nil }
-        self.bytes = bytes
+        unsafe withUnsafeMutableBytes(of: &words) { unsafe $0.copyBytes(from: bytes) }
     }
 
+    /// 32 bytes.
+    package var bytes: [UInt8] { unsafe withUnsafeBytes(of: words) { unsafe [UInt8]($0) } }
+
     /// Compares in a time that does not depend on the bytes.
-    package func equals(_ other: SHA256Hash) -> Bool { constantTimeEquals(bytes, other.bytes) }
+    package static func == (one: SHA256Hash, other: SHA256Hash) -> Bool {
+        let first = (one.words.0 ^ other.words.0) | (one.words.1 ^ other.words.1)
+        let second = (one.words.2 ^ other.words.2) | (one.words.3 ^ other.words.3)
+        return first | second == 0
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 }
 
 /// Compares in a time that depends on the number of bytes alone.

@@ -7,6 +7,8 @@ package final class Authenticator: Sendable {
     private let principals: Principals
     private let revocations: Revocations
     private let accessTokens: AccessTokens
+    /// Verified tokens of service accounts. The principals are those of this object, so an entry stays true.
+    private let recent = RecentTokens<Authentication>(entriesMax: 1000)
 
     package init(
         mode: SecurityMode, users: TokenVerifier, principals: Principals, revocations: Revocations,
@@ -49,6 +51,17 @@ package final class Authenticator: Sendable {
             guard mode.acceptsUnsigned else { throw .emulatorOnly }
             return .admin
         }
+        guard token.count <= TokenParts.bytesMax else { throw .tooLarge }
+        let hash = SHA256Hash(of: token)
+        if let user = try users.remembered(hash, now: now) { return try authentication(of: user) }
+        if let known = recent.value(of: hash) {
+            if let end = known.expiresAt, end <= now - Claims.skewSeconds { throw .expired }
+            return known
+        }
+        return try verify(token, hash, now)
+    }
+
+    private func verify(_ token: [UInt8], _ hash: SHA256Hash, _ now: Int64) throws(TokenError) -> Authentication {
         let parts = try TokenParts(token)
         if UnsignedTokens.isUnsigned(parts) {
             guard mode.acceptsUnsigned else { throw .emulatorOnly }
@@ -56,9 +69,15 @@ package final class Authenticator: Sendable {
         }
         if let identifier = parts.keyIdentifier, let key = principals.serviceKey(identifier) {
             let end = try ServiceTokens.verifyCall(parts, key, now: now)
-            return Authentication(.service(key.principal), expiresAt: end, credential: .serviceKey(identifier))
+            let known = Authentication(
+                .service(key.principal), expiresAt: end, credential: .serviceKey(identifier))
+            recent.remember(hash, known)
+            return known
         }
-        let user = try users.user(token, now: now)
+        return try authentication(of: try users.user(parts, hash, now: now))
+    }
+
+    private func authentication(of user: User) throws(TokenError) -> Authentication {
         try checkRevocation(user)
         return Authentication(.user(user), expiresAt: user.expiresAt, credential: .userToken)
     }

@@ -18,6 +18,8 @@ package final class Revocations: Sendable {
 
     private let path: String?
     private let state = Mutex(State())
+    /// Held while the file is written, so that nobody who asks waits for the disk.
+    private let writing = Mutex(())
 
     /// Revocations that last as long as the process.
     package init() { path = nil }
@@ -45,15 +47,14 @@ package final class Revocations: Sendable {
     /// - Throws: `PrincipalFault` if the file cannot be written or has too many users; nothing has changed then.
     package func revoke(uid: String, before moment: Int64) throws(PrincipalFault) {
         do {
-            try state.withLock { state in
-                var moments = state.moments
+            try writing.withLock { _ in
+                var moments = state.withLock { $0.moments }
                 moments[Array(uid.utf8)] = max(moment, moments[Array(uid.utf8)] ?? moment)
                 guard moments.count <= Self.usersMax else {
                     throw PrincipalFault("more than \(Self.usersMax) users have revoked tokens")
                 }
                 if let path { try SmallFile.replace(path, Self.text(moments)) }
-                state.moments = moments
-                state.version += 1
+                state.withLock { ($0.moments, $0.version) = (moments, $0.version + 1) }
             }
         } catch let fault as PrincipalFault {
             throw fault

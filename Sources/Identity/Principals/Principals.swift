@@ -26,7 +26,7 @@ package final class Principals: Sendable {
     /// The principal of an API key, whose hash is compared in constant time.
     func principal(apiKey text: [UInt8]) -> (identifier: String, principal: ServicePrincipal)? {
         guard let identifier = APIKey.identifier(of: text), let known = apiKeys[Array(identifier.utf8)],
-            known.hash.equals(SHA256Hash(of: text))
+            known.hash == SHA256Hash(of: text)
         else { return nil }
         return (identifier, known.principal)
     }

@@ -26,11 +26,19 @@ package final class TokenVerifier: Sendable {
     package func user(_ token: [UInt8], now: Int64) throws(TokenError) -> User {
         guard token.count <= TokenParts.bytesMax else { throw .tooLarge }
         let hash = SHA256Hash(of: token)
-        if let verified = recent.value(of: hash), verified.source.keys === verified.keys {
-            if verified.user.isExpired(at: now) { throw .expired }
-            return verified.user
-        }
-        let parts = try TokenParts(token)
+        if let user = try remembered(hash, now: now) { return user }
+        return try user(try TokenParts(token), hash, now: now)
+    }
+
+    /// The user of a token that was verified before, with keys that are still the issuer's.
+    func remembered(_ hash: SHA256Hash, now: Int64) throws(TokenError) -> User? {
+        guard let verified = recent.value(of: hash), verified.source.keys === verified.keys else { return nil }
+        if verified.user.isExpired(at: now) { throw .expired }
+        return verified.user
+    }
+
+    /// Verifies a token.
+    func user(_ parts: TokenParts, _ hash: SHA256Hash, now: Int64) throws(TokenError) -> User {
         let issuer = try issuer(of: parts)
         // The claims are read before the signature is verified, to find the issuer, and count only after it.
         let keys = issuer.keys.keys
