@@ -127,6 +127,11 @@ let package = Package(
         // TLS without sockets.
         .target(name: "TLS", dependencies: ["Basics", "COpenSSLTLS"], swiftSettings: strictAndUnsafe),
 
+        // Who calls, and what a caller may do.
+        .target(
+            name: "Identity", dependencies: ["Basics", "COpenSSL", "DocumentJSON", "Storage", "FileSystem"],
+            swiftSettings: strictAndUnsafe),
+
         // Calls, the service that answers them, and the connections that carry them.
         .target(name: "Calls", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
         .target(
@@ -266,6 +271,7 @@ let package = Package(
         .target(
             name: "TLSTestSupport", dependencies: ["COpenSSLTLS"], path: "Tests/TLSTestSupport", swiftSettings: strict),
         tests("TLSTests", ["Basics", "TLS", "TLSTestSupport"]),
+        tests("IdentityTests", ["Basics", "Identity", "TLSTestSupport"]),
         tests("EventLoopsTests", ["Basics", "EventLoops"]),
         // A server of an echo service, and clients that break rules, for the tests of connections and protocols.
         .target(
@@ -346,7 +352,7 @@ let package = Package(
         tests(
             "HearthTests",
             ["Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel", "TLSTestSupport"]),
-        tests("OfficialClientTests", ["TLSTestSupport"]),
+        tests("OfficialClientTests", ["Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
     ],

@@ -33,6 +33,17 @@ package final class File: Sendable {
         return Int(status.st_size)
     }
 
+    /// Refuses what is not a regular file of the caller or of root that its owner alone may read and write (0600).
+    package func checkPrivate() throws(StorageError) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw .system(errno, "cannot look at", file: path) }
+        let isOwn = status.st_uid == geteuid() || status.st_uid == 0
+        guard status.st_mode & S_IFMT == S_IFREG, isOwn, status.st_mode & 0o077 == 0 else {
+            throw StorageError(
+                .inputOutput, "\(path) has secrets, so its owner alone may have access: chmod 600 \(path)")
+        }
+    }
+
     /// Writes all of `bytes` at `offset` (pwrite(2)).
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(StorageError) {
         var written = 0

@@ -11,6 +11,9 @@ package struct TLSPeer: Equatable, Sendable {
     /// DNS names of the subject's alternative names, as they are written.
     package var dnsNames: [String]
 
+    /// All names with their kinds: `URI:spiffe://a/b`, `DNS:job.example`.
+    package var names: [String] { uris.map { "URI:\($0)" } + dnsNames.map { "DNS:\($0)" } }
+
     package init(uris: [String] = [], dnsNames: [String] = []) {
         self.uris = uris
         self.dnsNames = dnsNames

@@ -110,12 +110,9 @@ package final class TLSSession {
     package func receive(_ ciphertext: RawSpan, into plaintext: inout ByteBuffer) throws(TLSError) {
         if let failure { throw failure }
         if hasReceivedClose { return }
-        var received = ByteBuffer(capacity: 0)
-        swap(&received, &plaintext)
-        defer { swap(&received, &plaintext) }
         try transfer.lend(ciphertext) { () throws(TLSError) in
             try shakeHands()
-            if handshake != nil { try read(into: &received) }
+            if handshake != nil { try read(into: &plaintext) }
         }
     }
 
@@ -194,8 +191,8 @@ package final class TLSSession {
 
     /// Encrypts plain text for the peer.
     ///
-    /// - Returns: how many of the first bytes were taken: all, or fewer if ``TLSLimits/outputBytesMax`` bytes wait to be
-    ///   sent. The caller gives the others again after ``takeOutput(into:)``.
+    /// - Returns: how many of the first bytes were taken: all, or fewer if ``TLSLimits/outputBytesMax`` bytes wait to
+    ///   be sent. The caller gives the others again after ``takeOutput(into:)``.
     /// - Throws: `state` before the handshake is done and after `close`, else as `receive` does.
     package func send(_ plaintext: RawSpan) throws(TLSError) -> Int {
         if let failure { throw failure }

@@ -25,14 +25,13 @@ final class TLSTransfer {
     func endHandshake() { handshakeBytes = nil }
 
     /// Lends `ciphertext` to OpenSSL during `body`. What is left then is dropped.
-    func lend<Output>(_ ciphertext: RawSpan, _ body: () throws(TLSError) -> Output) throws(TLSError) -> Output {
+    func lend(_ ciphertext: RawSpan, _ body: () throws(TLSError) -> Void) throws(TLSError) {
         defer { unsafe input = UnsafeRawBufferPointer(start: nil, count: 0) }
-        // The bytes are used during `body` alone. `withUnsafeBytes` cannot throw typed errors through.
-        let result = unsafe ciphertext.withUnsafeBytes { bytes in
+        // The bytes are used during `body` alone.
+        try unsafe ciphertext.withUnsafeBytes { bytes throws(TLSError) in
             unsafe input = bytes
-            return Result { () throws(TLSError) in try body() }
+            try body()
         }
-        return try result.get()
     }
 
     /// Moves the bytes to send to the end of `target`.

@@ -82,7 +82,9 @@ extension ClientConnection: ChannelDriver {
     private func goAway(_ code: StatusCode, _ text: String, _ last: UInt32) {
         onEvent?(.goingAway(code, text))
         let reason = text.isEmpty ? "" : ": \(text)"
-        let outcome = CallOutcome(.unavailable, "\(remote) accepts no more calls\(reason)", isUnprocessed: true)
+        let goodbye = "\(remote) accepts no more calls\(reason)"
+        self.goodbye = goodbye
+        let outcome = CallOutcome(.unavailable, goodbye, isUnprocessed: true)
         let neverSent = waiting
         waiting = []
         for call in neverSent { complete(call, outcome) }

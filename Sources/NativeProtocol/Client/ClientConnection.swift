@@ -21,6 +21,8 @@ package final class ClientConnection: @unchecked Sendable {
     let configuration: ClientConfiguration
     /// The name that the server's certificate must have; nil for a unix socket. Set before the loop knows this object.
     private var serverName: String?
+    /// What the server said when it stopped taking calls.
+    var goodbye: String?
     var onEvent: ((ClientConnectionEvent) -> Void)?
 
     var phase = Phase.connecting
@@ -354,7 +356,8 @@ package final class ClientConnection: @unchecked Sendable {
         return session.isOpen ? lost : refused
     }
 
-    var lost: CallOutcome { CallOutcome(.unavailable, "the connection to \(remote) was lost") }
+    /// The connection ended, whether calls were processed or not.
+    var lost: CallOutcome { CallOutcome(.unavailable, goodbye ?? "the connection to \(remote) was lost") }
 
     /// The connection ended before a HELLO: no call was looked at.
     var refused: CallOutcome {

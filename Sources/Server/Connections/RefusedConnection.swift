@@ -10,6 +10,8 @@ import NativeProtocol
 struct ConnectionRefusal {
     /// UNAVAILABLE, if another attempt may succeed later, or FAILED_PRECONDITION.
     let code: StatusCode
+    /// The code of the native protocol's GOAWAY.
+    let goAwayCode: StatusCode
     /// ASCII without `%`, below 100 bytes.
     let text: String
     let reason: CloseReason
@@ -17,13 +19,15 @@ struct ConnectionRefusal {
     /// There are `connectionsMax` connections.
     static func tooMany(_ connectionsMax: Int) -> ConnectionRefusal {
         ConnectionRefusal(
-            code: .unavailable, text: "this server has more than \(connectionsMax) connections",
+            code: .unavailable, goAwayCode: .resourceExhausted,
+            text: "this server has more than \(connectionsMax) connections",
             reason: .tooManyConnections)
     }
 
     /// A client speaks plain text on a port for TLS.
     static let plainText = ConnectionRefusal(
-        code: .failedPrecondition, text: "this port requires TLS", reason: .protocolNotServed("plain text"))
+        code: .failedPrecondition, goAwayCode: .failedPrecondition, text: "this port requires TLS",
+        reason: .protocolNotServed("plain text"))
 }
 
 /// Waits for the first bytes of a connection, over HTTP/2 for the first request, at most `refusalMilliseconds`, and
@@ -54,7 +58,7 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
             return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
         }
         switch detected {
-        case .hearth: channel.write { $0.appendGoAway(refusal.code, refusal.text, lastStream: 0) }
+        case .hearth: channel.write { $0.appendGoAway(refusal.goAwayCode, refusal.text, lastStream: 0) }
         case .http1: channel.write { $0.append(utf8: http1Refusal) }
         case .http2:
             http2 = RefusedHTTP2()

@@ -1,0 +1,51 @@
+// Files of settings: read whole within a bound, replaced whole, private where they have secrets.
+
+internal import Basics
+internal import FileSystem
+internal import Glibc
+internal import Storage
+
+enum SmallFile {
+    /// The bytes of a file.
+    ///
+    /// - Parameter isPrivate: whether a file that others may read or write is refused.
+    /// - Throws: `inputOutput`, for a file of more than `bytesMax` bytes too.
+    static func read(_ path: String, bytesMax: Int, isPrivate: Bool = false) throws(StorageError) -> [UInt8] {
+        // A named pipe would wait for a writer.
+        let file = try File(path, flags: O_RDONLY | O_NONBLOCK)
+        if isPrivate { try file.checkPrivate() }
+        let buffer = HeapBuffer(capacity: bytesMax + 1)
+        let count = try unsafe file.read(into: buffer.all, at: 0)
+        if count > bytesMax { throw StorageError(.inputOutput, "\(path) has more than \(bytesMax) bytes") }
+        return unsafe [UInt8](UnsafeRawBufferPointer(rebasing: buffer.all[..<count]))
+    }
+
+    /// Replaces a file, for its owner alone: afterwards it has the old bytes or the new ones, also after a power cut.
+    static func replace(_ path: String, _ text: String) throws(StorageError) {
+        let temporary = "\(path).\(getpid()).new"
+        try Directory.removeFile(temporary)
+        let file = try File(temporary, flags: O_WRONLY | O_CREAT | O_EXCL)
+        try file.write(string: text)
+        try file.sync()
+        try Directory.rename(temporary, to: path)
+        try Directory.sync(Directory.parent(of: path))
+    }
+
+    /// Calls `body` while no other process does for the same directory.
+    ///
+    /// - Throws: `inputOutput` if another one holds the lock for five seconds.
+    static func locked<Output>(
+        besides path: String, _ body: () throws -> Output
+    ) throws -> Output {
+        let directory = try File(Directory.parent(of: path), flags: O_RDONLY | O_DIRECTORY)
+        var attempts = 500
+        while try !directory.tryLock() {
+            attempts -= 1
+            guard attempts > 0 else { throw StorageError(.inputOutput, "another process is changing \(path)") }
+            // Ten milliseconds.
+            usleep(10_000)
+        }
+        defer { directory.unlock() }
+        return try body()
+    }
+}

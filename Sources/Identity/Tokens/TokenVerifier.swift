@@ -1,0 +1,66 @@
+// Tokens of users: from bytes to a user.
+
+/// Verifies the tokens of users against the configured issuers. Thread-safe.
+package final class TokenVerifier: Sendable {
+    private let issuers: [TokenIssuer]
+    private let recent: RecentTokens<Verified>
+
+    /// A user, and the keys that verified the token: a key that the issuer no longer has verifies nothing.
+    private struct Verified {
+        let user: User
+        let keys: KeySet
+        let source: any KeySource
+    }
+
+    /// - Parameter cachedMax: verified tokens that are remembered.
+    package init(_ issuers: [TokenIssuer], cachedMax: Int = 10_000) {
+        self.issuers = issuers
+        recent = RecentTokens(entriesMax: cachedMax)
+    }
+
+    package var isEmpty: Bool { issuers.isEmpty }
+
+    /// The user of a token. Does not ask whether the user's tokens were revoked.
+    ///
+    /// - Parameter now: seconds since 1970.
+    package func user(_ token: [UInt8], now: Int64) throws(TokenError) -> User {
+        guard token.count <= TokenParts.bytesMax else { throw .tooLarge }
+        let hash = SHA256Hash(of: token)
+        if let user = try remembered(hash, now: now) { return user }
+        return try user(try TokenParts(token), hash, now: now)
+    }
+
+    /// The user of a token that was verified before, with keys that are still the issuer's.
+    func remembered(_ hash: SHA256Hash, now: Int64) throws(TokenError) -> User? {
+        guard let verified = recent.value(of: hash), verified.source.keys === verified.keys else { return nil }
+        if verified.user.isExpired(at: now) { throw .expired }
+        return verified.user
+    }
+
+    /// Verifies a token.
+    func user(_ parts: TokenParts, _ hash: SHA256Hash, now: Int64) throws(TokenError) -> User {
+        let issuer = try issuer(of: parts)
+        // The claims are read before the signature is verified, to find the issuer, and count only after it.
+        let keys = issuer.keys.keys
+        guard let key = keys.key(parts.keyIdentifier) else { throw .unknownKey }
+        try parts.verify(with: key)
+        let user = try issuer.user(parts.claims, now: now)
+        recent.remember(hash, Verified(user: user, keys: keys, source: issuer.keys))
+        return user
+    }
+
+    /// Asks for newer keys because of a token that was refused with `unknownKey`.
+    ///
+    /// - Parameter then: called when the token may be tried again, on any thread.
+    /// - Returns: whether `then` will be called.
+    package func refreshKeys(for token: [UInt8], _ then: @escaping @Sendable () -> Void) -> Bool {
+        guard let parts = try? TokenParts(token), let issuer = try? issuer(of: parts) else { return false }
+        return issuer.keys.refresh(then)
+    }
+
+    private func issuer(of parts: TokenParts) throws(TokenError) -> TokenIssuer {
+        guard let name = parts.claims["iss"]?.text, let issuer = issuers.first(where: { name.isSame(as: $0.issuer) })
+        else { throw .issuer }
+        return issuer
+    }
+}

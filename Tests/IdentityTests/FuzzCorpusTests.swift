@@ -1,0 +1,44 @@
+// Replays the saved corpus of the credentials' fuzzer; see Tests/Fuzz.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Credentials of strangers", .timeLimit(.minutes(20))) struct FuzzCorpusTests {
+    @Test("Every saved input keeps every property")
+    func replay() throws {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let corpus = tests.appendingPathComponent("Fuzz/Corpus/Credential")
+        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
+        #expect(files.count > 50)
+        for file in files {
+            let bytes = [UInt8](try Data(contentsOf: file))
+            #expect(CredentialCheck.violation(bytes) == nil, "\(file.lastPathComponent)")
+        }
+    }
+
+    @Test("Damaged tokens, keys and files keep every property")
+    func damaged() throws {
+        let point = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+        let good = [
+            Array(#"{"alg":"none"}"#.utf8) + [0] + Array(#"{"sub":"a","iat":1000,"exp":1000,"aud":["p"]}"#.utf8) + [0],
+            try TestIssuer.token(),
+            Array(#"{"principals":[{"name":"a","role":"reader","projects":["p"],"certificates":["DNS:a"]}]}"#.utf8),
+            Array(#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"\#(point)"}]}"#.utf8),
+        ]
+        for seed in 0..<4000 {
+            var random = SeededGenerator(seed: UInt64(seed))
+            var bytes = random.pick(good)
+            for _ in 0...random.below(4) {
+                let index = random.below(bytes.count)
+                switch random.below(3) {
+                case 0: bytes[index] = UInt8(random.below(256))
+                case 1: bytes.insert(bytes[random.below(bytes.count)], at: index)
+                default: bytes.removeSubrange(index..<min(bytes.count, index + 1 + random.below(8)))
+                }
+                if bytes.isEmpty { bytes = [0] }
+            }
+            #expect(CredentialCheck.violation(bytes) == nil, "seed \(seed)")
+        }
+    }
+}

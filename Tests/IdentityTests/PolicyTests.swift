@@ -1,0 +1,193 @@
+// Open and closed, and the slowing of failed logins.
+
+import Identity
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Open and closed", .timeLimit(.minutes(20))) struct SecurityModeTests {
+    private static let flags: [(name: String, path: any WritableKeyPath<SecuritySettings, Bool> & Sendable)] = [
+        ("--rules", \.hasRules), ("--token-issuer", \.hasTokens), ("--principals", \.hasPrincipals),
+        ("--tls-cert", \.hasCertificate), ("--allow-host", \.hasAllowedHosts),
+    ]
+
+    private func mode(_ change: (inout SecuritySettings) -> Void) throws -> SecurityMode {
+        var settings = SecuritySettings()
+        change(&settings)
+        return try SecurityMode.of(settings)
+    }
+
+    @Test("Loopback is open until one flag is given; elsewhere a flag or --insecure is needed")
+    func modes() throws {
+        #expect(try mode { _ in } == .open)
+        #expect(throws: SettingsFault.openToOthers) { try mode { $0.isLoopback = false } }
+        for (name, path) in Self.flags {
+            for isLoopback in [true, false] {
+                let closed = try mode {
+                    $0[keyPath: path] = true
+                    $0.isLoopback = isLoopback
+                }
+                #expect(closed == .closed, "\(name)")
+                let insecure = try mode {
+                    $0[keyPath: path] = true
+                    $0.isLoopback = isLoopback
+                    $0.isInsecure = true
+                }
+                #expect(insecure == .insecure, "\(name)")
+            }
+            let emulator = try mode {
+                $0[keyPath: path] = true
+                $0.isEmulator = true
+            }
+            #expect(emulator == .emulator, "\(name)")
+        }
+        #expect(try mode { ($0.isLoopback, $0.isInsecure) = (false, true) } == .insecure)
+        for isInsecure in [true, false] {
+            #expect(throws: SettingsFault.emulatorForOthers) {
+                try mode { ($0.isLoopback, $0.isEmulator, $0.isInsecure) = (false, true, isInsecure) }
+            }
+        }
+        #expect(SettingsFault.openToOthers.description.contains("--insecure"))
+    }
+
+    @Test("Rules of the emulator's route switch an open server to the emulator's mode, and no other")
+    func emulatorRoute() {
+        #expect(SecurityMode.open.withRulesOfEmulator == .emulator)
+        #expect(SecurityMode.emulator.withRulesOfEmulator == .emulator)
+        #expect(SecurityMode.insecure.withRulesOfEmulator == nil)
+        #expect(SecurityMode.closed.withRulesOfEmulator == nil)
+    }
+
+    /// The letters are: y allowed, r by the rules, u UNAUTHENTICATED, n PERMISSION_DENIED.
+    ///
+    /// The columns: anonymous, user, a principal outside of its role, one within it, one that bypasses rules, admin.
+    @Test(
+        "What each caller may do",
+        arguments: [
+            // Mode, purpose, loopback, proxied, rules.
+            (.open, .documents, true, false, false, "yyyyyy"), (.open, .documents, true, true, false, "nnnnnn"),
+            (.open, .administration, true, false, false, "yyyyyy"), (.open, .observation, true, true, false, "nnnnnn"),
+            (.open, .health, true, true, false, "yyyyyy"),
+            (.insecure, .documents, false, true, true, "yyyyyy"),
+            (.insecure, .administration, false, true, false, "yyyyyy"),
+            (.emulator, .documents, true, false, true, "rrnryy"), (.emulator, .documents, true, false, false, "yyyyyy"),
+            (.emulator, .documents, true, true, true, "nnnnnn"),
+            (.emulator, .administration, true, false, true, "yyyyyy"),
+            (.closed, .documents, true, false, true, "rrnryy"), (.closed, .documents, false, false, true, "rrnryy"),
+            (.closed, .documents, false, true, true, "rrnryy"), (.closed, .documents, true, false, false, "unnnyy"),
+            (.closed, .observation, true, false, true, "yyyyyy"),
+            (.closed, .observation, false, false, true, "unyyyy"),
+            (.closed, .observation, true, true, true, "unyyyy"),
+            (.closed, .administration, true, false, true, "unnyyy"),
+            (.closed, .administration, false, false, false, "unnyyy"),
+            (.closed, .health, false, true, false, "yyyyyy"),
+        ] as [(SecurityMode, Purpose, Bool, Bool, Bool, String)])
+    func admissions(
+        mode: SecurityMode, purpose: Purpose, isLoopback: Bool, isProxied: Bool, hasRules: Bool, expected: String
+    ) {
+        let callers: [Standing] = [
+            .anonymous, .user, .service(permits: false, bypassesRules: true),
+            .service(permits: true, bypassesRules: false), .service(permits: true, bypassesRules: true), .admin,
+        ]
+        let approach = Approach(isLoopback: isLoopback, isProxied: isProxied)
+        let letters = callers.map { caller in
+            switch mode.admission(of: caller, for: purpose, via: approach, hasRules: hasRules) {
+            case .allowed: "y"
+            case .byRules: "r"
+            case .refused(.unauthenticated, _): "u"
+            case .refused: "n"
+            }
+        }
+        #expect(letters.joined() == expected)
+    }
+
+    @Test("The summary has a line for each caller and way")
+    func summary() {
+        let lines = SecurityMode.closed.summary(isLoopback: false, hasRules: true)
+        #expect(lines.count == 10)
+        #expect(
+            lines[0] == "without a credential: health yes, documents by the rules, observation no, administration no")
+        #expect(lines[9] == "admins, through a proxy: health yes, documents yes, observation yes, administration yes")
+    }
+
+    @Test("A user of another project's issuer has the standing of no credential")
+    func otherProject() throws {
+        let user = try TestIssuer.verifier().user(TestIssuer.token(), now: present)
+        func standing(_ project: String) -> Standing {
+            Standing(.user(user), .read, project: project, database: "(default)", collection: nil)
+        }
+        #expect(standing("shop") == .user)
+        #expect(standing("other") == .anonymous)
+    }
+}
+
+@Suite("Slowed logins", .timeLimit(.minutes(20))) struct LoginLimiterTests {
+    private final class Clock: Sendable {
+        let milliseconds = Mutex<UInt64>(1_000_000)
+        var now: UInt64 { milliseconds.withLock { $0 } }
+        func step(_ by: UInt64) { milliseconds.withLock { $0 += by } }
+    }
+
+    private let clock = Clock()
+
+    private func limiter(_ max: Int = 1000) -> LoginLimiter {
+        LoginLimiter(entriesMax: max) { [clock] in clock.now }
+    }
+
+    private func network(_ text: String) throws -> CallerNetwork { try #require(CallerNetwork(text)) }
+
+    @Test("Failures double the wait up to a minute, and are forgotten")
+    func waits() throws {
+        let limiter = limiter()
+        let caller = try network("192.0.2.1")
+        var waits: [UInt64] = []
+        for _ in 0..<14 {
+            limiter.failed(caller)
+            waits.append(limiter.waitMilliseconds(caller))
+        }
+        #expect(waits == [0, 0, 0, 0, 0, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
+        #expect(limiter.waitMilliseconds(try network("192.0.2.2")) == 0)
+        clock.step(59_999)
+        #expect(limiter.waitMilliseconds(caller) == 1)
+        clock.step(1)
+        #expect(limiter.waitMilliseconds(caller) == 0)
+        clock.step(3_600_000)
+        limiter.failed(caller)
+        #expect(limiter.waitMilliseconds(caller) == 0)
+    }
+
+    @Test("A name is slowed over all networks, and a network over all names")
+    func names() throws {
+        let limiter = limiter()
+        for number in 0..<6 { limiter.failed(try network("192.0.2.\(number)"), name: "key") }
+        let other = try network("198.51.100.1")
+        #expect(limiter.waitMilliseconds(other, name: "key") == 1000)
+        #expect(limiter.waitMilliseconds(other, name: "other") == 0)
+        for number in 0..<6 { limiter.failed(other, name: "n\(number)") }
+        #expect(limiter.waitMilliseconds(other) == 1000)
+    }
+
+    @Test("Memory is bounded")
+    func bound() throws {
+        let limiter = limiter(100)
+        for number in 0..<5000 {
+            limiter.failed(
+                try network("10.0.\(number / 256).\(number % 256)"), name: String(repeating: "n", count: number))
+            #expect(limiter.count <= 100)
+        }
+    }
+
+    @Test(
+        "IPv6 callers share a /64; IPv4 within IPv6 is IPv4",
+        arguments: [
+            ("2001:db8::1", "2001:db8::ffff:1", true), ("2001:db8::1", "2001:db8:0:1::1", false),
+            ("::ffff:192.0.2.1", "192.0.2.1", true), ("192.0.2.1", "192.0.2.2", false),
+            ("fe80::1%eth0", "fe80::2%eth1", true), ("::", "0.0.0.0", false),
+        ])
+    func networks(one: String, other: String, isSame: Bool) throws {
+        #expect(try (network(one) == network(other)) == isSame)
+    }
+
+    @Test("What is not an address has no network", arguments: ["", "localhost", "1.2.3", "%eth0", "1.2.3.4:80"])
+    func noAddress(text: String) { #expect(CallerNetwork(text) == nil) }
+}
