@@ -59,7 +59,8 @@ extension Channel {
             unsafe rest.extracting(0..<count).withUnsafeBytes { unsafe room.copyMemory(from: $0) }
             rest = rest.extracting(count..<rest.byteCount)
             large.filled(count)
-            guard large.isWhole else { return }
+            // The room of a large frame grows with what has come.
+            guard large.isWhole else { continue }
             hot.state.large = nil
             large.withBytes(process)
             if isClosing { return }

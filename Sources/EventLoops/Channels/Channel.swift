@@ -260,7 +260,10 @@ package struct ChannelLimits: Sendable {
             }
         }
         guard !isClosing, hot.state.closesAfterFlush == nil else { return dropInput() }
-        if hot.state.beginsTLS { return receiveSecured(bytes.extracting(consumed..<bytes.byteCount)) }
+        if hot.state.beginsTLS {
+            hot.state.carry = []
+            return receiveSecured(bytes.extracting(consumed..<bytes.byteCount))
+        }
         keep(bytes.extracting(consumed..<bytes.byteCount), needed)
         if isInputHeld { stopReading() }
     }
