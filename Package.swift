@@ -109,8 +109,8 @@ let package = Package(
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "DocumentModel", "Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines", "StoreFormat",
-                "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine", "StorageEngines",
+                "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
