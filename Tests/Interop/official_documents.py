@@ -11,7 +11,7 @@ import sys
 import grpc
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
-from google.cloud.firestore_v1 import FirestoreClient
+from google.cloud.firestore_v1.services.firestore import FirestoreClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
 
 from lmdb_documents import line
