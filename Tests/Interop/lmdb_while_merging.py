@@ -41,6 +41,7 @@ def kept(directory):
 
 if __name__ == "__main__":
     target, directory = sys.argv[1:]
+    os.environ["FIRESTORE_EMULATOR_HOST"] = target
     expected = sorted(
         lmdb_documents.line(*one) for one in official_documents.documents(target) if "/documents/c/" in one[0]
     )

@@ -5,6 +5,7 @@ usage: official_documents.py HOST:PORT SEED
 Prints what lmdb_documents.py prints for the data directory. A seed changes, deletes and adds documents of the one before.
 """
 
+import os
 import random
 import sys
 
@@ -25,7 +26,7 @@ def change(seed):
     collection = firestore.Client(project="interop", credentials=AnonymousCredentials()).collection("c")
     for number in range(300):
         long = "x" * (choice.randrange(4) * 70)
-        name = choice.choice([f"d{number}", f"__id{number}__", f"{long}\x01{number}", f"{long}é{number}"])
+        name = choice.choice([f"d{number}", f"__id{number + 1}__", f"{long}\x01{number}", f"{long}é{number}"])
         place = collection.document(name)
         if choice.randrange(3) == 0:
             place = place.collection("below" + long[:210]).document(f"d{number}")
@@ -45,6 +46,7 @@ def documents(target):
 
 
 if __name__ == "__main__":
+    os.environ["FIRESTORE_EMULATOR_HOST"] = sys.argv[1]
     change(int(sys.argv[2]))
     for found in sorted(line(*found) for found in documents(sys.argv[1])):
         print(found)
