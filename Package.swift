@@ -110,8 +110,8 @@ let package = Package(
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "DocumentModel", "Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines", "StoreFormat",
-                "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine", "StorageEngines",
+                "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
@@ -234,9 +234,14 @@ let package = Package(
             name: "EngineTestSupport", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines"],
             path: "Tests/EngineTestSupport", swiftSettings: strict),
         tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
+        // Makes writes of liblmdb fail.
+        .target(name: "CWriteFaults", path: "Tests/WriteFaults"),
         tests(
             "EmbeddedEngineTests",
-            ["Basics", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "StorageEngines", "EngineTestSupport"]),
+            [
+                "Basics", "CWriteFaults", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "StorageEngines",
+                "EngineTestSupport",
+            ]),
         tests("MemoryEngineTests", ["Storage", "MemoryEngine", "EngineTestSupport"]),
         tests("StorageEnginesTests", ["Basics", "Storage", "MemoryEngine", "StorageEngines", "EngineTestSupport"]),
         // Golden scripts, random queries and naive evaluators, for the tests of the store's modules.

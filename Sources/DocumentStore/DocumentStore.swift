@@ -64,6 +64,10 @@ package final class DocumentStore: Sendable {
             indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes)
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
+        if engine.areEntriesDropped {
+            try pipeline.rebuildIndexes()
+            try engine.entriesAreBeingMade()
+        }
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
 

@@ -123,6 +123,22 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``EmbeddedEngine/areEntriesDropped``.
+    package var areEntriesDropped: Bool {
+        switch self {
+        case .embedded(let engine): engine.areEntriesDropped
+        case .memory: false
+        }
+    }
+
+    /// See ``EmbeddedEngine/entriesAreBeingMade()``.
+    package func entriesAreBeingMade() throws(StorageError) {
+        switch self {
+        case .embedded(let engine): try engine.entriesAreBeingMade()
+        case .memory: break
+        }
+    }
+
     /// See ``KeyValueEngine/checkpointNow()``.
     package func checkpointNow() throws(StorageError) {
         switch self {

@@ -17,7 +17,7 @@ def files(runs):
     """The LMDB files of a manifest, the newest run first, with the key from which on each is used."""
     with open(os.path.join(runs, "MANIFEST"), "rb") as file:
         manifest = file.read()
-    run_count, place = struct.unpack_from("<Q", manifest, 40)[0], 56
+    run_count, place = struct.unpack_from("<Q", manifest, 40)[0], 64
     for _ in range(run_count):
         _, _, _, part_count, bound_bytes = struct.unpack_from("<5Q", manifest, place)
         bound, place = manifest[place + 40 : place + 40 + bound_bytes], place + 40 + bound_bytes

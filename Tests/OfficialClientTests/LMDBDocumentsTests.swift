@@ -23,4 +23,23 @@ struct LMDBDocumentsTests {
             #expect(found.text.split(separator: "\n").count > 100)
         }
     }
+
+    @Test("The documents are listed as they are while commits, checkpoints and merges continue")
+    func whileMerging() throws {
+        let data = directory.path(of: "merging")
+        do {
+            let server = try ServerProcess(data: data, arguments: ["--log-level", "warning"])
+            let written = try OfficialClient.run(
+                ["127.0.0.1:\(server.port)", "7"], program: "official_documents.py")
+            #expect(written.status == 0, "\(written.text)")
+            #expect(server.stop() == 0)
+        }
+        let server = try ServerProcess(data: data, arguments: ["--log-level", "warning", "--memtable", "1MiB"])
+        let listed = try OfficialClient.run(
+            ["127.0.0.1:\(server.port)", data], program: "lmdb_while_merging.py")
+        #expect(listed.status == 0, "\(listed.text)")
+        let counts = listed.text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+        #expect(counts.count == 2 && counts.allSatisfy { $0 > 3 }, "\(listed.text)")
+        #expect(server.stop() == 0)
+    }
 }

@@ -98,6 +98,13 @@ final class CommitPipeline: @unchecked Sendable {
         finish()
     }
 
+    /// Begins all indexes again, durably. Before `run`, on the thread that opens the store.
+    func rebuildIndexes() throws(StorageError) {
+        for kind in [IndexMaintenance.Kind.declared, .automatic] { _ = try stage.perform(.rebuild(kind)) }
+        _ = try writer.commitGroup()
+        writer.finishReading()
+    }
+
     /// Does the commit thread's work for one request on the calling thread, which has claimed the queue; false, and
     /// nothing done, when it would have to wait for more than its own sync.
     func performClaimed(_ request: QueuedRequest) -> Bool {

@@ -8,6 +8,8 @@ internal import Storage
 enum SystemCommit {
     /// The next step of an index build, or a change of whether automatic indexes are kept.
     case indexStep(AutomaticIndexes)
+    /// Begins all declared indexes, or the automatic ones, from the first document again: their entries are gone.
+    case rebuild(IndexMaintenance.Kind)
     /// Changes indexes on demand.
     case adapt([IndexChange])
     /// Makes the indexes and field overrides of a database those of a declaration.
@@ -20,7 +22,7 @@ enum SystemCommit {
     /// Whether the states of indexes may change with it.
     var changesIndexes: Bool {
         switch self {
-        case .indexStep, .adapt, .declaration: true
+        case .indexStep, .rebuild, .adapt, .declaration: true
         case .forgetSessions, .clockNote: false
         }
     }
@@ -36,6 +38,8 @@ enum SystemCommit {
         switch self {
         case .indexStep(let mode):
             return try tables.indexes.decideStep(mode: mode, version: version, into: &record)
+        case .rebuild(let kind):
+            return tables.indexes.decideRebuild(of: kind, into: &record)
         case .adapt(let changes):
             return tables.indexes.decide(changes, at: version, into: &record)
         case .declaration(let wanted, let database):

@@ -31,10 +31,15 @@ package enum StoreCheck {
         /// Remembered results of commits.
         package var rememberedResults = 0
         package var isClean: Bool { problems.isEmpty }
+        /// Whether everything that is wrong concerns index entries only, which can be made again from the documents.
+        package var isRepairable: Bool { !isClean && !hasOtherProblems }
+        fileprivate var hasOtherProblems = false
 
         static let problemsMaximum = 100
 
-        mutating func note(_ problem: String) {
+        /// - Parameter isAboutEntries: the problem concerns index entries only.
+        mutating func note(_ problem: String, isAboutEntries: Bool = false) {
+            if !isAboutEntries { hasOtherProblems = true }
             if problems.count < Report.problemsMaximum { problems.append(problem) }
         }
     }
@@ -50,6 +55,7 @@ package enum StoreCheck {
         if configuration.volume == nil {
             let engine = try EngineCheck.run(directory: configuration.directory, progress: progress)
             report.problems = engine.problems
+            report.hasOtherProblems = !engine.isClean && !engine.isRepairable
             keys = engine.entries - engine.historyEntries
         }
         // What the engine finds damaged is not opened.
@@ -139,7 +145,8 @@ private struct StoreWalk: ~Copyable {
         reader.position = 1
         let number = (try? reader.varint()) ?? 0
         guard let index = declared.all.first(where: { $0.number == number }) else {
-            return report.note("an index entry belongs to no declared index: \(StoreWalk.hex(key))")
+            return report.note(
+                "an index entry belongs to no declared index: \(StoreWalk.hex(key))", isAboutEntries: true)
         }
         if index.state.phase == .complete { report.indexEntries += 1 }
     }
@@ -157,7 +164,8 @@ private struct StoreWalk: ~Copyable {
             if isThere || isRequired { entriesDue += 1 }
             if isRequired, !isThere {
                 report.note(
-                    "a document lacks an index entry: \(StoreWalk.hex(key)) lacks \(StoreWalk.hex(self.key.bytes))")
+                    "a document lacks an index entry: \(StoreWalk.hex(key)) lacks \(StoreWalk.hex(self.key.bytes))",
+                    isAboutEntries: true)
             }
         }
         entries.keys.removeAll()
@@ -294,7 +302,9 @@ private struct StoreWalk: ~Copyable {
 
     func finish(_ report: inout StoreCheck.Report) {
         if entriesDue != report.indexEntries {
-            report.note("there are \(report.indexEntries) index entries, but the documents require \(entriesDue)")
+            report.note(
+                "there are \(report.indexEntries) index entries, but the documents require \(entriesDue)",
+                isAboutEntries: true)
         }
         for count in counts where count.catalogued != count.found {
             report.note(

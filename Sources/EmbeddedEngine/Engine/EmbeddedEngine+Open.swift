@@ -27,6 +27,9 @@ extension EmbeddedEngine {
             reserveBytes: options.diskReserveBytes - options.logReserveBytes, isReadOnly: options.isReadOnly,
             fault: fault)
         try checkSpaces(runs.current, options)
+        if options.isReadOnly, runs.current.manifest.areEntriesDropped {
+            throw StorageError(.corrupt, "the index entries were dropped, and are not made again yet", file: directory)
+        }
         let core = try EngineCore(directory: directory, options: options, runs: runs, lock: lock)
         let opening = Opening(core)
         let log = try opening.recoverLog(replay)

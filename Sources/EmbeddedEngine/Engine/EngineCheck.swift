@@ -24,10 +24,15 @@ package enum EngineCheck {
         /// Commits in these groups.
         package var logRecords = 0
         package var isClean: Bool { problems.isEmpty }
+        /// Whether everything that is wrong concerns index entries only, which can be made again from the documents.
+        package var isRepairable: Bool { !isClean && !hasOtherProblems }
+        private var hasOtherProblems = false
 
         static let problemsMax = 100
 
-        mutating func note(_ problem: String) {
+        /// - Parameter kind: what the problem concerns.
+        mutating func note(_ problem: String, about kind: RunKind = .documents) {
+            if kind != .entries { hasOtherProblems = true }
             if problems.count < Self.problemsMax { problems.append(problem) }
         }
     }

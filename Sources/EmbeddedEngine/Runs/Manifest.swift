@@ -10,7 +10,7 @@ internal import Storage
 /// before a change or the one after it. Files that it does not name are of no use and are removed.
 ///
 ///     magic, checkpoint, first segment, horizon, next file number, number of runs,
-///     hash seed                                                                       8 bytes each
+///     hash seed, 1 if the index entries were dropped                                  8 bytes each
 ///     per run, newest first: number, level, output, files, length of the lower bound  8 bytes each; the bound
 ///       per file: number, identity, bytes, kind                                       8 bytes each
 ///     XXH3-64 of everything before
@@ -51,11 +51,14 @@ struct Manifest: Equatable {
     var nextNumber: UInt64 = 1
     /// The seed of the hash indexes and of the filters in memory. Clients, who choose the keys, must not know it.
     var hashSeed = UInt64.random(in: .min ... .max)
+    /// The files of index entries were dropped because one was damaged (``EntryRepair``), and nothing durable says yet
+    /// that the entries are to be made again.
+    var areEntriesDropped = false
     /// The newest first.
     var runs: [Run] = []
 
     static let name = "MANIFEST"
-    private static let magic: UInt64 = 0x334E_414D_4854_5248  // "HRTHMAN3"
+    private static let magic: UInt64 = 0x344E_414D_4854_5248  // "HRTHMAN4"
     private static let byteCountMax = 1 << 30
 
     mutating func takeNumber() -> UInt64 {
@@ -69,6 +72,16 @@ struct Manifest: Equatable {
     var files: [UInt64] { runs.flatMap { $0.parts.map(\.file) } }
 }
 
+extension Manifest {
+    /// Drops all files of index entries. History up to the checkpoint cannot be read without them.
+    mutating func dropEntries() {
+        for index in runs.indices { runs[index].parts.removeAll { $0.kind == .entries } }
+        runs.removeAll { $0.parts.isEmpty }
+        horizon = max(horizon, checkpoint)
+        areEntriesDropped = true
+    }
+}
+
 // MARK: - Bytes
 
 extension Manifest {
@@ -76,7 +89,7 @@ extension Manifest {
         var bytes = ByteBuffer()
         let fields = [
             Self.magic, checkpoint.microseconds, firstSegment, horizon.microseconds, nextNumber, UInt64(runs.count),
-            hashSeed,
+            hashSeed, areEntriesDropped ? 1 : 0,
         ]
         for field in fields { bytes.append(littleEndian: field) }
         for run in runs {
@@ -111,13 +124,15 @@ extension Manifest {
         offset = 0
         guard let magic = word(), magic == Self.magic, let checkpoint = word(),
             let firstSegment = word(), let horizon = word(),
-            let nextNumber = word(), let runCount = word(), let hashSeed = word()
+            let nextNumber = word(), let runCount = word(), let hashSeed = word(),
+            let dropped = word(), dropped <= 1
         else { return nil }
         self.checkpoint = CommitVersion(microseconds: checkpoint)
         self.firstSegment = firstSegment
         self.horizon = CommitVersion(microseconds: horizon)
         self.nextNumber = nextNumber
         self.hashSeed = hashSeed
+        areEntriesDropped = dropped == 1
         for _ in 0..<runCount {
             guard let number = word(), let level = word(), let output = word(), let partCount = word(),
                 let boundBytes = word(), boundBytes <= bytes.count - offset

@@ -13,7 +13,10 @@ enum RunCheck {
         report.checkpoint = manifest.checkpoint
         report.runs = manifest.runs.count
         if manifest.horizon > manifest.checkpoint { report.note("history was removed after the checkpoint") }
-        let open = try RunStore.open(manifest, in: directory)
+        if manifest.areEntriesDropped {
+            report.note("the index entries were dropped, and are not made again yet", about: .entries)
+        }
+        let open = openFiles(of: manifest, in: directory, &report)
         let set = RunSet(manifest, generation: 1, open: open)
         let entryCount = set.files.joined().reduce(0) { $0 + Int($1.footer.entryCount) }
         var meter = WorkMeter("checking the runs", total: entryCount, progress)
@@ -21,12 +24,12 @@ enum RunCheck {
             for (index, file) in files.enumerated() {
                 if index > 0, unsafe compareBytes(files[index - 1].part.highestKey, file.part.lowestKey) >= 0 {
                     let number = manifest.runs[place].number
-                    report.note("run \(number): the keys of \(file.path) are not above those before")
+                    report.note("run \(number): the keys of \(file.path) are not above those before", about: file.kind)
                 }
                 do throws(StorageError) {
                     try check(file, manifest, &report, &meter)
                 } catch {
-                    report.note(error.description)
+                    report.note(error.description, about: file.kind)
                 }
             }
         }
@@ -38,13 +41,27 @@ enum RunCheck {
         return manifest
     }
 
+    /// Opens the files that can be opened.
+    private static func openFiles(
+        of manifest: Manifest, in directory: String, _ report: inout EngineCheck.Report
+    ) -> [UInt64: RunFile] {
+        var open: [UInt64: RunFile] = [:]
+        for part in manifest.runs.flatMap(\.parts) {
+            do throws(StorageError) {
+                open[part.file] = try RunStore.open(part, of: manifest, in: directory)
+            } catch {
+                report.note(error.description, about: part.kind)
+            }
+        }
+        return open
+    }
+
     /// Checks a file by itself: all blocks, both indexes, the order and the counts of its entries.
     private static func check(
         _ file: RunFile, _ manifest: Manifest, _ report: inout EngineCheck.Report, _ meter: inout WorkMeter
     ) throws(StorageError) {
         let part = file.part
-        try part.verifyHashIndex()
-        for block in 0..<part.blockCount { _ = try part.block(block) }
+        try part.verifyBlocks()
         try part.verifyPages()
         var slice = unsafe RunSlice(
             part: part, lowerBound: UnsafeRawBufferPointer(start: nil, count: 0), highestKey: part.highestKey)
@@ -74,7 +91,9 @@ enum RunCheck {
         let isCounted =
             counts.entryCount == footer.entryCount && counts.tombstoneCount == footer.tombstoneCount
             && counts.supersededCount == footer.supersededCount
-        if !isCounted { report.note("the entries of \(file.path) are not as many as its footer says") }
+        if !isCounted {
+            report.note("the entries of \(file.path) are not as many as its footer says", about: file.kind)
+        }
         try DocumentCheck.run(file, &report)
         report.entries += Int(counts.entryCount)
         report.historyEntries += Int(counts.supersededCount)
@@ -97,22 +116,23 @@ enum RunCheck {
         if unsafe source.value == nil { counts.tombstoneCount += 1 }
         if order == 0 { counts.supersededCount += 1 }
         if order > 0 || order == 0 && source.version >= last.version || key.count == 0 {
-            report.note("\(file.path): \(unsafe hex(key)) at version \(source.version) is out of order")
+            report.note(
+                "\(file.path): \(unsafe hex(key)) at version \(source.version) is out of order", about: file.kind)
         }
         if source.version == 0 || source.version > checkpoint.microseconds {
             let version = "version \(source.version), the checkpoint is \(checkpoint)"
-            report.note("\(file.path): \(unsafe hex(key)) has \(version)")
+            report.note("\(file.path): \(unsafe hex(key)) has \(version)", about: file.kind)
         }
         let part = file.part
         let hash = unsafe RunHashIndex.hash(key, seed: file.footer.hashSeed)
         if unsafe order != 0 && part.isHashed(key),
             unsafe try part.findNewest(key, hash: hash)?.version != source.version &- part.versionMin
         {
-            report.note("\(file.path): the hash index does not lead to \(unsafe hex(key))")
+            report.note("\(file.path): the hash index does not lead to \(unsafe hex(key))", about: file.kind)
         }
         let found = unsafe try part.search(key, source.version &- part.versionMin)
         if unsafe found?.version != source.version {
-            report.note("\(file.path): a search does not find \(unsafe hex(key))")
+            report.note("\(file.path): a search does not find \(unsafe hex(key))", about: file.kind)
         }
     }
 
@@ -137,7 +157,8 @@ enum RunCheck {
             let winner = tree.winner
             let isSameKey = unsafe key.withUnsafeBytes { unsafe compareBytes($0, memory[winner].key) } == 0
             if isSameKey && winner < run {
-                report.note("a newer run has an older version of \(unsafe hex(memory[winner].key))")
+                let key = unsafe memory[winner].key
+                unsafe report.note("a newer run has an older version of \(hex(key))", about: RunKind(of: key))
             }
             unsafe key.replaceSubrange(key.indices, with: memory[winner].key)
             run = winner

@@ -395,6 +395,13 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         for page in 0..<hashPageCount { try verify(hashPage: page, dataBits + blockCount - dataBlockCount + page) }
     }
 
+    /// Verifies all blocks and all pages of the hash index.
+    /// - Throws: `corrupt`.
+    func verifyBlocks() throws(StorageError) {
+        try verifyHashIndex()
+        for number in 0..<blockCount { _ = try block(number) }
+    }
+
     /// The data block in which (key, version), or what comes after it, is found: there or at the start of the next one.
     /// - Parameter version: less `versionMin`.
     func findBlock(_ key: UnsafeRawBufferPointer, version: UInt64) throws(StorageError) -> Int {

@@ -191,8 +191,9 @@ struct RunFooter: Equatable {
         let size = UInt64(byteCount)
         if let documents {
             return documents.isPossible(sideBytes: byteCount) && dataBlockCount > 0 && dataBlockCount == blockCount
-                && blockCount <= documents.pageCount && tableOffset <= size && tableOffset + 4 * blockCount <= size
-                && hashOffset <= size && hashPageCount <= size
+                && blockCount <= documents.pageCount && tableOffset <= size
+                && tableOffset + 4 * blockCount <= documents.recordsOffset
+                && UInt64(documents.endOfRecords) <= hashOffset && hashOffset <= size && hashPageCount <= size
                 && hashOffset + hashPageCount * UInt64(RunHashIndex.pageBytes) <= size
         }
         let fits = [tableOffset, hashOffset, blockCount, dataBlockCount, hashPageCount].allSatisfy { $0 <= size }

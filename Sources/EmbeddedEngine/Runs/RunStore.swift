@@ -62,20 +62,25 @@ final class RunStore: Sendable {
     /// Opens the files of a manifest.
     static func open(_ manifest: Manifest, in directory: String) throws(StorageError) -> [UInt64: RunFile] {
         var open: [UInt64: RunFile] = [:]
-        for run in manifest.runs {
-            for part in run.parts {
-                let file = try RunFile(
-                    directory: directory, number: part.file, kind: part.kind, identity: part.identity)
-                guard file.byteCount == Int(part.byteCount) else {
-                    throw StorageError(.corrupt, "a file of a run has another size", file: file.path)
-                }
-                guard !file.footer.hasHashIndex || file.footer.hashSeed == manifest.hashSeed else {
-                    throw StorageError(.corrupt, "a file of a run has another seed", file: file.path)
-                }
-                open[part.file] = file
-            }
+        for part in manifest.runs.flatMap(\.parts) {
+            open[part.file] = try Self.open(part, of: manifest, in: directory)
         }
         return open
+    }
+
+    /// Opens a file of a manifest.
+    /// - Throws: `corrupt` if it is missing, damaged or another one; `inputOutput`.
+    static func open(
+        _ part: Manifest.Part, of manifest: Manifest, in directory: String
+    ) throws(StorageError) -> RunFile {
+        let file = try RunFile(directory: directory, number: part.file, kind: part.kind, identity: part.identity)
+        guard file.byteCount == Int(part.byteCount) else {
+            throw StorageError(.corrupt, "a file of a run has another size", file: file.path)
+        }
+        guard !file.footer.hasHashIndex || file.footer.hashSeed == manifest.hashSeed else {
+            throw StorageError(.corrupt, "a file of a run has another seed", file: file.path)
+        }
+        return file
     }
 
     private static func removeOthers(in directory: String, _ open: [UInt64: RunFile]) throws(StorageError) {

@@ -5,16 +5,24 @@ import DocumentStore
 /// Verifies a data directory that no server has open.
 enum CheckCommand: Subcommand {
     static let name = "check"
-    static let summary = "Verifies a data directory and lists what is damaged."
+    static let summary = "Verifies a data directory, lists what is damaged, and repairs indexes."
     static let words: [String] = []
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all)]
+    static let repair = Flag(
+        switch: "repair",
+        help: "Makes all index entries again if some are damaged and everything else is intact.")
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data, repair] + ProgressFlags.all)]
 
     static let discussion = """
         Reads all data and verifies the checksums of the log, the order and versions of the
         keys in the runs, the document counts of the catalogue, the index entries, and that
         each document is valid and canonical. Nothing is written: the directory may be on a
         read-only file system. The exit status is 0 if there is no problem and 1 otherwise.
+
+        Index entries follow from the documents. If only entries are damaged or missing,
+        --repair drops all of them and builds the indexes again. Earlier versions of
+        documents cannot be read after that. Documents are never repaired: restore a backup,
+        or take what is readable with hearth salvage.
 
         The directory must not be in use: stop the server, or check a backup.
 
@@ -28,10 +36,20 @@ enum CheckCommand: Subcommand {
         try PathWords.checkDataDirectory(directory)
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
-        let report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
+        var report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
         line.clear()
         for problem in report.problems { try StandardOutput.print("problem: \(problem)") }
-        guard report.isClean else { throw CommandFailure("\(directory): \(report.problems.count) problems") }
+        if arguments[repair], report.isRepairable {
+            try IndexRepair.run(directory)
+            report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
+            line.clear()
+            for problem in report.problems { try StandardOutput.print("problem after the repair: \(problem)") }
+            if report.isClean { try StandardOutput.print("\(directory): repaired; all indexes were built again") }
+        }
+        guard report.isClean else {
+            let advice = report.isRepairable ? "; hearth check --repair builds the indexes again" : ""
+            throw CommandFailure("\(directory): \(report.problems.count) problems\(advice)")
+        }
         try StandardOutput.print(
             "\(directory): no problems; \(report.documents) documents of \(report.documentBytes) bytes"
                 + " in \(report.collections) collections and \(report.databases) databases")

@@ -3,6 +3,7 @@
 import Basics
 import DocumentStore
 import EventLoops
+import FileSystem
 import FirestoreService
 import Glibc
 import Server
@@ -50,6 +51,7 @@ enum ServeCommand: MainThreadSubcommand {
             ])
         let gateway: GatewayServer
         do {
+            if arguments[ServeSettings.repairIndexes] { try repairIndexes(configuration.store.directory, log) }
             gateway = try GatewayServer.start(configuration)
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
@@ -65,6 +67,14 @@ enum ServeCommand: MainThreadSubcommand {
         Shutdown.endAtOnceOnAnotherSignal(log)
         gateway.stop()
         log(.info, "stopped")
+    }
+
+    /// Drops index entries that are damaged; the store builds them again.
+    private static func repairIndexes(_ directory: String, _ log: Log) throws {
+        guard Directory.exists("\(directory)/FORMAT") else { return }
+        let damage = try IndexRepair.dropDamaged(directory)
+        guard let first = damage.first else { return log(.info, "indexes_intact") }
+        log(.warning, "indexes_dropped", ["damaged_files": String(damage.count), "message": first])
     }
 }
 

@@ -286,6 +286,13 @@ enum ServeSettings {
             "Time between two sweeps that delete expired documents (field overrides with ttl). 0s disables them."),
     ]
 
+    static let repairIndexes = Flag(
+        switch: "repair-indexes",
+        help: """
+            Verifies all index entries before the start, and makes them again if some are damaged or missing: the \
+            indexes are built in the background, queries scan until then, and earlier versions cannot be read.
+            """)
+
     private static let process: [ServeSetting] = [
         .time(
             "drain-time", \.drainMilliseconds,
@@ -316,7 +323,7 @@ enum ServeSettings {
         FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
         FlagGroup(heading: "Commits and transactions", flags: commits.map(\.flag)),
-        FlagGroup(heading: "Storage", flags: storage.map(\.flag)),
+        FlagGroup(heading: "Storage", flags: storage.map(\.flag) + [repairIndexes]),
         FlagGroup(heading: "Process", flags: process.map(\.flag) + [logLevel] + statistics.map(\.flag)),
     ]
 

@@ -78,6 +78,57 @@ struct FullDiskTests {
         try expectClean(disk.path(of: "data"))
     }
 
+    /// A small value between two large ones wastes most of a page.
+    private func document(_ version: UInt64, _ number: Int, _ valueBytes: Int) -> Change {
+        let length = number % 3 == 2 ? 40 : valueBytes + number % 3
+        // Of some the key is the longest.
+        let name = number % 5 == 0 ? Bytes(repeating: 0x61, count: 486) : []
+        let key = [0x10] + name + Bytes("\(100_000 + version) \(number)".utf8) + [0]
+        return Change(key: key, value: Bytes(repeating: UInt8(truncatingIfNeeded: version), count: length))
+    }
+
+    @Test(
+        "What was acknowledged finds its place in document files, whatever the size of documents",
+        arguments: [400, 1_400, 1_500, 2_100, 4_060, 4_200])
+    func documents(valueBytes: Int) throws {
+        let disk = try TemporaryDisk(megabytes: 24)
+        let data = disk.path(of: "data")
+        var options = options
+        options.memtableBytesMax = 4 << 20
+        var last: UInt64 = 0
+        do {
+            let store = try Store(data, options)
+            var isFull = false
+            while !isFull {
+                do throws(StorageError) {
+                    try store.commit(last + 1, (0..<12).map { document(last + 1, $0, valueBytes) })
+                    last += 1
+                } catch {
+                    #expect(error.code == .full)
+                    isFull = true
+                }
+            }
+            #expect(Int(last) * 12 * valueBytes > 2 << 20)
+            // Another process takes what is left.
+            try disk.fill()
+            try store.engine.checkpointNow()
+            #expect(try store.scan().count == Int(last) * 12)
+            try store.engine.close()
+        }
+        try disk.remove()
+        let store = try Store(data, options)
+        let expected = (1...last).flatMap { version in
+            (0..<12).map { document(version, $0, valueBytes) }.map {
+                Entry(key: $0.key, value: $0.value!, version: version)
+            }
+        }
+        let found = try store.scan()
+        #expect(found == expected.sorted { $0.key.lexicographicallyPrecedes($1.key) })
+        try commitWhenPossible(store, last + 1)
+        try store.engine.close()
+        try expectClean(data)
+    }
+
     @Test("An engine opens on a disk without a free block; it reads, deletes, and commits when there is room")
     func opensWhenFull() throws {
         let disk = try TemporaryDisk(megabytes: 32)

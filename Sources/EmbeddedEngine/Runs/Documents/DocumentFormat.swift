@@ -94,6 +94,9 @@ struct DocumentFooter: Equatable {
         return isPage && pageBytes & (pageBytes - 1) == 0 && pageCount <= UInt64(sideBytes)
             && pageCount * pageBytes <= UInt64(DocumentFormat.fileBytesMax) && root < pageCount
             && (1...UInt64(LMDBFormat.depthMax)).contains(depth) && recordsOffset <= UInt64(sideBytes)
-            && Int(recordsOffset) + DocumentFormat.recordsBytes(pages: Int(pageCount)) <= sideBytes
+            && endOfRecords <= sideBytes
     }
+
+    /// Of a footer that has a possible number of pages.
+    var endOfRecords: Int { Int(recordsOffset) + DocumentFormat.recordsBytes(pages: Int(pageCount)) }
 }

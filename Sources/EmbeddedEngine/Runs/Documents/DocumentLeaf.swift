@@ -28,7 +28,7 @@ struct DocumentMap {
     @inline(__always)
     func entry(_ node: LMDBNode) -> Block.Entry {
         let key = unsafe node.key
-        let data = unsafe node.isLarge ? largeData(node) : node.inlineData
+        let data = unsafe data(of: node)
         guard key.count > 0, data.count >= DocumentFormat.headerBytes else {
             // Only where a page is zeros.
             let none = unsafe UnsafeRawBufferPointer(rebasing: key.prefix(0))
@@ -42,6 +42,12 @@ struct DocumentMap {
         return unsafe Block.Entry(
             shared: 0, suffix: name, version: version ?? UInt64(littleEndian: stored),
             value: isTombstone ? nil : contents)
+    }
+
+    /// The LMDB value of a node, as far as it is in the map.
+    @inline(__always)
+    func data(of node: LMDBNode) -> UnsafeRawBufferPointer {
+        unsafe node.isLarge ? largeData(node) : node.inlineData
     }
 
     /// Data on overflow pages, as far as it is in the map.

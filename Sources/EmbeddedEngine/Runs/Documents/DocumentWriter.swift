@@ -29,6 +29,8 @@ final class DocumentWriter {
         file = try File(path, flags: O_RDWR | O_CREAT | O_TRUNC)
         self.space = space
         self.latestOnly = latestOnly
+        // LMDB writes the meta pages of a new file at once.
+        try Self.allocate(file, &allocatedEnd, to: Self.furtherPages * LMDBFormat.pageBytesMin, space)
         lmdb = try LMDBAppender(path)
     }
 
@@ -68,14 +70,16 @@ final class DocumentWriter {
     private func commit() throws(StorageError) {
         let (pages, pageBytes) = try lmdb.pageCount()
         let end = (pages + Self.furtherPages) * pageBytes
-        if end > allocatedEnd { try allocate(to: end) }
+        if end > allocatedEnd { try Self.allocate(file, &allocatedEnd, to: end, space) }
         try lmdb.commit()
         committedBytes = pages * pageBytes
         pendingBytes = 0
     }
 
     /// Allocates blocks before LMDB writes: of a disk without space it only says that a write was short.
-    private func allocate(to end: Int) throws(StorageError) {
+    private static func allocate(
+        _ file: File, _ allocatedEnd: inout Int, to end: Int, _ space: (space: RunSpace, purpose: RunSpace.Purpose)?
+    ) throws(StorageError) {
         if let space { return try space.space.provide(file, from: &allocatedEnd, to: end, for: space.purpose) }
         _ = try file.allocate(from: allocatedEnd, to: end)
         allocatedEnd = end

@@ -27,6 +27,7 @@ enum LMDBFormat {
     // Flags of a page.
     static let branch: UInt16 = 1
     static let leaf: UInt16 = 2
+    static let overflow: UInt16 = 4
     static let meta: UInt16 = 8
 
     /// Flag of a node in a leaf: the data lies on overflow pages.
@@ -45,6 +46,12 @@ struct LMDBPage {
 
     @inline(__always)
     var flags: UInt16 { unsafe start.load(fromByteOffset: 10, as: UInt16.self) }
+
+    /// What the page says about its place in the file.
+    var number: UInt64 { unsafe start.load(as: UInt64.self) }
+
+    /// Pages of a value, from this one on, if it is an overflow page.
+    var overflowPageCount: Int { unsafe Int(start.load(fromByteOffset: 12, as: UInt32.self)) }
 
     /// Nodes on the page.
     @inline(__always)

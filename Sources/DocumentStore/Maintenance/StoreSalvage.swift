@@ -1,0 +1,365 @@
+// What is readable of a damaged directory, as a new one: what `hearth salvage` runs.
+//
+//     damaged directory ──► SalvageTable: the newest intact state of each key ──► by version ──► new directory
+//
+// Documents keep their create and update times. Collections are counted and numbered anew, and indexes are built when
+// the new directory is opened. Former versions and the results of commits are not taken.
+
+internal import Basics
+internal import DocumentModel
+internal import EmbeddedEngine
+internal import FileSystem
+internal import Indexing
+internal import Storage
+internal import StorageEngines
+internal import StoreFormat
+
+/// Makes a directory of what is intact of another.
+package enum StoreSalvage {
+    /// What was found.
+    package struct Report: Sendable {
+        /// Documents of the new directory.
+        package var documents = 0
+        /// What could not be read, a sentence each; stops growing at `lossesMaximum`.
+        package var losses: [String] = []
+        /// How many there are, with those beyond.
+        package var lossCount = 0
+
+        static let lossesMaximum = 10_000
+
+        mutating func note(_ loss: String) {
+            lossCount += 1
+            if losses.count < Report.lossesMaximum { losses.append(loss) }
+        }
+    }
+
+    /// - Parameters:
+    ///   - directory: the damaged one, which no process has open. It is not changed.
+    ///   - target: the new one. It must not exist. Work is done in `target.salvaging`, which a failure leaves nothing
+    ///     of.
+    /// - Throws: `StorageError`, for example `locked`, or `full` if there is no space for twice the documents.
+    package static func run(_ directory: String, to target: String) throws -> Report {
+        let partial = target + ".salvaging"
+        try Directory.removeAll(partial)
+        try Directory.create(partial)
+        do {
+            let table = try SalvageTable(partial + "/table")
+            defer { table.close() }
+            try EngineSalvage.run(directory: directory, into: table)
+            try table.sort()
+            let writer = try SalvageWriter(partial + "/data", table)
+            try writer.run()
+            try Directory.rename(partial + "/data", to: target)
+            try Directory.syncName(of: target)
+            table.close()
+            try Directory.removeAll(partial)
+            return table.report
+        } catch {
+            try? Directory.removeAll(partial)
+            throw error
+        }
+    }
+}
+
+/// The newest intact state of each key, in an engine that is thrown away. Used by one thread.
+///
+///     30 | key                       -> version, 8 | 1, or 0 for a deletion | value
+///     31 | version, 8 | number, 8    -> key length, 2 | key | value          documents that exist
+final class SalvageTable: SalvageSink {
+    private enum Space {
+        static let keys: UInt8 = 0x30
+        static let versions: UInt8 = 0x31
+    }
+
+    private let engine: StorageEngine
+    private let writer: EngineWriter
+    private var batch = MutationBatch()
+    private var lastVersion: UInt64 = 0
+    private(set) var report = StoreSalvage.Report()
+    private var isClosed = false
+
+    init(_ directory: String) throws {
+        var options = EngineOptions()
+        options.latestOnlySpaces = [Space.keys, Space.versions]
+        options.retentionMicroseconds = 0
+        engine = try StorageEngine.open(directory: directory, options: options) { _, _, _, _ in }
+        writer = try engine.makeWriter()
+    }
+
+    func close() {
+        if isClosed { return }
+        isClosed = true
+        try? engine.close()
+    }
+
+    func note(_ loss: String) { report.note(loss) }
+
+    func noteDocument() { report.documents += 1 }
+
+    // MARK: What is found
+
+    func take(key: UnsafeRawBufferPointer, version: CommitVersion, value: UnsafeRawBufferPointer?) throws {
+        let nothing: [UInt8] = []
+        let name = unsafe RawSpan(_unsafeBytes: key)
+        if let value = unsafe value {
+            try keep(name, version, kind: 1, nothing.byteSpan, unsafe RawSpan(_unsafeBytes: value))
+        } else {
+            try keep(name, version, kind: 0, nothing.byteSpan, nothing.byteSpan)
+        }
+    }
+
+    func take(record: RawSpan, version: CommitVersion) throws {
+        do {
+            switch record.byteCount > 0 ? record[byteAt: 0] : 0 {
+            case LogRecord.commitKind: try take(commit: record, version)
+            case LogRecord.definitionKind: try take(definitions: record, version)
+            default: break
+            }
+        } catch let error as LogRecord.Malformed {
+            note("the record of commit \(version): \(error)")
+        }
+    }
+
+    private func take(commit record: RawSpan, _ version: CommitVersion) throws {
+        var reader = try LogRecordReader(record)
+        let nothing: [UInt8] = []
+        if reader.newDatabaseName.byteCount > 0, let name = try? DatabaseName(reader.newDatabaseName) {
+            var key = WireWriter(capacity: 256)
+            var value = WireWriter(capacity: 256)
+            DatabaseDirectory.write(name, number: reader.database, key: &key, value: &value)
+            try keep(key.bytes, version, kind: 1, nothing.byteSpan, value.bytes)
+        }
+        var header = WireWriter(capacity: 64)
+        var location = DocumentLocation()
+        while let item = try reader.next() {
+            if item.kind == .answer { continue }
+            location.locate(item.path, database: reader.database)
+            let isNew = item.kind == .created || item.createMicroseconds == version.microseconds
+            StoredRecord.writeHeader(
+                createMicroseconds: isNew ? nil : item.createMicroseconds, path: item.path,
+                isCut: location.parts.isCut, into: &header)
+            if item.kind == .deleted {
+                try keep(location.key, version, kind: 0, nothing.byteSpan, nothing.byteSpan)
+            } else {
+                try keep(location.key, version, kind: 1, header.bytes, item.payload)
+            }
+        }
+    }
+
+    private func take(definitions record: RawSpan, _ version: CommitVersion) throws {
+        var reader = try DefinitionRecord(record)
+        var key = WireWriter(capacity: 64)
+        var value = WireWriter(capacity: 128)
+        let nothing: [UInt8] = []
+        while let definition = try reader.next() {
+            definition.write(key: &key, value: &value)
+            try keep(key.bytes, version, kind: definition.isDropped ? 0 : 1, nothing.byteSpan, value.bytes)
+        }
+    }
+
+    /// Keeps a state of a key unless a newer one is known.
+    private func keep(
+        _ name: RawSpan, _ version: CommitVersion, kind: UInt8, _ first: RawSpan, _ second: RawSpan
+    ) throws {
+        let space = name.byteCount > 0 ? KeySpace(rawValue: name[byteAt: 0]) : nil
+        switch space {
+        case .documents, .definitions, .overrides, .meta: break
+        case nil: return note("a key of \(name.byteCount) bytes is in an unknown key space")
+        default: return
+        }
+        if name.byteCount > KeyLayout.keyBytesMaximum { return note("a key of \(name.byteCount) bytes is too long") }
+        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 1)
+        key.append(byte: Space.keys)
+        key.append(name)
+        if let known = try writer.latest.value(forKey: key.bytes) {
+            var reader = WireReader(known.bytes)
+            // An item that comes later in the same commit is newer.
+            if try reader.fixed64() > version.microseconds { return }
+        }
+        var head = WireWriter(capacity: 16)
+        head.append(littleEndian: version.microseconds)
+        head.append(byte: kind)
+        batch.put(key: key.bytes, value: head.bytes, first, second)
+        try stage()
+    }
+
+    private func stage() throws {
+        lastVersion += 1
+        let record = [LogRecord.clockKind]
+        try writer.stage(
+            version: CommitVersion(microseconds: lastVersion), record: record.byteSpan, mutations: batch)
+        batch.removeAll()
+        if writer.isGroupFull { try writer.commitGroup() }
+    }
+
+    // MARK: What is there
+
+    /// Puts the documents in the order of their versions. To be called once, when everything is found.
+    func sort() throws {
+        try writer.commitGroup()
+        try forEachKey(in: .documents) { name, version, value throws in
+            var key = WireWriter(capacity: 17)
+            key.append(byte: Space.versions)
+            key.append(bigEndian: version)
+            key.append(bigEndian: self.lastVersion)
+            var head = WireWriter(capacity: 16 + name.byteCount)
+            head.append(littleEndian: UInt64(name.byteCount))
+            head.append(name)
+            self.batch.put(key: key.bytes, value: head.bytes, value)
+            try self.stage()
+        }
+        try writer.commitGroup()
+        writer.finishReading()
+    }
+
+    /// Visits the keys of a space that exist.
+    func forEachKey(
+        in space: KeySpace, _ visit: (_ key: RawSpan, _ version: UInt64, _ value: RawSpan) throws -> Void
+    ) throws {
+        let (from, to) = ([Space.keys, space.rawValue], [Space.keys, space.rawValue + 1])
+        let reader = try engine.makeReader()
+        let snapshot = try reader.snapshot()
+        var cursor = try snapshot.cursor(from: from.byteSpan, to: to.byteSpan)
+        while try cursor.next() {
+            var reader = WireReader(cursor.value)
+            let version = try reader.fixed64()
+            guard cursor.value[byteAt: reader.position] == 1 else { continue }
+            try visit(
+                cursor.key.extracting(1..<cursor.key.byteCount), version,
+                cursor.value.extracting((reader.position + 1)..<cursor.value.byteCount))
+        }
+    }
+
+    /// Visits the documents in the order of their versions.
+    func forEachDocument(
+        _ visit: (_ key: RawSpan, _ version: UInt64, _ value: RawSpan) throws -> Void
+    ) throws {
+        let (from, to) = ([Space.versions], [Space.versions + 1])
+        let reader = try engine.makeReader()
+        let snapshot = try reader.snapshot()
+        var cursor = try snapshot.cursor(from: from.byteSpan, to: to.byteSpan)
+        while try cursor.next() {
+            var place = WireReader(cursor.key)
+            place.position = 1
+            let version = try place.fixed64().byteSwapped
+            var reader = WireReader(cursor.value)
+            let end = 8 + Int(try reader.fixed64())
+            try visit(
+                cursor.value.extracting(8..<end), version, cursor.value.extracting(end..<cursor.value.byteCount))
+        }
+    }
+}
+
+/// Writes the new directory. Used by one thread.
+private final class SalvageWriter {
+    private let table: SalvageTable
+    private let engine: StorageEngine
+    private let writer: EngineWriter
+    private var catalogue = Catalogue()
+    private var batch = MutationBatch()
+    private var databases: Set<UInt32> = []
+    /// The version of the documents in the batch.
+    private var version: UInt64 = 1
+
+    init(_ directory: String, _ table: SalvageTable) throws {
+        self.table = table
+        let options = DocumentStore.engineOptions(.forTool(directory))
+        engine = try StorageEngine.open(directory: directory, options: options) { _, _, _, _ in }
+        writer = try engine.makeWriter()
+    }
+
+    func run() throws {
+        try putDatabases()
+        try putDefinitions()
+        try table.forEachDocument { key, version, value in
+            if version != self.version { try self.commit(next: version) }
+            try self.put(key, value)
+        }
+        try commit(next: version + 1)
+        try writer.commitGroup()
+        writer.finishReading()
+        try engine.close()
+    }
+
+    // MARK: Databases and definitions
+
+    private func putDatabases() throws {
+        var found: [UInt32: DatabaseName] = [:]
+        try table.forEachKey(in: .meta) { key, _, value in
+            guard key.byteCount > 1, key[byteAt: 1] == UInt8(ascii: "d") else { return }
+            guard let database = DatabaseDirectory.read(value: value) else {
+                return self.table.note("the name of a database cannot be read")
+            }
+            found[database.number] = database.name
+        }
+        var used: Set<UInt32> = []
+        try table.forEachKey(in: .documents) { key, _, _ in
+            if key.byteCount > KeyLayout.pathOffset { used.insert(DocumentKey.database(of: key)) }
+        }
+        for number in used.subtracting(found.keys).sorted() {
+            let name = try DatabaseName(project: "salvaged", database: "number-\(number)")
+            table.note("the name of database \(number) is lost: it is \(name) now")
+            found[number] = name
+        }
+        var key = WireWriter(capacity: 256)
+        var value = WireWriter(capacity: 256)
+        for (number, name) in found.sorted(by: { $0.key < $1.key }) {
+            DatabaseDirectory.write(name, number: number, key: &key, value: &value)
+            batch.put(key: key.bytes, value: value.bytes)
+        }
+        databases = Set(found.keys)
+    }
+
+    /// Declared indexes begin with the first document again; overrides of fields stay as they are.
+    private func putDefinitions() throws {
+        var key = WireWriter(capacity: 64)
+        var value = WireWriter(capacity: 128)
+        for space in [KeySpace.definitions, .overrides] {
+            try table.forEachKey(in: space) { stored, _, contents in
+                switch IndexDefinition(key: stored, value: contents, isDropped: false) {
+                case .index(var index, _):
+                    guard index.state.isKept else { return }
+                    let start = IndexMaintenance.documents(of: index.database).from
+                    index.state = IndexState(phase: .building, position: start)
+                    IndexDefinition.index(index, isDropped: false).write(key: &key, value: &value)
+                case .group(let group, _):
+                    IndexDefinition.group(group, isDropped: false).write(key: &key, value: &value)
+                case nil: return self.table.note("the definition of an index cannot be read")
+                }
+                self.batch.put(key: key.bytes, value: value.bytes)
+            }
+        }
+    }
+
+    // MARK: Documents
+
+    private func put(_ key: RawSpan, _ value: RawSpan) throws {
+        var path = WireWriter(capacity: 256)
+        var expected = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        guard let parts = DocumentKey.parts(of: key),
+            let record = StoredRecordView(value, versionMicroseconds: version),
+            KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)
+        else { return table.note("a document of version \(version) has no readable name") }
+        DocumentKey.write(path.bytes, database: DocumentKey.database(of: key), into: &expected)
+        let isCanonical = (try? DocumentValidator.validate(fields: record.fields).isCanonical) == true
+        guard isCanonical, expected.bytes.equalsBytes(key) else {
+            return table.note("the document \(String(repairingUTF8: path.bytes)) is not valid")
+        }
+        let collection = key.extracting(0..<parts.collectionByteCount)
+        _ = try catalogue.adjust(collection, path: path.bytes, by: 1, latest: writer.latest)
+        batch.put(key: key, value: value)
+        table.noteDocument()
+    }
+
+    /// Stages the batch as the commit of its version.
+    private func commit(next: UInt64) throws {
+        catalogue.writeChanges(into: &batch)
+        // The record does not matter: the directory is closed before it is used.
+        let record = [LogRecord.clockKind]
+        try writer.stage(version: CommitVersion(microseconds: version), record: record.byteSpan, mutations: batch)
+        catalogue.keepCommit()
+        batch.removeAll()
+        version = next
+        if writer.isGroupFull { try writer.commitGroup() }
+    }
+}

@@ -1,0 +1,81 @@
+// Reading a damaged directory: everything that a checksum says is intact is taken.
+
+internal import CommitLog
+internal import FileSystem
+package import Storage
+
+/// Takes what a salvage finds. Used by one thread.
+package protocol SalvageSink: AnyObject {
+    /// An entry of the runs below ``EntrySpaces/lowest``, in no order; the same may come again. The bytes are valid for
+    /// the call.
+    /// - Parameter value: nil for a tombstone.
+    func take(key: UnsafeRawBufferPointer, version: CommitVersion, value: UnsafeRawBufferPointer?) throws
+    /// A record of the log, in the order of versions; valid for the call.
+    func take(record: RawSpan, version: CommitVersion) throws
+    /// A sentence about what cannot be read.
+    func note(_ loss: String)
+}
+
+/// Reads what is readable of a directory that no engine has open. Changes nothing in it.
+package enum EngineSalvage {
+    /// Gives all intact entries of document files and the records of the log to a sink.
+    ///
+    /// Index entries are not read: they follow from the documents. Without a manifest all document files count, also
+    /// those that merges have replaced.
+    /// - Throws: `locked`, or what the sink throws.
+    package static func run(directory: String, into sink: any SalvageSink) throws {
+        let lock = try DirectoryFormat.lock(directory, isReadOnly: true)
+        defer { lock.unlock() }
+        noting(sink) { () throws(StorageError) in try DirectoryFormat.check(directory) }
+        var manifest: Manifest?
+        noting(sink) { () throws(StorageError) in manifest = try Manifest.read(in: directory + "/runs") }
+        for file in files(manifest, directory + "/runs", sink) { try file.run() }
+        try readLog(directory + "/log", manifest ?? Manifest(), sink)
+    }
+
+    private static func noting(_ sink: any SalvageSink, _ body: () throws(StorageError) -> Void) {
+        do throws(StorageError) { try body() } catch { sink.note(error.description) }
+    }
+
+    /// The document files: those of the manifest, or all.
+    private static func files(
+        _ manifest: Manifest?, _ directory: String, _ sink: any SalvageSink
+    ) -> [DocumentSalvage] {
+        if let manifest {
+            return manifest.runs.flatMap { run in
+                run.parts.enumerated().filter { $0.element.kind == .documents }.map { index, part in
+                    DocumentSalvage(
+                        directory: directory, number: part.file, part: part,
+                        lowerBound: index == 0 ? run.lowerBound : [], sink: sink)
+                }
+            }
+        }
+        sink.note("\(directory): without a manifest, files that a merge had replaced are read too")
+        var names: [String] = []
+        noting(sink) { () throws(StorageError) in names = try Directory.names(in: directory) }
+        return names.compactMap { RunFormat.file(named: $0) }.filter { $0.kind == .documents }.map(\.number).sorted()
+            .map { DocumentSalvage(directory: directory, number: $0, part: nil, lowerBound: [], sink: sink) }
+    }
+
+    private static func readLog(_ directory: String, _ manifest: Manifest, _ sink: any SalvageSink) throws {
+        var failure: (any Error)?
+        var last = manifest.checkpoint
+        do {
+            _ = unsafe try LogRecovery.read(
+                directory: directory, firstSegment: manifest.firstSegment, checkpoint: manifest.checkpoint,
+                isReadOnly: true
+            ) { version, record in
+                do {
+                    unsafe try sink.take(record: RawSpan(_unsafeBytes: record), version: version)
+                } catch {
+                    failure = error
+                    throw error
+                }
+                last = version
+            }
+        } catch {
+            if let failure { throw failure }
+            sink.note("\(error); commits after version \(last) are not taken")
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// `hearth salvage`: what is readable of a damaged data directory.
+
+import DocumentStore
+import FileSystem
+
+/// Makes a new data directory of what is readable of a damaged one.
+enum SalvageCommand: Subcommand {
+    static let name = "salvage"
+    static let summary = "Takes what is readable of a damaged data directory."
+    static let words = ["DIR", "OUT"]
+    static let flagGroups: [FlagGroup] = []
+
+    static let discussion = """
+        Reads all documents of DIR that are intact, by the checksum that is stored with each
+        of them, and the log, and creates the data directory OUT from them. Prints what
+        could not be read, a line each. DIR does not change, and no server may use it. A
+        backup is better where there is one: a document that cannot be read may come back
+        in an older version, or if its deletion cannot be read.
+
+        Documents keep their times. Earlier versions are not taken, and the indexes are
+        built when a server opens OUT. OUT must not exist; its disk needs room for the
+        documents twice.
+
+        Example:
+
+          hearth salvage /var/lib/hearth /var/lib/hearth-salvaged
+        """
+
+    static func run(_ arguments: ParsedArguments) async throws {
+        let (directory, target) = (arguments.words[0], Directory.resolved(arguments.words[1]))
+        guard Directory.exists("\(directory)/runs") || Directory.exists("\(directory)/log") else {
+            throw CommandFailure("\(directory) is not a Hearth data directory: it has neither runs nor a log")
+        }
+        if Directory.exists(target) { throw CommandFailure("\(target) exists") }
+        try Directory.checkApart(directory, target, for: "hearth salvage")
+        let report = try StoreSalvage.run(directory, to: target)
+        for loss in report.losses { try StandardOutput.print("unreadable: \(loss)") }
+        if report.lossCount > report.losses.count {
+            try StandardOutput.print("unreadable: \(report.lossCount - report.losses.count) more places")
+        }
+        try StandardOutput.print(
+            "\(target): \(report.documents) documents of \(directory); \(report.lossCount) places cannot be read")
+    }
+}

@@ -1,0 +1,157 @@
+// What a salvage takes of damaged directories: everything that is intact, and nothing that was never there.
+
+import Basics
+import DocumentModel
+import Foundation
+import Storage
+import StoreTestSupport
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+@testable import Indexing
+
+@Suite("Salvage", .needsFiles, .timeLimit(.minutes(20)))
+struct SalvageTests {
+    /// A store with documents in two databases, deleted ones, long names, large values, a declared index, and commits
+    /// that only the log has.
+    private final class Original {
+        let harness: StoreHarness
+        /// What is there, and what was there before.
+        var documents: [String: SeenDocument] = [:]
+        var former: [String: [SeenDocument]] = [:]
+        /// Commits up to here are in runs.
+        private(set) var inRuns: [String: SeenDocument] = [:]
+
+        init(isCrashed: Bool) async throws {
+            harness = try StoreHarness()
+            var random = RandomQueries(seed: 3)
+            let model = IndexedModel(harness)
+            try await model.declare(random.shapes())
+            for round in 0..<6 as Range<Int64> {
+                let writes = (0..<300).map { number -> StepWrite in
+                    let name = number % 40 == 0 ? "c/\(number)" + String(repeating: "é", count: 150) : "c/\(number)"
+                    if round == 4 && number % 5 == 0 { return .delete(name) }
+                    let text = String(repeating: "x", count: number % 70 == 0 ? 9_000 : number)
+                    return .set(name, MapValue([("n", .integer(Int64(number) + round)), ("text", .string(text))]))
+                }
+                for start in stride(from: 0, to: 300, by: 50) {
+                    harness.clock.advance(milliseconds: 3)
+                    try await harness.commit(Array(writes[start..<(start + 50)]))
+                }
+                try look()
+                if round == 3 || round == 4 { try harness.store.checkpoint() }
+                if round == 4 { inRuns = documents }
+            }
+            if !isCrashed {
+                harness.store.close()
+                inRuns = documents
+            }
+        }
+
+        private func look() throws {
+            for path in try harness.ids("c").map({ "c/\($0)" }) {
+                let seen = try #require(try harness.get(path))
+                if documents[path] != seen { former[path, default: []].append(seen) }
+            }
+            documents = [:]
+            for path in try harness.ids("c").map({ "c/\($0)" }) { documents[path] = try harness.get(path) }
+        }
+
+        func copy() throws -> TemporaryDirectory {
+            let copy = TemporaryDirectory("hearth-salvage")
+            try copyDirectory(harness.configuration.directory, to: copy.path(of: "damaged"))
+            return copy
+        }
+    }
+
+    private func files(_ ending: String, in directory: TemporaryDirectory) throws -> [String] {
+        let runs = directory.path(of: "damaged/runs/")
+        return try FileManager.default.contentsOfDirectory(atPath: runs).filter { $0.hasSuffix(ending) }.sorted()
+            .map { runs + $0 }
+    }
+
+    /// Salvages a copy.
+    /// - Returns: the documents of the new directory, which is checked, and the report.
+    private func salvage(
+        _ copy: TemporaryDirectory, of original: Original
+    ) throws -> (documents: [String: SeenDocument], report: StoreSalvage.Report) {
+        let target = copy.path(of: "data")
+        let report = try StoreSalvage.run(copy.path(of: "damaged"), to: target)
+        #expect(!FileManager.default.fileExists(atPath: target + ".salvaging"))
+        let harness = try StoreHarness(in: copy, clock: original.harness.clock)
+        var documents: [String: SeenDocument] = [:]
+        for path in try harness.ids("c").map({ "c/\($0)" }) { documents[path] = try harness.get(path) }
+        #expect(documents.count == report.documents)
+        while harness.store.indexState.hasWork { usleep(1_000) }
+        try harness.finish()
+        try FileManager.default.removeItem(atPath: target)
+        return (documents, report)
+    }
+
+    @Test("An intact directory is taken as a whole, with times", arguments: [false, true])
+    func intact(isCrashed: Bool) async throws {
+        let original = try await Original(isCrashed: isCrashed)
+        let (documents, report) = try salvage(try original.copy(), of: original)
+        #expect(documents == original.documents)
+        #expect(report.losses == [])
+    }
+
+    @Test("Without side files, manifest, entries or format everything is found by checksums")
+    func withoutHelp() async throws {
+        let original = try await Original(isCrashed: false)
+        let copy = try original.copy()
+        for path in try files(".side", in: copy) + files(".run", in: copy) {
+            try FileManager.default.removeItem(atPath: path)
+        }
+        let (documents, report) = try salvage(copy, of: original)
+        #expect(documents == original.documents && !report.losses.isEmpty)
+        for name in ["runs/MANIFEST", "FORMAT"] {
+            try FileManager.default.removeItem(atPath: copy.path(of: "damaged/" + name))
+        }
+        let (found, further) = try salvage(copy, of: original)
+        #expect(found == original.documents && further.lossCount > report.lossCount)
+    }
+
+    @Test("Of a damaged page the intact entries are taken, and a damaged one is never", arguments: UInt64(1)...4)
+    func damagedPages(seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        let original = try await Original(isCrashed: seed % 2 == 0)
+        for round in 0..<6 {
+            let copy = try original.copy()
+            var flips = 0
+            for path in try files(".mdb", in: copy) {
+                var bytes = try Data(contentsOf: URL(filePath: path))
+                for _ in 0..<(1 + round / 2) {
+                    // In the entries of leaves, or anywhere.
+                    bytes[bytes.startIndex + 8_192 + random.below(bytes.count - 8_192)] ^= 1 << UInt8(random.below(8))
+                    flips += 1
+                }
+                try bytes.write(to: URL(filePath: path))
+            }
+            if round % 3 == 2 { for path in try files(".side", in: copy) { try Data().write(to: URL(filePath: path)) } }
+            let (documents, report) = try salvage(copy, of: original)
+            for (path, document) in documents where original.documents[path] != document {
+                #expect(original.former[path]?.contains(document) == true, "\(path)")
+            }
+            let kept = original.documents.filter { documents[$0.key] == $0.value }.count
+            // A bit damages an entry; in the head of a page or in a value of several entries' page, a page.
+            #expect(kept >= original.documents.count - 40 * flips, "round \(round): \(report.losses)")
+            #expect(documents == original.documents || !report.losses.isEmpty, "round \(round)")
+        }
+    }
+
+    @Test("Of a damaged log the commits before the damage are taken")
+    func damagedLog() async throws {
+        let original = try await Original(isCrashed: true)
+        let copy = try original.copy()
+        let log = copy.path(of: "damaged/log/")
+        for name in try FileManager.default.contentsOfDirectory(atPath: log) where name.hasSuffix(".log") {
+            var bytes = try Data(contentsOf: URL(filePath: log + name))
+            for place in stride(from: 4_096, to: bytes.count, by: 4_096) { bytes[bytes.startIndex + place] ^= 1 }
+            try bytes.write(to: URL(filePath: log + name))
+        }
+        let (documents, _) = try salvage(copy, of: original)
+        #expect(documents == original.inRuns)
+    }
+}

@@ -1,0 +1,88 @@
+// check --repair, serve --repair-indexes and salvage as processes.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Repair and salvage", .timeLimit(.minutes(20)))
+struct RepairTests {
+    private let directory = TemporaryDirectory("repair")
+
+    /// A data directory that is not in use.
+    private func makeData() async throws -> String {
+        let data = directory.path(of: "data")
+        let server = try ServerProcess(data: data)
+        let client = try TestClient(server)
+        for number in 0..<40 { try await client.set("c/d\(number)", number: number) }
+        await client.close()
+        #expect(server.stop() == 0)
+        return data
+    }
+
+    private func files(_ ending: String, in data: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: data + "/runs").filter { $0.hasSuffix(ending) }
+            .map { data + "/runs/" + $0 }
+    }
+
+    private func flipBit(_ path: String, at offset: Int) throws {
+        var bytes = try Data(contentsOf: URL(filePath: path))
+        bytes[bytes.startIndex + offset] ^= 1
+        try bytes.write(to: URL(filePath: path))
+    }
+
+    private func expectDocuments(_ data: String, _ arguments: [String] = []) async throws -> String {
+        let server = try ServerProcess(data: data, arguments: arguments)
+        let client = try TestClient(server)
+        for number in 0..<40 { #expect(try await client.number("c/d\(number)") == number) }
+        await client.close()
+        #expect(server.stop() == 0)
+        return server.process.errors
+    }
+
+    @Test("check --repair makes damaged and missing entries again, and leaves damaged documents alone")
+    func check() async throws {
+        let data = try await makeData()
+        let entries = try #require(try files(".run", in: data).first)
+        try flipBit(entries, at: 100)
+        let found = try HearthBinary.run(["check", "--data", data])
+        #expect(found.status == 1 && found.errors.contains("hearth check --repair"), "\(found.errors)")
+        let repaired = try HearthBinary.run(["check", "--repair", "--data", data])
+        #expect(repaired.status == 0 && repaired.output.contains("repaired"), "\(repaired.output)\(repaired.errors)")
+        #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
+        for path in try files(".run", in: data) { try FileManager.default.removeItem(atPath: path) }
+        #expect(try HearthBinary.run(["check", "--repair", "--data", data]).status == 0)
+        _ = try await expectDocuments(data)
+        for path in try files(".mdb", in: data) { try flipBit(path, at: 8_192 + 30) }
+        let documents = try HearthBinary.run(["check", "--repair", "--data", data])
+        #expect(documents.status == 1 && !documents.output.contains("repaired"), "\(documents.output)")
+    }
+
+    @Test("serve --repair-indexes names damaged entries in its log and serves")
+    func serve() async throws {
+        let data = try await makeData()
+        #expect(try await expectDocuments(data, ["--repair-indexes"]).contains("indexes_intact"))
+        try FileManager.default.removeItem(atPath: try #require(try files(".run", in: data).first))
+        let log = try await expectDocuments(data, ["--repair-indexes"])
+        #expect(log.contains("indexes_dropped") && log.contains("damaged_files=1"), "\(log)")
+        // What was not built before the stop is built by check or by the next server.
+        _ = try await expectDocuments(data)
+    }
+
+    @Test("salvage creates a directory of what is intact, and names what is not")
+    func salvage() async throws {
+        let data = try await makeData()
+        let intact = try HearthBinary.run(["salvage", data, directory.path(of: "intact")])
+        #expect(intact.status == 0 && intact.output.contains("40 documents"), "\(intact.output)\(intact.errors)")
+        #expect(!intact.output.contains("unreadable"))
+        for path in try files(".side", in: data) { try FileManager.default.removeItem(atPath: path) }
+        #expect(try HearthBinary.run(["check", "--data", data]).status == 1)
+        let target = directory.path(of: "salvaged")
+        let salvaged = try HearthBinary.run(["salvage", data, target])
+        #expect(salvaged.status == 0 && salvaged.output.contains("unreadable: "), "\(salvaged.output)")
+        _ = try await expectDocuments(target)
+        #expect(try HearthBinary.run(["check", "--data", target]).status == 0)
+        for words in [[data, target], [data, data], [directory.path(of: "nothing"), directory.path(of: "new")]] {
+            #expect(try HearthBinary.run(["salvage"] + words).status == 1)
+        }
+    }
+}
