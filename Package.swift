@@ -123,31 +123,46 @@ let package = Package(
             ],
             swiftSettings: strictAndUnsafe),
 
-        // The wire, the service, the client.
-        .target(
-            name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib"], swiftSettings: strictAndUnsafe),
+        // Calls, the service that answers them, and the connections that carry them.
+        .target(name: "Calls", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
         .target(
             name: "FirestoreService",
             dependencies: [
                 "Basics", "DocumentModel", "FirestoreMessages", "Indexing", "QueryEngine", "DocumentStore", "Listening",
-                "Transport",
+                "Calls",
             ],
             swiftSettings: strict),
+        .target(name: "EventLoops", dependencies: ["Basics", "CUV"], swiftSettings: strictAndUnsafe),
+        .target(name: "Connections", dependencies: ["Basics", "Calls", "EventLoops"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "NativeProtocol", dependencies: ["Basics", "Calls", "EventLoops", "Connections"],
+            swiftSettings: strictAndUnsafe),
+        .target(
+            name: "HTTPProtocols",
+            dependencies: ["Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections"],
+            swiftSettings: strictAndUnsafe),
+
+        // The server, the client.
         .target(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
-                "Indexing", "QueryEngine", "DocumentStore", "FirestoreService", "Transport",
+                "Indexing", "QueryEngine", "DocumentStore", "Calls", "FirestoreService", "EventLoops", "Connections",
+                "NativeProtocol", "HTTPProtocols",
             ],
             swiftSettings: strict),
         .target(
             name: "HearthClient",
-            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Transport"],
+            dependencies: [
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Calls", "EventLoops", "Connections",
+                "NativeProtocol",
+            ],
             swiftSettings: strict),
         .target(
             name: "InProcess",
             dependencies: [
-                "Basics", "Storage", "MemoryEngine", "DocumentStore", "Transport", "FirestoreService", "HearthClient",
+                "Basics", "Storage", "MemoryEngine", "DocumentStore", "Calls", "EventLoops", "Connections",
+                "FirestoreService", "HearthClient",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
@@ -167,8 +182,8 @@ let package = Package(
             name: "hearth",
             dependencies: [
                 "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
-                "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Transport",
-                "FirestoreService", "Server", "HearthClient", "InProcess",
+                "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
+                "EventLoops", "Connections", "FirestoreService", "Server", "HearthClient", "InProcess",
             ],
             swiftSettings: strict),
 
@@ -248,35 +263,59 @@ let package = Package(
                 "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
                 "MemoryEngine",
             ]),
-        tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
+        tests("EventLoopsTests", ["Basics", "EventLoops"]),
+        // A server of an echo service, and clients that break rules, for the tests of connections and protocols.
+        .target(
+            name: "ConnectionTestSupport",
+            dependencies: [
+                "Basics", "CNGHTTP2", "Calls", "EventLoops", "Connections", "NativeProtocol", "Server", "TestSupport",
+            ],
+            path: "Tests/ConnectionTestSupport", swiftSettings: strict),
+        tests("ConnectionsTests", ["Basics", "Calls", "EventLoops", "Connections", "ConnectionTestSupport"]),
+        tests(
+            "NativeProtocolTests",
+            ["Basics", "Calls", "EventLoops", "Connections", "NativeProtocol", "ConnectionTestSupport"]),
+        tests(
+            "HTTPProtocolsTests",
+            [
+                "Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols",
+                "Server", "ConnectionTestSupport",
+            ]),
         // A service on a store and calls without sockets.
         .target(
             name: "ServiceTestSupport",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
-                "TestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "EventLoops", "TestSupport",
             ],
             path: "Tests/ServiceTestSupport", swiftSettings: strict),
         tests(
             "FirestoreServiceTests",
             [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
-                "ServiceTestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "EventLoops", "ServiceTestSupport",
             ]),
         tests(
             "ServerTests",
             [
-                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Transport",
-                "FirestoreService", "Server", "ServiceTestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Calls",
+                "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols", "Server",
+                "ConnectionTestSupport", "ServiceTestSupport",
             ]),
         // A server that answers by a script.
         .target(
             name: "ClientTestSupport",
-            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "Transport", "TestSupport"],
+            dependencies: [
+                "Basics", "DocumentModel", "FirestoreMessages", "Calls", "EventLoops", "Connections", "NativeProtocol",
+                "Server", "TestSupport",
+            ],
             path: "Tests/ClientTestSupport", swiftSettings: strict),
         tests(
             "HearthClientTests",
-            ["Basics", "DocumentModel", "FirestoreMessages", "Transport", "HearthClient", "ClientTestSupport"]),
+            [
+                "Basics", "DocumentModel", "FirestoreMessages", "Calls", "EventLoops", "Connections", "NativeProtocol",
+                "HearthClient", "ClientTestSupport",
+            ]),
         // Programs of users that tests start and watch end.
         .executableTarget(
             name: "client-programs", dependencies: ["FirebaseFirestore"], path: "Tests/ClientPrograms",
@@ -286,7 +325,9 @@ let package = Package(
             [
                 "client-programs", "Basics", "HearthClient", "FirebaseFirestore", "FirebaseCore", "Firebase",
                 "FirebaseFirestoreSwift", "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore",
-                "FirestoreMessages", "FirestoreJSON", "Transport", "TypedFirestore", "ClientTestSupport",
+                "FirestoreMessages", "FirestoreJSON", "Calls", "EventLoops", "Connections", "NativeProtocol", "Server",
+                "TypedFirestore",
+                "ClientTestSupport",
             ],
             resources: [.copy("Conformance/Vectors")]),
         tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),

@@ -2,11 +2,11 @@
 
 import Basics
 import DocumentStore
+import EventLoops
 import FileSystem
 import FirestoreService
 import Glibc
 import Server
-import Transport
 
 /// Serves a data directory until SIGTERM or SIGINT. SIGHUP reloads.
 enum ServeCommand: MainThreadSubcommand {
