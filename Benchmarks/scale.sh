@@ -17,13 +17,13 @@ settle() {
 # Keeps the runs of a directory in memory: the kernel of a virtual machine may give the pages of files back to its host.
 lock_pages() {
     mkfifo "$scratch/locked"
-    "$out/lock_pages" "$1"/runs/*.run >"$scratch/locked" & locker=$!
+    "$out/lock_pages" "$1"/runs/????????????????.* >"$scratch/locked" & locker=$!
     read -r line <"$scratch/locked" && echo "$line" || echo "not all pages are in memory"
     rm "$scratch/locked"
 }
 unlock_pages() { kill $locker 2>/dev/null || true; wait $locker 2>/dev/null || true; }
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
-run_megabytes() { du -smc "$1"/runs/*.run | awk 'END {print $1}'; }
+run_megabytes() { du -smc "$1"/runs/????????????????.* | awk 'END {print $1}'; }
 
 few=$((many < 1000000 ? many : 1000000))
 echo "== scale: the same entries in RocksDB, $few documents"

@@ -5,7 +5,9 @@ import Testing
 
 @Suite("The command line", .timeLimit(.minutes(20)))
 struct CommandLineTests {
-    static let commands = ["serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes"]
+    static let commands = [
+        "serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes",
+    ]
 
     @Test("The overview names every command", arguments: [["--help"], ["-h"], ["help"]])
     func overview(_ arguments: [String]) throws {

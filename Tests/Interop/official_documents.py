@@ -26,7 +26,7 @@ def change(seed):
     collection = firestore.Client(project="interop", credentials=AnonymousCredentials()).collection("c")
     for number in range(1, 301):
         long = "x" * (choice.randrange(4) * 70)
-        name = choice.choice([f"d{number}", f"__id{number + 1}__", f"{long}\x01{number}", f"{long}é{number}"])
+        name = choice.choice([f"d{number}", f"__id{number}__", f"{long}\x01{number}", f"{long}é{number}"])
         place = collection.document(name)
         if choice.randrange(3) == 0:
             place = place.collection("below" + long[:210]).document(f"d{number}")

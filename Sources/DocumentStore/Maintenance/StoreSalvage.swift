@@ -2,7 +2,7 @@
 //
 //     damaged directory ──► SalvageTable: the newest intact state of each key ──► by version ──► new directory
 //
-// Documents keep their create and update times. Collections are counted and numbered anew, and indexes are built when
+// Documents keep their create and update times. Collections are counted and numbered again, and indexes are built when
 // the new directory is opened. Former versions and the results of commits are not taken.
 
 internal import Basics

@@ -43,6 +43,7 @@ struct DocumentFileTests {
 
     private func value(_ count: Int, _ random: inout SeededGenerator) -> Bytes {
         let start = random.below(256)
+        if count > 64 << 10 { return Bytes(repeating: UInt8(start), count: count) }
         return (0..<count).map { UInt8(truncatingIfNeeded: start + $0 * 31 >> 3) }
     }
 
@@ -218,13 +219,15 @@ struct DocumentFileTests {
         put(whole, at: start)
     }
 
-    @Test("A file takes at most what was reserved for it", arguments: [0, 30, 470, 1_400, 2_100, 4_200])
-    func space(valueBytes: Int) throws {
+    @Test(
+        "A file takes at most what was reserved for it", arguments: [0, 30, 470, 1_400, 1_510, 2_000, 2_100, 4_200],
+        [0, 490])
+    func space(valueBytes: Int, furtherKeyBytes: Int) throws {
         var random = SeededGenerator(seed: UInt64(valueBytes))
         var batch = MutationBatch()
         var entries: [RunEntry] = []
         for number in 0..<3_000 {
-            let key = Bytes("\u{10}\(10_000 + number)".utf8)
+            let key = [0x10] + Bytes(repeating: 7, count: furtherKeyBytes) + Bytes("\(10_000 + number)".utf8)
             // A small value between two large ones wastes most.
             let length = number % 2 == 0 ? valueBytes : random.below(valueBytes + 1)
             let bytes = value(length, &random)
