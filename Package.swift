@@ -47,6 +47,7 @@ let package = Package(
     targets: [
         // C libraries of the system.
         systemLibrary("CUV", pkgConfig: "libuv", apt: "libuv1-dev"),
+        systemLibrary("CLMDB", pkgConfig: "lmdb", apt: "liblmdb-dev"),
         systemLibrary("CXXHash", pkgConfig: "libxxhash", apt: "libxxhash-dev"),
         systemLibrary("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
         systemLibrary("COpenSSLTLS", pkgConfig: "libssl", apt: "libssl-dev"),
@@ -84,7 +85,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         .target(
             name: "EmbeddedEngine",
-            dependencies: ["Basics", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
+            dependencies: ["Basics", "CLMDB", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
@@ -123,39 +124,52 @@ let package = Package(
             ],
             swiftSettings: strictAndUnsafe),
 
-        // TLS without sockets.
+        // TLS without sockets; who calls, and what a caller may do.
         .target(name: "TLS", dependencies: ["Basics", "COpenSSLTLS"], swiftSettings: strictAndUnsafe),
-
-        // Who calls, and what a caller may do.
         .target(
             name: "Identity", dependencies: ["Basics", "COpenSSL", "DocumentJSON", "Storage", "FileSystem"],
             swiftSettings: strictAndUnsafe),
 
-        // The wire, the service, the client.
-        .target(
-            name: "Transport", dependencies: ["Basics", "CUV", "CNGHTTP2", "CZlib"], swiftSettings: strictAndUnsafe),
+        // Calls, the service that answers them, and the connections that carry them.
+        .target(name: "Calls", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
         .target(
             name: "FirestoreService",
             dependencies: [
                 "Basics", "DocumentModel", "FirestoreMessages", "Indexing", "QueryEngine", "DocumentStore", "Listening",
-                "Transport",
+                "Calls",
             ],
             swiftSettings: strict),
+        .target(name: "EventLoops", dependencies: ["Basics", "CUV"], swiftSettings: strictAndUnsafe),
+        .target(name: "Connections", dependencies: ["Basics", "Calls", "EventLoops"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "NativeProtocol", dependencies: ["Basics", "Calls", "EventLoops", "Connections"],
+            swiftSettings: strictAndUnsafe),
+        .target(
+            name: "HTTPProtocols",
+            dependencies: ["Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections"],
+            swiftSettings: strictAndUnsafe),
+
+        // The server, the client.
         .target(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
-                "Indexing", "QueryEngine", "DocumentStore", "FirestoreService", "Transport",
+                "Indexing", "QueryEngine", "DocumentStore", "Calls", "FirestoreService", "EventLoops", "Connections",
+                "NativeProtocol", "HTTPProtocols",
             ],
             swiftSettings: strict),
         .target(
             name: "HearthClient",
-            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Transport"],
+            dependencies: [
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Calls", "EventLoops", "Connections",
+                "NativeProtocol",
+            ],
             swiftSettings: strict),
         .target(
             name: "InProcess",
             dependencies: [
-                "Basics", "Storage", "MemoryEngine", "DocumentStore", "Transport", "FirestoreService", "HearthClient",
+                "Basics", "Storage", "MemoryEngine", "DocumentStore", "Calls", "EventLoops", "Connections",
+                "FirestoreService", "HearthClient",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),
@@ -175,8 +189,8 @@ let package = Package(
             name: "hearth",
             dependencies: [
                 "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
-                "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Transport",
-                "FirestoreService", "Server", "HearthClient", "InProcess",
+                "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
+                "EventLoops", "Connections", "FirestoreService", "Server", "HearthClient", "InProcess",
             ],
             swiftSettings: strict),
 
@@ -256,35 +270,59 @@ let package = Package(
             name: "TLSTestSupport", dependencies: ["COpenSSLTLS"], path: "Tests/TLSTestSupport", swiftSettings: strict),
         tests("TLSTests", ["Basics", "TLS", "TLSTestSupport"]),
         tests("IdentityTests", ["Basics", "Identity", "TLSTestSupport"]),
-        tests("TransportTests", ["Basics", "Transport", "CNGHTTP2", "CZlib"]),
+        tests("EventLoopsTests", ["Basics", "EventLoops"]),
+        // A server of an echo service, and clients that break rules, for the tests of connections and protocols.
+        .target(
+            name: "ConnectionTestSupport",
+            dependencies: [
+                "Basics", "CNGHTTP2", "Calls", "EventLoops", "Connections", "NativeProtocol", "Server", "TestSupport",
+            ],
+            path: "Tests/ConnectionTestSupport", swiftSettings: strict),
+        tests("ConnectionsTests", ["Basics", "Calls", "EventLoops", "Connections", "ConnectionTestSupport"]),
+        tests(
+            "NativeProtocolTests",
+            ["Basics", "Calls", "EventLoops", "Connections", "NativeProtocol", "ConnectionTestSupport"]),
+        tests(
+            "HTTPProtocolsTests",
+            [
+                "Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols",
+                "Server", "ConnectionTestSupport",
+            ]),
         // A service on a store and calls without sockets.
         .target(
             name: "ServiceTestSupport",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
-                "TestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "EventLoops", "TestSupport",
             ],
             path: "Tests/ServiceTestSupport", swiftSettings: strict),
         tests(
             "FirestoreServiceTests",
             [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Transport", "FirestoreService",
-                "ServiceTestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "EventLoops", "ServiceTestSupport",
             ]),
         tests(
             "ServerTests",
             [
-                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Transport",
-                "FirestoreService", "Server", "ServiceTestSupport",
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Calls",
+                "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols", "Server",
+                "ConnectionTestSupport", "ServiceTestSupport",
             ]),
         // A server that answers by a script.
         .target(
             name: "ClientTestSupport",
-            dependencies: ["Basics", "DocumentModel", "FirestoreMessages", "Transport", "TestSupport"],
+            dependencies: [
+                "Basics", "DocumentModel", "FirestoreMessages", "Calls", "EventLoops", "Connections", "NativeProtocol",
+                "Server", "TestSupport",
+            ],
             path: "Tests/ClientTestSupport", swiftSettings: strict),
         tests(
             "HearthClientTests",
-            ["Basics", "DocumentModel", "FirestoreMessages", "Transport", "HearthClient", "ClientTestSupport"]),
+            [
+                "Basics", "DocumentModel", "FirestoreMessages", "Calls", "EventLoops", "Connections", "NativeProtocol",
+                "HearthClient", "ClientTestSupport",
+            ]),
         // Programs of users that tests start and watch end.
         .executableTarget(
             name: "client-programs", dependencies: ["FirebaseFirestore"], path: "Tests/ClientPrograms",
@@ -294,7 +332,9 @@ let package = Package(
             [
                 "client-programs", "Basics", "HearthClient", "FirebaseFirestore", "FirebaseCore", "Firebase",
                 "FirebaseFirestoreSwift", "DocumentCoding", "DocumentModel", "QueryEngine", "DocumentStore",
-                "FirestoreMessages", "FirestoreJSON", "Transport", "TypedFirestore", "ClientTestSupport",
+                "FirestoreMessages", "FirestoreJSON", "Calls", "EventLoops", "Connections", "NativeProtocol", "Server",
+                "TypedFirestore",
+                "ClientTestSupport",
             ],
             resources: [.copy("Conformance/Vectors")]),
         tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),

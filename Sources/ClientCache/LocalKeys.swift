@@ -10,12 +10,14 @@
 //     remote     11 | the same key without its space     -> | kind, 1 | visible kind, 1 | flags, 1 | time, 8 | record |
 //     missing    12 | the same                           -> | flags, 1 | last used, 4 | time, 8 |
 //     values     20 |, elements 21 | as the server's     -> an index entry, see `IndexKey`
-//     batches    40 | number, 8                          -> see `LocalBatch`
-//     targets    50 | canonical query, <= 248            -> see `LocalTarget`
-//     members    51 | target, 4 | document key without its space and database -> | path, if the key is truncated |
-//     bundles    52 | id, <= 248                         -> | created, 8 | id ... |
-//     queries    53 | name, <= 248                       -> see `LocalNamedQuery`
-//     indexes    54 | definition without phase, <= 248   -> see `LocalIndex`
+//     batches    13 | number, 8                          -> see `LocalBatch`
+//     targets    14 | canonical query, <= 248            -> see `LocalTarget`
+//     members    15 | target, 4 | document key without its space and database -> | path, if the key is truncated |
+//     bundles    16 | id, <= 248                         -> | created, 8 | id ... |
+//     queries    17 | name, <= 248                       -> see `LocalNamedQuery`
+//     indexes    18 | definition without phase, <= 248   -> see `LocalIndex`
+//
+// Spaces below 20 lie in LMDB files; what is in the others follows from them.
 //
 // The space `documents` has what the program sees: cached documents with the pending writes applied. The operators of
 // the server read it. `remote` has the server's state of the documents that pending writes change, and only of those.
@@ -33,12 +35,12 @@ enum LocalSpace {
     static let elements = KeySpace.elements.rawValue
     static let remote: UInt8 = 0x11
     static let missing: UInt8 = 0x12
-    static let batches: UInt8 = 0x40
-    static let targets: UInt8 = 0x50
-    static let members: UInt8 = 0x51
-    static let bundles: UInt8 = 0x52
-    static let namedQueries: UInt8 = 0x53
-    static let indexes: UInt8 = 0x54
+    static let batches: UInt8 = 0x13
+    static let targets: UInt8 = 0x14
+    static let members: UInt8 = 0x15
+    static let bundles: UInt8 = 0x16
+    static let namedQueries: UInt8 = 0x17
+    static let indexes: UInt8 = 0x18
 
     /// Every space: none has history.
     static let all: Set<UInt8> = [

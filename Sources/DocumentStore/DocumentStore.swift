@@ -67,7 +67,8 @@ package final class DocumentStore: Sendable {
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
 
-    private static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
+    /// What the engine of a store is opened with.
+    static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
         var options = configuration.engine
         options.latestOnlySpaces = [
             KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue, KeySpace.fields.rawValue,

@@ -61,6 +61,12 @@ package final class File: Sendable {
         }
     }
 
+    /// Notes for the tests of power cuts what a library has written to the file.
+    /// - Parameter contents: all bytes of the file.
+    package func noteWritten(_ contents: UnsafeRawBufferPointer) {
+        _ = unsafe watch.make(.write(descriptor: descriptor, bytes: contents, offset: 0)) { contents.count }
+    }
+
     /// Writes a text at the start of the file.
     package func write(string: String) throws(StorageError) {
         let bytes = Array(string.utf8)

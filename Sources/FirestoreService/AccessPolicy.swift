@@ -3,7 +3,6 @@
 package import Basics
 import DocumentModel
 package import FirestoreMessages
-import Transport
 
 /// Decides by method and resource what callers may do; without a policy everything is allowed. There are no rules yet.
 ///

@@ -1,6 +1,6 @@
+package import Calls
 internal import DocumentStore
 package import FirestoreMessages
-package import Transport
 
 /// What the service reads from a call besides its message.
 extension Call {

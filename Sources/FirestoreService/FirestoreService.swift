@@ -1,8 +1,8 @@
 package import Basics
+package import Calls
 package import DocumentModel
 package import DocumentStore
 package import FirestoreMessages
-package import Transport
 
 /// The Firestore service of one event loop: request bytes in, store, reply bytes out.
 ///
@@ -93,7 +93,7 @@ package final class FirestoreService {
     }
 
     /// The listeners of the service's loop.
-    func listeners(on loop: EventLoop) -> LoopListeners {
+    func listeners(on loop: any LoopThread) -> LoopListeners {
         if let loopListeners { return loopListeners }
         let listeners = LoopListeners(store, reader: reader, on: loop)
         loopListeners = listeners
@@ -212,7 +212,7 @@ package final class FirestoreService {
 
 /// A value of a loop's thread on its way through other threads, which only pass it on.
 package struct LoopBound<Value>: @unchecked Sendable {
-    // Sendable: made on the loop's thread and opened again on the same thread only, by `EventLoop.execute`.
+    // Sendable: made on the loop's thread and opened again on the same thread only, by `LoopThread.execute`.
     package let value: Value
 
     package init(_ value: Value) { self.value = value }

@@ -1,6 +1,7 @@
+import Calls
+import EventLoops
 import FirestoreService
 import HearthClient
-import Transport
 
 /// The Firestore service of an open store on one event loop. Made on any thread, then for the loop's thread.
 final class InProcessService: StoreService, @unchecked Sendable {

@@ -1,11 +1,11 @@
 package import Basics
 import Dispatch
 import DocumentStore
+package import EventLoops
 package import HearthClient
 import MemoryEngine
 import Storage
 import Synchronization
-package import Transport
 
 /// A store that is open in this process, shared by all clients that use its location. Thread-safe.
 ///

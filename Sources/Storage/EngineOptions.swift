@@ -50,6 +50,8 @@ package struct EngineOptions: Sendable {
     package var sweepPauseMicroseconds: UInt64 = 1_000_000
 
     /// Keys with these first bytes have no history: a read returns the value of its version or of a later one.
+    ///
+    /// Keys below `20` lie in LMDB files. Where they have history, no key may be a prefix of another.
     package var latestOnlySpaces: Set<UInt8> = []
 
     /// First bytes of keys that are read by ranges, rarely one by one. The memtable does not insert their entries of a

@@ -14,6 +14,9 @@
         }
     }
 
+    /// A bit for each first byte below ``EntrySpaces/lowest`` that is in the set.
+    package var ofDocuments: UInt64 { words.0 & (1 << UInt64(EntrySpaces.lowest) - 1) }
+
     /// Whether keys with this key's first byte keep no history.
     @inlinable
     package func contains(_ key: UnsafeRawBufferPointer) -> Bool {

@@ -16,6 +16,11 @@
     /// Bytes used in the buffer.
     @usableFromInline package private(set) var byteCount = 0
 
+    /// Bytes of the keys and values that will be in LMDB files, with their heads.
+    package private(set) var documentBytes = 0
+    /// Bytes of the head of an entry in an LMDB file: of a node, its offset, the version in the key, the value's own.
+    package static let documentHeadBytes = 40
+
     /// Puts and deletes in the batch.
     package private(set) var count = 0
 
@@ -74,6 +79,7 @@
     /// Empties the batch and keeps its memory, unless a giant commit has made it large.
     package mutating func removeAll() {
         byteCount = 0
+        documentBytes = 0
         count = 0
         if capacity > 4 << 20 {
             unsafe buffer.deallocate()
@@ -98,6 +104,9 @@
         unsafe end.storeBytes(of: UInt32(valueLength), toByteOffset: 4, as: UInt32.self)
         unsafe end += Self.headerBytes
         unsafe Self.copy(key, to: &end)
+        if unsafe key.unsafeLoad(fromByteOffset: 0, as: UInt8.self) < EntrySpaces.lowest {
+            documentBytes += Self.documentHeadBytes + key.byteCount + valueLength
+        }
         byteCount += needed
         count += 1
         return unsafe end

@@ -1,12 +1,15 @@
 // A server in the test's process: real sockets and frames, and a script with the reply to each call.
 
 package import Basics
+package import Calls
+import Connections
 import DocumentModel
+import EventLoops
 package import FirestoreMessages
+import Server
 import Synchronization
 import TestSupport
 import Testing
-package import Transport
 
 /// What the script does with a call.
 package enum Reaction: Sendable {
@@ -35,7 +38,7 @@ package final class FakeServer: Sendable {
     package let port: UInt16
     package var address: String { "127.0.0.1:\(port)" }
     private let group: EventLoopGroup
-    private let server: Server
+    private let server: SocketServer
     private let record: Record
     private let isRunning = Atomic<Bool>(true)
 
@@ -67,7 +70,7 @@ package final class FakeServer: Sendable {
         var configuration = ServerConfiguration()
         configuration.port = port
         do {
-            server = try Server.start(configuration, rpcs: Self.rpcs, on: group) { _ in
+            server = try SocketServer.start(configuration, rpcs: Self.rpcs, on: group) { _ in
                 LoopServices(calls: Handler(script: script, record: record))
             }
         } catch {

@@ -6,7 +6,6 @@ package import DocumentModel
 import FirestoreMessages
 package import Synchronization
 import TestSupport
-import Transport
 
 /// The state of a `FakeServer`, and what was written to it.
 package final class ScriptedDatabase: Sendable {

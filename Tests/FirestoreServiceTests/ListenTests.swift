@@ -6,7 +6,6 @@ import FirestoreService
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Listen stream", .timeLimit(.minutes(20)))
 struct ListenTests {

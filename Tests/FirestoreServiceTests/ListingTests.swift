@@ -5,7 +5,6 @@ import FirestoreMessages
 import FirestoreService
 import ServiceTestSupport
 import Testing
-import Transport
 
 @Suite("Listings", .timeLimit(.minutes(20)))
 struct ListingTests {

@@ -8,7 +8,6 @@ import FirestoreService
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Parked reads", .timeLimit(.minutes(20))) struct ParkedReadTests {
     private let one = Harness.fields(["a": .integer(1)])

@@ -4,7 +4,6 @@ import DocumentModel
 import FirestoreMessages
 import ServiceTestSupport
 import Testing
-import Transport
 
 @Suite("Partitions", .timeLimit(.minutes(20)))
 struct PartitionTests {

@@ -8,7 +8,6 @@ import QueryEngine
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Queries", .timeLimit(.minutes(20)))
 struct QueryTests {

@@ -6,7 +6,6 @@ import FirestoreService
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Reading documents", .timeLimit(.minutes(20)))
 struct ReadingTests {

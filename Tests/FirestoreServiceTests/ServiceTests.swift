@@ -7,7 +7,6 @@ import FirestoreService
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Every method", .timeLimit(.minutes(20)))
 struct ServiceTests {

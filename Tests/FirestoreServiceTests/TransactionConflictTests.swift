@@ -8,7 +8,6 @@ import Indexing
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Conflicts of transactions", .timeLimit(.minutes(20)))
 struct TransactionConflictTests {

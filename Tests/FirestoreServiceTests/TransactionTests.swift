@@ -6,7 +6,6 @@ import FirestoreService
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Transactions", .timeLimit(.minutes(20)))
 struct TransactionTests {

@@ -5,7 +5,6 @@ import FirestoreMessages
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Write stream", .timeLimit(.minutes(20)))
 struct WriteStreamTests {

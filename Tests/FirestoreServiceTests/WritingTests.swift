@@ -7,7 +7,6 @@ import FirestoreService
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Writing documents", .timeLimit(.minutes(20)))
 struct WritingTests {

@@ -6,7 +6,6 @@ package import FirestoreMessages
 package import FirestoreService
 import TestSupport
 import Testing
-import Transport
 
 /// One service on one store; the directory goes when the harness goes.
 package final class Harness {

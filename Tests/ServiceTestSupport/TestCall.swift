@@ -1,12 +1,13 @@
 // Calls for tests, made and answered in process, on the test's own thread.
 
 package import Basics
+package import Calls
 import DocumentModel
 package import DocumentStore
+package import EventLoops
 package import FirestoreMessages
 package import FirestoreService
 import Synchronization
-package import Transport
 
 /// The messages and the status of a call.
 package struct TestAnswer: Sendable {
@@ -87,7 +88,7 @@ package final class TestCall: CallCarrier, @unchecked Sendable {
 
     // MARK: CallCarrier
 
-    package var loop: EventLoop { owner.loop }
+    package var loopThread: any LoopThread { owner.loop }
     package let peerAddress = "test"
     package var connectionContext: AnyObject? {
         get { owner.connectionContext }

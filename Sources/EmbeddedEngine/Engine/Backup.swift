@@ -63,25 +63,34 @@ extension EmbeddedEngine {
         var parts: [Manifest.Part] = []
         while !merge.isAtEnd {
             let number = UInt64(parts.count + 1)
+            let kind = unsafe RunKind(of: merge.nextKey)
             let writer = try RunWriter(
-                path: directory + "/" + RunFormat.fileName(number), versions: lowest...highest,
-                scannedSpaces: core.options.scannedSpaces, hashSeed: hashSeed)
-            if let part = try Self.copy(&merge, writer, number, core.options.runFileBytesMax) { parts.append(part) }
+                directory: directory, number: number, kind: kind, versions: lowest...highest,
+                latestOnly: core.latestOnly, scannedSpaces: core.options.scannedSpaces, hashSeed: hashSeed)
+            if let part = try Self.copy(&merge, writer, (number, kind), core.options.runFileBytesMax) {
+                parts.append(part)
+            } else {
+                for name in RunFormat.fileNames(number, kind) { try Directory.removeFile(directory + "/" + name) }
+            }
         }
         return parts
     }
 
     /// - Throws: `corrupt` if a page of the source may have become zeros while it was copied.
     private static func copy(
-        _ merge: inout RunMerge, _ writer: consuming RunWriter, _ number: UInt64, _ byteCountMax: Int
+        _ merge: inout RunMerge, _ writer: consuming RunWriter, _ file: (number: UInt64, kind: RunKind),
+        _ byteCountMax: Int
     ) throws(StorageError) -> Manifest.Part? {
         let faults = MapFaults.count
-        while !merge.isAtEnd, writer.byteCount < byteCountMax { try merge.appendKey(to: &writer) }
+        while unsafe !merge.isAtEnd && writer.byteCount < byteCountMax && writer.takes(merge.nextKey) {
+            try merge.appendKey(to: &writer)
+        }
         guard MapFaults.count == faults else {
             throw StorageError(.corrupt, "a page of a run could not be read during the backup")
         }
         guard writer.entryCount > 0 else { return nil }
         let (footer, byteCount) = try writer.finish()
-        return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))
+        return Manifest.Part(
+            file: file.number, identity: footer.identity, byteCount: UInt64(byteCount), kind: file.kind)
     }
 }

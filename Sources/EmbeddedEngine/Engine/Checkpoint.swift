@@ -21,12 +21,12 @@ struct Checkpoint {
     /// - Throws: `full`, `inputOutput`; then nothing has changed, and the files are removed.
     mutating func run() throws(StorageError) {
         let memtable = frozen.memtable
-        try core.runs.checkBound(adding: memtable.byteCount)
+        try core.runs.checkBound(adding: memtable.runBytesMax)
         var written: [Manifest.Part] = []
         do throws(StorageError) {
             try write(memtable, &written)
         } catch {
-            core.runs.remove(written.map(\.file))
+            core.runs.remove(written)
             throw error
         }
         let parts = written
@@ -44,15 +44,16 @@ struct Checkpoint {
         var walk = MemtableWalk(memtable)
         while walk.entry != 0 {
             let number = core.runs.takeNumber()
-            let path = core.runs.path(ofFile: number)
+            let kind = unsafe RunKind(of: memtable.key(walk.entry))
             do throws(StorageError) {
                 let writer = try RunWriter(
-                    path: path, versions: memtable.versionMin...memtable.versionMax.microseconds,
+                    directory: core.runs.directory, number: number, kind: kind,
+                    versions: memtable.versionMin...memtable.versionMax.microseconds, latestOnly: core.latestOnly,
                     scannedSpaces: core.options.scannedSpaces, hashSeed: core.hashSeed,
                     space: (core.runs.space, .checkpoint))
-                parts.append(try write(memtable, from: &walk, writer, number, byteCountMax))
+                parts.append(try write(memtable, from: &walk, writer, (number, kind), byteCountMax))
             } catch {
-                try? Directory.removeFile(path)
+                core.runs.remove(number, kind)
                 throw error
             }
         }
@@ -60,12 +61,13 @@ struct Checkpoint {
 
     /// Writes one file, from the position of a walk on.
     private mutating func write(
-        _ memtable: Memtable, from walk: inout MemtableWalk, _ writer: consuming RunWriter, _ number: UInt64,
-        _ byteCountMax: Int
+        _ memtable: Memtable, from walk: inout MemtableWalk, _ writer: consuming RunWriter,
+        _ file: (number: UInt64, kind: RunKind), _ byteCountMax: Int
     ) throws(StorageError) -> Manifest.Part {
         let horizon = core.horizon.load(ordering: .acquiring)
         while walk.entry != 0, writer.byteCount < byteCountMax {
             let key = unsafe memtable.key(walk.entry)
+            guard unsafe writer.takes(key) else { break }
             let hasHistory = unsafe !core.latestOnly.contains(key)
             var version = memtable.version(walk.entry)
             unsafe try writer.add(key, version: version, memtable.value(walk.entry), superseded: nil)
@@ -82,6 +84,7 @@ struct Checkpoint {
             }
         }
         let (footer, byteCount) = try writer.finish()
-        return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))
+        return Manifest.Part(
+            file: file.number, identity: footer.identity, byteCount: UInt64(byteCount), kind: file.kind)
     }
 }

@@ -16,9 +16,9 @@ internal import Storage
 /// A process that ends between 1 and 4 leaves a directory with NEW and without FORMAT. The next process starts over.
 enum DirectoryFormat {
     /// What FORMAT says. Never change; a directory of another format gets another line.
-    static let line = "hearth key-value store, format 5\n"
-    /// Builds before the first release wrote the formats from 1 on with this line.
-    private static let formerLines = (1...4).map { "hearth key-value store, format \($0)\n" }
+    static let line = "hearth store, format 1\n"
+    /// Builds before the first release wrote these.
+    private static let formerLines = (1...5).map { "hearth key-value store, format \($0)\n" }
 
     /// Takes the directory's lock, making the directory if there is none.
     /// - Throws: `locked`.
@@ -103,7 +103,7 @@ enum DirectoryFormat {
         }
         throw StorageError(
             .unsupportedFormat,
-            "the data directory has format \(former + 1), which this version does not read: export the documents with "
-                + "the version that wrote it, and load them into a new directory", file: path)
+            "the data directory has the former format \(former + 1), which this version does not read: export the "
+                + "documents with the version that wrote it, and load them into a new directory", file: path)
     }
 }

@@ -26,6 +26,7 @@ extension EmbeddedEngine {
             memtableBytesMax: options.memtableBytesMax,
             reserveBytes: options.diskReserveBytes - options.logReserveBytes, isReadOnly: options.isReadOnly,
             fault: fault)
+        try checkSpaces(runs.current, options)
         let core = try EngineCore(directory: directory, options: options, runs: runs, lock: lock)
         let opening = Opening(core)
         let log = try opening.recoverLog(replay)
@@ -35,6 +36,17 @@ extension EmbeddedEngine {
         return try EmbeddedEngine(
             core: core, log: log, checkpointThread: CheckpointThread(core), mergeThread: MergeThread(core),
             timelineStart: start)
+    }
+
+    /// - Throws: `unsupportedFormat` if other spaces had history when the documents were written: the keys would be
+    ///   misread.
+    private static func checkSpaces(_ set: RunSet, _ options: EngineOptions) throws(StorageError) {
+        let spaces = LatestOnlySpaces(options.latestOnlySpaces).ofDocuments
+        for file in set.files.joined() {
+            if let documents = file.footer.documents, documents.latestOnlySpaces != spaces {
+                throw StorageError(.unsupportedFormat, "the documents have history in other spaces", file: file.path)
+            }
+        }
     }
 }
 
@@ -164,7 +176,9 @@ private final class Opening {
         let (memtable, hasFrozen) = core.progress.withLock { (core.registry.viewForUpdate.active, $0.frozen != nil) }
         if hasFrozen { return }
         do throws(StorageError) {
-            if !isFull { try core.runs.space.admit(heldBytes: memtable.byteCount, mayUseReserve: true, isFinal: true) }
+            if !isFull {
+                try core.runs.space.admit(heldBytes: memtable.runBytesMax, mayUseReserve: true, isFinal: true)
+            }
             try checkpoint()
         } catch {
             guard error.code == .full else { throw error }

@@ -36,7 +36,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     private var memtable: Memtable?
     /// Entries of the open group that are not in order yet.
     private let collected: CollectedEntries
-    /// Bytes of the frozen memtable when the group was opened.
+    /// Bytes that runs may take for the frozen memtable when the group was opened.
     private var frozenBytes = 0
     private var stagedMutationBytes = 0
     /// Bytes of the last sealed group.
@@ -103,7 +103,8 @@ package final class EmbeddedWriter: KeyValueWriter {
         }
         let memtable: Memtable
         do throws(StorageError) {
-            memtable = try room(recordBytes: record.byteCount, needed: needed, mayUseReserve: mayUseReserve)
+            let runBytes = Memtable.runBytesMax(byteCount: needed, documentBytes: mutations.documentBytes)
+            memtable = try room(recordBytes: record.byteCount, needed: runBytes, mayUseReserve: mayUseReserve)
         } catch {
             throw error.asRefusal
         }
@@ -162,7 +163,7 @@ extension EmbeddedWriter {
         let memtable = try openGroup(mayUseReserve: mayUseReserve)
         do throws(StorageError) {
             try reserveSpace(
-                recordBytes: recordBytes, memtableBytes: memtable.byteCount + collected.bytesNeeded + needed,
+                recordBytes: recordBytes, memtableBytes: memtable.runBytesMax + collected.bytesNeeded + needed,
                 mayUseReserve: mayUseReserve)
         } catch {
             if log.isEmpty { closeGroup() }
@@ -177,7 +178,7 @@ extension EmbeddedWriter {
         let isBegun = core.progress.update { progress in
             guard progress.failure == nil, progress.obstacle == nil, progress.frozen == nil else { return false }
             guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
-            frozenBytes = frozen.memtable.byteCount
+            frozenBytes = frozen.memtable.runBytesMax
             return true
         }
         return isBegun && waitForCheckpoint()
@@ -192,7 +193,7 @@ extension EmbeddedWriter {
         var hasWaited = false
         let isPressed = core.isSpacePressed
         let opened = try core.progress.wait { progress throws(StorageError) -> (memtable: Memtable, hasFrozen: Bool)? in
-            frozenBytes = progress.frozen?.memtable.byteCount ?? 0
+            frozenBytes = progress.frozen?.memtable.runBytesMax ?? 0
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             if let failure = progress.failure { throw failure.asFinalRefusal }
             let active = core.registry.viewForUpdate.active
@@ -215,7 +216,7 @@ extension EmbeddedWriter {
             }
             if progress.frozen == nil {
                 try core.freeze(&progress)
-                frozenBytes = active.byteCount
+                frozenBytes = active.runBytesMax
                 progress.isGroupOpen = true
                 return (core.registry.viewForUpdate.active, true)
             }

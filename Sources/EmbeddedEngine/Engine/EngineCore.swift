@@ -137,7 +137,7 @@ final class EngineCore: Sendable {
     /// Looks whether there is space for what the memtables hold, after commits were refused.
     func recheckSpace() {
         let held = progress.withLock { progress in
-            registry.viewForUpdate.active.byteCount + (progress.frozen?.memtable.byteCount ?? 0)
+            registry.viewForUpdate.active.runBytesMax + (progress.frozen?.memtable.runBytesMax ?? 0)
         }
         runs.space.recheck(heldBytes: held)
     }

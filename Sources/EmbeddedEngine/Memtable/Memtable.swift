@@ -47,7 +47,7 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
 
     static let deletionLength = UInt32.max
     /// Stands before all entries; it has no key.
-    static let head: UInt32 = 25
+    static let head: UInt32 = 26
 
     /// Where things stand in the header.
     enum Field {
@@ -70,6 +70,7 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
         static let lowestScanned = 184
         static let highestScanned = 185
         static let hashSeed = 192
+        static let documentBytes = 200
     }
 
     /// Where things stand in an entry.
@@ -119,7 +120,8 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
 
     /// Makes the list empty, and keeps its memory. Nothing else may refer to the list.
     func removeAll() {
-        for field in [Field.entryCount, Field.byteCount, Field.versionMax, Field.versionMin, Field.batchCount] {
+        let counts = [Field.entryCount, Field.byteCount, Field.versionMax, Field.versionMin, Field.batchCount]
+        for field in counts + [Field.documentBytes] {
             unsafe base.storeBytes(of: 0, toByteOffset: field, as: UInt64.self)
         }
         unsafe base.storeBytes(of: 0, toByteOffset: Field.newestBatch, as: UInt64.self)
@@ -148,6 +150,18 @@ struct Memtable: @unchecked Sendable {  // See the essay above.
 
     /// Bytes taken by entries, values and what finds them. Any thread.
     var byteCount: Int { unsafe atomicInt(at: Field.byteCount).pointee.load(ordering: .relaxed) }
+
+    /// What a checkpoint may write of it at most. Any thread.
+    var runBytesMax: Int {
+        let documents = unsafe atomicInt(at: Field.documentBytes).pointee.load(ordering: .relaxed)
+        return Self.runBytesMax(byteCount: byteCount, documentBytes: documents)
+    }
+
+    /// What a checkpoint may write of so many bytes. Index entries take fewer in a file than in memory. An LMDB file
+    /// takes up to two and a half times as many: at worst each leaf is half full, and each value begins a page of its
+    /// own.
+    /// - Parameter documentBytes: as `MutationBatch` counts them.
+    static func runBytesMax(byteCount: Int, documentBytes: Int) -> Int { byteCount + documentBytes * 3 / 2 }
 
     /// The highest version inserted. Writer's thread, or any once the memtable is frozen.
     var versionMax: CommitVersion {
@@ -369,6 +383,7 @@ extension Memtable {
         unsafe start.storeBytes(of: UInt16(key.count), toByteOffset: EntryField.keyLength, as: UInt16.self)
         unsafe (start + EntryField.key).copyMemory(from: key.baseAddress!, byteCount: key.count)
         unsafe setValue(of: entry, to: value)
+        if unsafe RunKind(of: key) == .documents { noteDocument(MutationBatch.documentHeadBytes + key.count) }
         if entryCount == 0 { unsafe base.storeBytes(of: version, toByteOffset: Field.versionMin, as: UInt64.self) }
         if version > versionMax.microseconds {
             unsafe base.storeBytes(of: version, toByteOffset: Field.versionMax, as: UInt64.self)
@@ -377,12 +392,17 @@ extension Memtable {
         return entry
     }
 
+    private func noteDocument(_ bytes: Int) {
+        unsafe atomicInt(at: Field.documentBytes).pointee.add(bytes, ordering: .relaxed)
+    }
+
     private func setValue(of entry: UInt32, to value: UnsafeRawBufferPointer?) {
         let start = unsafe address(entry)
         guard let value = unsafe value else {
             unsafe start.storeBytes(of: Self.deletionLength, toByteOffset: EntryField.valueLength, as: UInt32.self)
             return
         }
+        if unsafe RunKind(of: key(entry)) == .documents { noteDocument(value.count) }
         let length = (value.count + 7) & ~7
         precondition(length <= bytesFree, "the memtable is written beyond its bound")
         let offset = unsafe base.load(fromByteOffset: Field.valueStart, as: Int.self) - length

@@ -12,7 +12,7 @@ internal import Storage
 ///     magic, checkpoint, first segment, horizon, next file number, number of runs,
 ///     hash seed                                                                       8 bytes each
 ///     per run, newest first: number, level, output, files, length of the lower bound  8 bytes each; the bound
-///       per file: number, identity, bytes                                             8 bytes each
+///       per file: number, identity, bytes, kind                                       8 bytes each
 ///     XXH3-64 of everything before
 struct Manifest: Equatable {
     /// A file of a run.
@@ -20,7 +20,9 @@ struct Manifest: Equatable {
         var file: UInt64
         /// What the file says about itself.
         var identity: UInt64
+        /// Of documents, of both files.
         var byteCount: UInt64
+        var kind = RunKind.entries
     }
 
     struct Run: Equatable {
@@ -53,9 +55,7 @@ struct Manifest: Equatable {
     var runs: [Run] = []
 
     static let name = "MANIFEST"
-    private static let magic: UInt64 = 0x324E_414D_4854_5248  // "HRTHMAN2"
-    /// Of an older version, which has no seed.
-    private static let magic1: UInt64 = 0x314E_414D_4854_5248  // "HRTHMAN1"
+    private static let magic: UInt64 = 0x334E_414D_4854_5248  // "HRTHMAN3"
     private static let byteCountMax = 1 << 30
 
     mutating func takeNumber() -> UInt64 {
@@ -85,7 +85,9 @@ extension Manifest {
             }
             bytes.append(run.lowerBound)
             for part in run.parts {
-                for field in [part.file, part.identity, part.byteCount] { bytes.append(littleEndian: field) }
+                for field in [part.file, part.identity, part.byteCount, part.kind.rawValue] {
+                    bytes.append(littleEndian: field)
+                }
             }
         }
         let sum = unsafe bytes.bytes.withUnsafeBytes { unsafe XXH3_64bits($0.baseAddress, $0.count) }
@@ -107,18 +109,15 @@ extension Manifest {
         offset = bytes.count - 8
         guard word() == sum else { return nil }
         offset = 0
-        guard let magic = word(), magic == Self.magic || magic == Self.magic1, let checkpoint = word(),
+        guard let magic = word(), magic == Self.magic, let checkpoint = word(),
             let firstSegment = word(), let horizon = word(),
-            let nextNumber = word(), let runCount = word()
+            let nextNumber = word(), let runCount = word(), let hashSeed = word()
         else { return nil }
         self.checkpoint = CommitVersion(microseconds: checkpoint)
         self.firstSegment = firstSegment
         self.horizon = CommitVersion(microseconds: horizon)
         self.nextNumber = nextNumber
-        if magic == Self.magic {
-            guard let seed = word() else { return nil }
-            hashSeed = seed
-        }
+        self.hashSeed = hashSeed
         for _ in 0..<runCount {
             guard let number = word(), let level = word(), let output = word(), let partCount = word(),
                 let boundBytes = word(), boundBytes <= bytes.count - offset
@@ -127,8 +126,10 @@ extension Manifest {
             run.lowerBound = Array(bytes[offset..<(offset + Int(boundBytes))])
             offset += Int(boundBytes)
             for _ in 0..<partCount {
-                guard let file = word(), let identity = word(), let byteCount = word() else { return nil }
-                run.parts.append(Part(file: file, identity: identity, byteCount: byteCount))
+                guard let file = word(), let identity = word(), let byteCount = word(),
+                    let kind = word().flatMap(RunKind.init)
+                else { return nil }
+                run.parts.append(Part(file: file, identity: identity, byteCount: byteCount, kind: kind))
             }
             runs.append(run)
         }

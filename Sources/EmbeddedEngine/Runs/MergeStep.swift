@@ -33,7 +33,7 @@ struct MergeStep {
                 set, places, isLowest: isLowest, horizon: horizon, byteCountMax: byteCountMax)
             if MapFaults.count == faults { return outcome }
             // A page may have become zeros after it was verified and before it was copied.
-            if let part = outcome.part { store.remove([part.file]) }
+            if let part = outcome.part { store.remove([part]) }
         }
     }
 
@@ -43,20 +43,22 @@ struct MergeStep {
         var outcome = Outcome()
         var merge = try RunMerge(
             set.slices(places), horizon: horizon, isLowest: isLowest, latestOnly: latestOnly)
-        if merge.isAtEnd { return outcome }
-        let number = store.takeNumber()
-        let path = store.path(ofFile: number)
-        do throws(StorageError) {
-            let writer = try RunWriter(
-                path: path, versions: versions(set, places), scannedSpaces: scannedSpaces,
-                hashSeed: set.manifest.hashSeed, space: (store.space, purpose(set)))
-            outcome.part = try write(
-                &merge, to: writer, number: number, byteCountMax: byteCountMax, outcome: &outcome)
-        } catch {
-            try? Directory.removeFile(path)
-            throw error
+        while !merge.isAtEnd, outcome.part == nil, !outcome.isInterrupted {
+            let number = store.takeNumber()
+            let kind = unsafe RunKind(of: merge.nextKey)
+            do throws(StorageError) {
+                let writer = try RunWriter(
+                    directory: store.directory, number: number, kind: kind, versions: versions(set, places),
+                    latestOnly: latestOnly, scannedSpaces: scannedSpaces, hashSeed: set.manifest.hashSeed,
+                    space: (store.space, purpose(set)))
+                outcome.part = try write(
+                    &merge, to: writer, (number, kind), byteCountMax: byteCountMax, outcome: &outcome)
+            } catch {
+                store.remove(number, kind)
+                throw error
+            }
+            if outcome.part == nil { store.remove(number, kind) }
         }
-        if outcome.part == nil { try? Directory.removeFile(path) }
         outcome.droppedCount = merge.droppedCount
         outcome.readCount = merge.readCount
         if !merge.isAtEnd { outcome.rest = unsafe Array(merge.nextKey) }
@@ -64,11 +66,11 @@ struct MergeStep {
     }
 
     private func write(
-        _ merge: inout RunMerge, to writer: consuming RunWriter, number: UInt64, byteCountMax: Int,
-        outcome: inout Outcome
+        _ merge: inout RunMerge, to writer: consuming RunWriter, _ file: (number: UInt64, kind: RunKind),
+        byteCountMax: Int, outcome: inout Outcome
     ) throws(StorageError) -> Manifest.Part? {
         var keys = 0
-        while !merge.isAtEnd, writer.byteCount < byteCountMax {
+        while unsafe !merge.isAtEnd && writer.byteCount < byteCountMax && writer.takes(merge.nextKey) {
             try merge.appendKey(to: &writer)
             keys &+= 1
             if keys % Self.keysBetweenChecks == 0, isInterrupted() {
@@ -78,7 +80,8 @@ struct MergeStep {
         }
         guard writer.entryCount > 0 else { return nil }
         let (footer, byteCount) = try writer.finish()
-        return Manifest.Part(file: number, identity: footer.identity, byteCount: UInt64(byteCount))
+        return Manifest.Part(
+            file: file.number, identity: footer.identity, byteCount: UInt64(byteCount), kind: file.kind)
     }
 
     /// Whether merges free space: a sixteenth of all entries are deletions or superseded.

@@ -45,6 +45,7 @@ enum RunCheck {
         let part = file.part
         try part.verifyHashIndex()
         for block in 0..<part.blockCount { _ = try part.block(block) }
+        try part.verifyPages()
         var slice = unsafe RunSlice(
             part: part, lowerBound: UnsafeRawBufferPointer(start: nil, count: 0), highestKey: part.highestKey)
         var counts = RunFooter()
@@ -74,6 +75,7 @@ enum RunCheck {
             counts.entryCount == footer.entryCount && counts.tombstoneCount == footer.tombstoneCount
             && counts.supersededCount == footer.supersededCount
         if !isCounted { report.note("the entries of \(file.path) are not as many as its footer says") }
+        try DocumentCheck.run(file, &report)
         report.entries += Int(counts.entryCount)
         report.historyEntries += Int(counts.supersededCount)
     }

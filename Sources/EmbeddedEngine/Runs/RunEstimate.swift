@@ -84,6 +84,11 @@ extension RunFile {
     }
 
     fileprivate func bytes(from start: FilePosition, to end: FilePosition) -> Int {
+        if kind == .documents {
+            // Each leaf stands for as much of both files.
+            let leaves = Double(end.block - start.block) + end.fraction - start.fraction
+            return Int((leaves / Double(part.dataBlockCount) * Double(byteCount)).rounded())
+        }
         let data = Double(dataOffset(end) - dataOffset(start))
         // The indexes belong to all entries alike.
         let share = Double(byteCount) / Double(max(endOfData, 1))

@@ -4,68 +4,77 @@ internal import Glibc
 internal import Storage
 internal import Synchronization
 
-/// One file of a run, open and mapped. Any thread.
+/// One file of a run, open and mapped; of documents the LMDB file and the one beside it. Any thread.
 ///
 /// The file is unmapped when the last reference goes, and then also removed if it `isObsolete`.
 @safe
 final class RunFile: Sendable {
     let number: UInt64
+    let kind: RunKind
+    /// Of documents that of the LMDB file.
     let path: String
     let footer: RunFooter
+    /// Of documents that of both files.
     let byteCount: Int
     let part: RunPart
-    private let faultSlot: Int?
+    private let maps: [FileMap]
     private let isObsolete = Atomic<Bool>(false)
 
     /// Maps a file and verifies its footer and its table.
     /// - Parameters:
     ///   - identity: what the manifest says about the file; nil if nothing does.
     /// - Throws: `corrupt`, `inputOutput`.
-    init(directory: String, number: UInt64, identity: UInt64? = nil) throws(StorageError) {
+    init(
+        directory: String, number: UInt64, kind: RunKind = .entries, identity: UInt64? = nil
+    ) throws(StorageError) {
         self.number = number
-        path = directory + "/" + RunFormat.fileName(number)
-        if !Directory.exists(path) { throw StorageError(.corrupt, "a file of a run is missing", file: path) }
-        // The map keeps the file; a descriptor for each would be many.
-        let file = try File(path, flags: O_RDONLY)
-        byteCount = try file.byteCount()
-        guard byteCount >= RunFooter.fixedBytesMin else {
-            throw StorageError(.corrupt, "a file of a run is too short", file: path)
-        }
-        let base = unsafe try file.map(byteCount: byteCount)
-        // From here on a page that cannot be read is a page of zeros.
-        let words = unsafe RunPart.makeWords(byteCount: byteCount)
-        faultSlot = unsafe MapFaults.add(base, byteCount: byteCount, file: path, words: words)
+        self.kind = kind
+        let paths = RunFormat.fileNames(number, kind).map { directory + "/" + $0 }
+        path = paths[0]
+        let files = unsafe try FileMap.open(paths)
+        unsafe maps = files.maps
+        byteCount = maps.reduce(0) { $0 + $1.byteCount }
+        let index = maps[maps.count - 1]
         do throws(StorageError) {
             var read: RunFooter
             var keys: [UInt8]
             var faults: UInt64
             repeat {
                 faults = MapFaults.count
-                read = unsafe try Self.readFooter(base, byteCount, path)
+                read = unsafe try Self.readFooter(index.base, index.byteCount, index.path)
                 if let identity, identity != read.identity {
-                    throw StorageError(.corrupt, "the file is not the one that the manifest names", file: path)
+                    throw StorageError(.corrupt, "the file is not the one that the manifest names", file: index.path)
                 }
-                unsafe try Self.checkTable(base, read, path)
+                unsafe try Self.checkTable(index.base, read, index.path)
                 let start = unsafe UnsafeRawBufferPointer(
-                    start: base + (byteCount - read.byteCount), count: read.byteCount)
+                    start: index.base + (index.byteCount - read.byteCount), count: read.byteCount)
                 unsafe keys = Array(start.prefix(Int(read.lowestKeyBytes + read.highestKeyBytes)))
             } while MapFaults.count != faults
+            try Self.checkSize(of: maps[0], read, kind)
             footer = read
-            part = unsafe RunPart(
-                base: base, byteCount: byteCount, footer: read, keys: keys, words: words, path: path)
+            part = unsafe RunPart(maps: maps, footer: read, keys: keys, words: files.words)
         } catch {
-            MapFaults.remove(faultSlot)
-            unsafe munmap(base, byteCount)
-            unsafe words.deallocate()
+            for map in maps { map.close() }
+            unsafe files.words.deallocate()
             throw error
         }
     }
 
     deinit {
-        MapFaults.remove(faultSlot)
-        unsafe munmap(UnsafeMutableRawPointer(mutating: part.base), byteCount)
+        for map in maps { map.close() }
         part.release()
-        if isObsolete.load(ordering: .acquiring) { try? Directory.removeFile(path) }
+        if isObsolete.load(ordering: .acquiring) { for map in maps { try? Directory.removeFile(map.path) } }
+    }
+
+    /// - Throws: `corrupt` if the file is of the other kind, or an LMDB file has another size than its side file says.
+    private static func checkSize(of data: FileMap, _ footer: RunFooter, _ kind: RunKind) throws(StorageError) {
+        let isRight =
+            switch (kind, footer.documents) {
+            case (.entries, nil): true
+            case (.documents, let documents?): data.byteCount == Int(documents.pageBytes * documents.pageCount)
+            default: false
+            }
+        if !isRight { throw StorageError(.corrupt, "a file of a run has another size", file: data.path) }
     }
 
     /// The file will be removed when nothing uses it.
@@ -110,6 +119,10 @@ final class RunFile: Sendable {
 struct RunPart: @unchecked Sendable {  // The map is never written; what has been verified is noted atomically.
     let base: UnsafeRawPointer
     let byteCount: Int
+    /// The map with table and hash index: the same, or that of the file beside an LMDB file.
+    private let indexBase: UnsafeRawPointer
+    /// The pages of an LMDB file; nil for a file of entries.
+    let documents: DocumentPages?
     let dataBlockCount: Int
     let blockCount: Int
     private let table: UnsafeRawPointer
@@ -123,19 +136,22 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     let versionMax: UInt64
     let identity: UInt64
     /// The count of faults at which the table was verified; then bits of the data blocks, of the blocks of the index,
-    /// and of the pages of the hash index that have been verified. The bit of a data block is its offset divided by
-    /// `RunFormat.blockBytes`, which each but the last has. A fault clears all.
+    /// of the pages of the hash index, and of the pages of records that have been verified. The bit of a data block is
+    /// its offset divided by `RunFormat.blockBytes`, which each but the last has; that of a page of an LMDB file is its
+    /// number. A fault clears all.
     private let words: UnsafeMutableBufferPointer<Atomic<UInt64>>
     private let verified: UnsafeMutablePointer<Atomic<UInt64>>
     private let tableSum: UInt64
     private let dataBits: Int
+    private let dataBitShift: Int
     /// Copies: the pages of the footer are not read any more.
     let lowestKey: UnsafeRawBufferPointer
     let highestKey: UnsafeRawBufferPointer
-    /// For errors.
-    private let pathBox: UnsafeMutablePointer<String>
+    /// For errors: of the file with the data, and of that with the index.
+    private let paths: UnsafeMutablePointer<String>
 
-    /// Words for the marks of a file of this size: two blocks have at least a page, except the last of each level.
+    /// Words for the marks of files of this size together: two blocks have at least a page, except the last of each
+    /// level.
     static func makeWords(byteCount: Int) -> UnsafeMutableBufferPointer<Atomic<UInt64>> {
         let count = 1 + (byteCount / RunHashIndex.pageBytes + 2 * RunFormat.levelsMax + 64) / 64
         let words = UnsafeMutableBufferPointer<Atomic<UInt64>>.allocate(capacity: count)
@@ -147,25 +163,31 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     ///   - keys: the lowest and the highest key.
     ///   - words: of `makeWords`; released with the part.
     init(
-        base: UnsafeRawPointer, byteCount: Int, footer: RunFooter, keys contents: [UInt8],
-        words: UnsafeMutableBufferPointer<Atomic<UInt64>>, path: String
+        maps: [FileMap], footer: RunFooter, keys contents: [UInt8],
+        words: UnsafeMutableBufferPointer<Atomic<UInt64>>
     ) {
-        unsafe pathBox = .allocate(capacity: 1)
-        unsafe pathBox.initialize(to: path)
-        unsafe self.base = unsafe base
-        self.byteCount = byteCount
+        let (data, index) = (maps[0], maps[maps.count - 1])
+        unsafe paths = .allocate(capacity: 2)
+        unsafe paths.initialize(to: data.path)
+        unsafe (paths + 1).initialize(to: index.path)
+        unsafe base = data.base
+        byteCount = data.byteCount
+        unsafe indexBase = index.base
+        documents = footer.documents.map { unsafe DocumentPages($0, data.base, records: index.base) }
         dataBlockCount = Int(footer.dataBlockCount)
         blockCount = Int(footer.blockCount)
-        unsafe table = base + Int(footer.tableOffset)
-        unsafe hashIndex = base + Int(footer.hashOffset)
+        unsafe table = index.base + Int(footer.tableOffset)
+        unsafe hashIndex = index.base + Int(footer.hashOffset)
         hashPageCount = Int(footer.hashPageCount)
         hashLineCount = hashPageCount * RunHashIndex.linesPerPage
         lowestScanned = UInt8(truncatingIfNeeded: footer.scannedSpaces)
         highestScanned = UInt8(truncatingIfNeeded: footer.scannedSpaces >> 8)
-        versionMin = footer.versionMin
+        // Versions of documents are stored as they are.
+        versionMin = footer.documents == nil ? footer.versionMin : 0
         versionMax = footer.versionMax
         identity = footer.identity
-        dataBits = Int(footer.tableOffset) / RunFormat.blockBytes + 1
+        dataBitShift = documents?.map.pageShift ?? RunFormat.blockBytes.trailingZeroBitCount
+        dataBits = documents?.map.pageCount ?? (Int(footer.tableOffset) / RunFormat.blockBytes + 1)
         tableSum = footer.tableSum
         unsafe self.words = unsafe words
         unsafe verified = words.baseAddress! + 1
@@ -179,8 +201,8 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     func release() {
         unsafe words.deallocate()
         unsafe lowestKey.deallocate()
-        unsafe pathBox.deinitialize(count: 1)
-        unsafe pathBox.deallocate()
+        unsafe paths.deinitialize(count: 2)
+        unsafe paths.deallocate()
     }
 
     // MARK: Blocks
@@ -194,7 +216,19 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// A block, which is verified if it is used for the first time.
     /// - Throws: `corrupt`.
     @inline(__always)
-    func block(_ number: Int) throws(StorageError) -> Block {
+    func block(_ number: Int) throws(StorageError) -> RunBlock {
+        guard let documents else { return .entries(try entryBlock(number)) }
+        let offset = offset(ofBlock: number)
+        let bit = dataBit(at: offset)
+        if !isVerified(bit) { try verifyBlock(at: offset, bit) }
+        let leaf = DocumentLeaf(documents.map, at: offset)
+        if leaf.count == 0 { throw damaged(at: offset) }
+        return .documents(leaf)
+    }
+
+    /// A block of a file of entries, of data or of the index.
+    @inline(__always)
+    private func entryBlock(_ number: Int) throws(StorageError) -> Block {
         let offset = offset(ofBlock: number)
         let bit = number < dataBlockCount ? dataBit(at: offset) : dataBits &+ number &- dataBlockCount
         if !isVerified(bit) { try verifyBlock(at: offset, bit) }
@@ -205,11 +239,12 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     }
 
     private func damaged(at offset: Int) -> StorageError {
-        StorageError(.corrupt, "a block of a run is damaged", file: path, offset: offset)
+        let what = documents == nil ? "a block of a run" : "a page of documents"
+        return StorageError(.corrupt, what + " is damaged", file: path, offset: offset)
     }
 
     @inline(__always)
-    private func dataBit(at offset: Int) -> Int { offset / RunFormat.blockBytes }
+    private func dataBit(at offset: Int) -> Int { offset &>> dataBitShift }
 
     /// Blocks that are read ahead at once.
     static let readAheadBlocks = 64
@@ -251,14 +286,15 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     private func verifyTable() throws(StorageError) {
         let faults = MapFaults.count
         if unsafe faults == 0 || words[0].load(ordering: .relaxed) == faults { return }
-        let offset = unsafe table - base
+        let offset = unsafe table - indexBase
         guard unsafe RunFormat.sum(table, blockCount * 4, identity: identity, offset: offset) == tableSum else {
-            throw StorageError(.corrupt, "the table of blocks of a run is damaged", file: path, offset: offset)
+            throw StorageError(.corrupt, "the table of blocks of a run is damaged", file: indexPath, offset: offset)
         }
         unsafe words[0].store(faults, ordering: .relaxed)
     }
 
     private func verifyBlock(at offset: Int) throws(StorageError) {
+        if let documents { return try verifyPage(at: offset, documents) }
         let start = unsafe base + offset
         // Of a block that is not in memory all pages are read at once.
         askFor(offset..<min(offset + RunFormat.blockBytes, byteCount))
@@ -272,7 +308,8 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         }
     }
 
-    private var path: String { unsafe pathBox.pointee }
+    private var path: String { unsafe paths[0] }
+    private var indexPath: String { unsafe paths[1] }
 
     @inline(__always)
     private func isVerified(_ bit: Int) -> Bool {
@@ -314,15 +351,27 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
                 let offset = RunHashIndex.block(slot)
                 let bit = dataBit(at: offset)
                 if !isVerified(bit) { try verifyBlock(at: offset, bit) }
-                let place = RunHashIndex.entry(slot)
-                let entry = unsafe Block.entry(
-                    of: key, in: base + offset, at: place.offset, shared: place.shared, limit: table)
-                if let entry = unsafe entry { return unsafe entry }
+                if let entry = unsafe try entry(of: key, at: offset, slot) { return unsafe entry }
             }
             line = line &+ 1 == hashLineCount ? 0 : line &+ 1
         }
         // All of them are full, so the key may have been left out.
         return unsafe try searchEntry(key, versionMax &- versionMin)
+    }
+
+    /// The entry to which a slot of the hash index leads if it has this key. Its block has been verified.
+    @inline(__always)
+    private func entry(
+        of key: UnsafeRawBufferPointer, at offset: Int, _ slot: UInt64
+    ) throws(StorageError) -> Block.Entry? {
+        guard let documents else {
+            let place = RunHashIndex.entry(slot)
+            return unsafe Block.entry(
+                of: key, in: base + offset, at: place.offset, shared: place.shared, limit: table)
+        }
+        let entry = unsafe DocumentLeaf.entry(of: key, in: documents.map, offset, at: RunHashIndex.node(slot))
+        unsafe try verifyApart(entry?.value)
+        return unsafe entry
     }
 
     private func verify(hashPage number: Int, _ bit: Int) throws(StorageError) {
@@ -332,12 +381,12 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     private func verify(hashPage number: Int) throws(StorageError) {
         let page = unsafe hashIndex + number * RunHashIndex.pageBytes
         let summed = RunHashIndex.linesPerPage * RunHashIndex.lineBytes
-        let offset = unsafe page - base
+        let offset = unsafe page - indexBase
         guard
             unsafe RunFormat.sum(page, summed, identity: identity, offset: offset)
                 == UInt64(littleEndian: page.loadUnaligned(fromByteOffset: summed, as: UInt64.self))
         else {
-            throw StorageError(.corrupt, "the hash index of a run is damaged", file: path, offset: offset)
+            throw StorageError(.corrupt, "the hash index of a run is damaged", file: indexPath, offset: offset)
         }
     }
 
@@ -349,9 +398,10 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// The data block in which (key, version), or what comes after it, is found: there or at the start of the next one.
     /// - Parameter version: less `versionMin`.
     func findBlock(_ key: UnsafeRawBufferPointer, version: UInt64) throws(StorageError) -> Int {
+        if let documents { return unsafe try findLeaf(key, version: version, documents) }
         var number = blockCount - 1
         while number >= dataBlockCount {
-            let block = try block(number)
+            let block = try entryBlock(number)
             var index = unsafe block.search(key, version: version)
             let isExact =
                 unsafe index < block.count && block.entry(index).version == version && block.hasKey(key, at: index)
@@ -405,11 +455,130 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
             block = try self.block(number)
             index = 0
         }
-        return unsafe block.hasKey(key, at: index) ? unsafe block.entry(index) : nil
+        guard unsafe block.hasKey(key, at: index) else { return nil }
+        let entry = unsafe block.entry(index)
+        unsafe try verifyApart(entry.value)
+        return unsafe entry
     }
 
     @inline(__always)
     private func found(_ entry: Block.Entry) -> FoundEntry {
         unsafe FoundEntry(bytes: entry.value, version: entry.version &+ versionMin)
+    }
+}
+
+// MARK: - Documents
+
+extension RunPart {
+    /// The number of the leaf in which (key, version), or what comes after it, is found: there or at the start of the
+    /// next one.
+    private func findLeaf(
+        _ key: UnsafeRawBufferPointer, version: UInt64, _ documents: DocumentPages
+    ) throws(StorageError) -> Int {
+        let map = documents.map
+        var number = documents.root
+        for _ in 1..<documents.depth {
+            let offset = number &<< map.pageShift
+            if !isVerified(number) { try verifyBlock(at: offset, number) }
+            let branch = map.page(at: offset)
+            guard branch.count > 0, branch.flags == LMDBFormat.branch else { throw damaged(at: offset) }
+            number = unsafe map.child(of: branch, key, version)
+            guard number < map.pageCount else { throw damaged(at: offset) }
+        }
+        let leaf = documents.leaf(number)
+        guard leaf < dataBlockCount else { throw damaged(at: number &<< map.pageShift) }
+        return leaf
+    }
+
+    /// Verifies the pages of a value of a document that does not lie on the page of its key.
+    @inline(__always)
+    func verifyApart(_ value: UnsafeRawBufferPointer?) throws(StorageError) {
+        guard let documents, let value = unsafe value, value.count >= DocumentFormat.apartBytesMin else { return }
+        let start = unsafe value.baseAddress! - base
+        var number = start &>> documents.map.pageShift
+        let last = (start &+ value.count &- 1) &>> documents.map.pageShift
+        while number <= last {
+            if !isVerified(number) { try verifyBlock(at: number &<< documents.map.pageShift, number) }
+            number &+= 1
+        }
+    }
+
+    private func verifyPage(at offset: Int, _ documents: DocumentPages) throws(StorageError) {
+        let map = documents.map
+        let number = offset &>> map.pageShift
+        guard number < map.pageCount else { throw damaged(at: offset) }
+        try verifyRecords(number / DocumentFormat.recordsPerPage, documents)
+        let pageBytes = 1 &<< map.pageShift
+        askFor(offset..<(offset + pageBytes))
+        guard
+            unsafe RunFormat.sum(base + offset, pageBytes, identity: identity, offset: offset)
+                == documents.sum(number)
+        else { throw damaged(at: offset) }
+    }
+
+    private func verifyRecords(_ page: Int, _ documents: DocumentPages) throws(StorageError) {
+        let bit = dataBits &+ hashPageCount &+ page
+        if isVerified(bit) { return }
+        try verify(bit) { () throws(StorageError) in
+            let bytes = unsafe documents.recordsPage(page)
+            let offset = unsafe bytes.baseAddress! - indexBase
+            guard
+                unsafe RunFormat.sum(bytes.baseAddress! + 8, bytes.count - 8, identity: identity, offset: offset)
+                    == UInt64(littleEndian: bytes.loadUnaligned(as: UInt64.self))
+            else {
+                throw StorageError(.corrupt, "the sums of pages are damaged", file: indexPath, offset: offset)
+            }
+        }
+    }
+
+    /// Verifies all pages of an LMDB file.
+    func verifyPages() throws(StorageError) {
+        guard let documents else { return }
+        for number in 0..<documents.map.pageCount { try verifyBlock(at: number &<< documents.map.pageShift, number) }
+    }
+}
+
+/// The pages of an LMDB file and their records. Valid while its ``RunFile`` is.
+@safe
+struct DocumentPages {
+    let map: DocumentMap
+    let root: Int
+    /// Levels from the root to the leaves.
+    let depth: Int
+    private let records: UnsafeRawPointer
+
+    /// - Parameters:
+    ///   - base: the map of the LMDB file.
+    ///   - side: the map of the file beside it.
+    init(_ footer: DocumentFooter, _ base: UnsafeRawPointer, records side: UnsafeRawPointer) {
+        map = unsafe DocumentMap(
+            base: base, byteCount: Int(footer.pageBytes * footer.pageCount),
+            pageShift: footer.pageBytes.trailingZeroBitCount, latestOnlySpaces: footer.latestOnlySpaces)
+        root = Int(footer.root)
+        depth = Int(footer.depth)
+        unsafe records = side + Int(footer.recordsOffset)
+    }
+
+    /// A page of records, the last one without the part that it does not have.
+    func recordsPage(_ number: Int) -> UnsafeRawBufferPointer {
+        let start = number * DocumentFormat.recordsPageBytes
+        let end = DocumentFormat.recordsBytes(pages: map.pageCount)
+        return unsafe UnsafeRawBufferPointer(
+            start: records + start, count: min(DocumentFormat.recordsPageBytes, end - start))
+    }
+
+    private func record(_ number: Int) -> UnsafeRawPointer {
+        let place = number % DocumentFormat.recordsPerPage * DocumentFormat.recordBytes
+        return unsafe records + number / DocumentFormat.recordsPerPage * DocumentFormat.recordsPageBytes + 8 + place
+    }
+
+    /// The sum of a page.
+    func sum(_ number: Int) -> UInt64 {
+        unsafe UInt64(littleEndian: record(number).loadUnaligned(as: UInt64.self))
+    }
+
+    /// The number of a page among the leaves; more than there are if it is none.
+    func leaf(_ number: Int) -> Int {
+        unsafe Int(UInt32(littleEndian: record(number).loadUnaligned(fromByteOffset: 8, as: UInt32.self)))
     }
 }

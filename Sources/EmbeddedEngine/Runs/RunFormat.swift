@@ -16,6 +16,7 @@
 // file is not accepted.
 
 internal import CXXHash
+internal import Storage
 
 /// Numbers of the format of run files.
 enum RunFormat {
@@ -27,16 +28,23 @@ enum RunFormat {
     static let blockEntriesMax = 8192
     static let levelsMax = 12
 
-    /// The name of a file: its number in 16 hexadecimal digits.
-    static func fileName(_ number: UInt64) -> String {
+    /// The names of a file: its number in 16 hexadecimal digits. A file of documents has another one beside it, which
+    /// is the last.
+    static func fileNames(_ number: UInt64, _ kind: RunKind) -> [String] {
         let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits + ".run"
+        let name = String(repeating: "0", count: 16 - digits.count) + digits
+        return kind.endings.map { name + $0 }
     }
 
-    /// The number of a file by its name, or nil.
-    static func number(ofFile name: String) -> UInt64? {
-        guard name.hasSuffix(".run"), name.utf8.count == 20 else { return nil }
-        return UInt64(name.dropLast(4), radix: 16)
+    /// The number and the kind of a file by its name, or nil.
+    static func file(named name: String) -> (number: UInt64, kind: RunKind)? {
+        for kind in [RunKind.entries, .documents] {
+            for ending in kind.endings where name.hasSuffix(ending) && name.utf8.count == 16 + ending.utf8.count {
+                guard let number = UInt64(name.prefix(16), radix: 16) else { return nil }
+                return (number, kind)
+            }
+        }
+        return nil
     }
 
     @inline(__always)
@@ -46,6 +54,19 @@ enum RunFormat {
     static func sum(_ bytes: UnsafeRawPointer, _ count: Int, identity: UInt64, offset: Int) -> UInt64 {
         unsafe XXH3_64bits_withSeed(bytes, count, identity &+ UInt64(truncatingIfNeeded: offset))
     }
+}
+
+/// What a file of a run has, which decides its format.
+enum RunKind: UInt64 {
+    /// Index entries: they follow from the documents.
+    case entries = 0
+    /// Everything that does not follow from something else, in an LMDB file (``DocumentFormat``).
+    case documents = 1
+
+    init(of key: UnsafeRawBufferPointer) { self = unsafe key[0] < EntrySpaces.lowest ? .documents : .entries }
+
+    /// Endings of the names of its files.
+    fileprivate var endings: [String] { self == .entries ? [".run"] : [".mdb", ".side"] }
 }
 
 /// The header of a block.
@@ -94,6 +115,8 @@ struct RunFooter: Equatable {
     var scannedSpaces: UInt64 = 1
     /// The seed of the hash index: that of the store, which is secret.
     var hashSeed: UInt64 = 0
+    /// What the LMDB file is, of which the file with this footer says what is in it; nil for a file of entries.
+    var documents: DocumentFooter?
     /// The version of the file. Version 1 has a Bloom filter in place of the hash index and two fields less, version 2
     /// a hash index without a seed and one field less.
     private(set) var version = 3
@@ -103,16 +126,18 @@ struct RunFooter: Equatable {
         0x324E_5552_4854_5248,  // "HRTHRUN2"
         0x334E_5552_4854_5248,  // "HRTHRUN3"
     ]
+    private static let documentsMagic: UInt64 = 0x3144_4953_4854_5248  // "HRTHSID1"
+
     /// Fields, magic and checksum of the shortest footer.
     static let fixedBytesMin = (16 + 2) * 8
 
     /// False for older versions, whose filter or index is not used: their keys are found by the index of blocks.
     var hasHashIndex: Bool { version == 3 }
 
-    var fieldCount: Int { 15 + version }
+    var fieldCount: Int { 15 + version + (documents == nil ? 0 : DocumentFooter.fieldCount) }
 
     /// The magic number, which is followed by the checksum.
-    var magic: UInt64 { Self.magics[version - 1] }
+    var magic: UInt64 { documents == nil ? Self.magics[version - 1] : Self.documentsMagic }
 
     /// Fields, magic and checksum.
     var fixedBytes: Int { (fieldCount + 2) * 8 }
@@ -121,6 +146,10 @@ struct RunFooter: Equatable {
 
     /// A footer without its fields; nil if no format has this magic number.
     init?(magic: UInt64) {
+        if magic == Self.documentsMagic {
+            documents = DocumentFooter()
+            return
+        }
         guard let index = Self.magics.firstIndex(of: magic) else { return nil }
         version = index + 1
     }
@@ -131,7 +160,7 @@ struct RunFooter: Equatable {
                 identity, entryCount, tombstoneCount, supersededCount, oldestSuperseded, contentBytes, versionMin,
                 versionMax, dataBlockCount, blockCount, tableOffset, hashOffset, hashPageCount, tableSum,
                 lowestKeyBytes, highestKeyBytes, scannedSpaces, hashSeed,
-            ]
+            ] + (documents?.fields ?? [])
         }
         set {
             identity = newValue[0]
@@ -153,12 +182,19 @@ struct RunFooter: Equatable {
             scannedSpaces = hasHashIndex ? newValue[16] : 0xFF00
             hashSeed = hasHashIndex ? newValue[17] : 0
             if !hasHashIndex { hashPageCount = 0 }
+            if documents != nil { documents = DocumentFooter(fields: newValue[18...]) }
         }
     }
 
     /// Whether all parts are inside a file of this size.
     func isPossible(byteCount: Int) -> Bool {
         let size = UInt64(byteCount)
+        if let documents {
+            return documents.isPossible(sideBytes: byteCount) && dataBlockCount > 0 && dataBlockCount == blockCount
+                && blockCount <= documents.pageCount && tableOffset <= size && tableOffset + 4 * blockCount <= size
+                && hashOffset <= size && hashPageCount <= size
+                && hashOffset + hashPageCount * UInt64(RunHashIndex.pageBytes) <= size
+        }
         let fits = [tableOffset, hashOffset, blockCount, dataBlockCount, hashPageCount].allSatisfy { $0 <= size }
         return fits && dataBlockCount <= blockCount && tableOffset + 4 * blockCount <= size
             && hashOffset + hashPageCount * UInt64(RunHashIndex.pageBytes) <= size

@@ -65,6 +65,14 @@ enum RunHashIndex {
             let place = UInt64(entry & 0xFFFF) << 20 | UInt64(entry >> 16 & 0xFF) << 12
             slot = hash & 0xFFF | place | UInt64(block / RunFormat.alignment) << 33
         }
+
+        /// The place of an entry in a document file.
+        /// - Parameters:
+        ///   - page: the offset of the leaf.
+        ///   - node: the offset of the node in the leaf, which needs two bits more than that of an entry in a block.
+        init(hash: UInt64, page: Int, node: Int) {
+            self.init(hash: hash, block: page, entry: UInt32(node & 0x1FFF) | UInt32(node >> 13) << 16)
+        }
     }
 
     @inline(__always)
@@ -77,6 +85,13 @@ enum RunHashIndex {
     @inline(__always)
     static func entry(_ slot: UInt64) -> (offset: Int, shared: Int) {
         (Int(slot &>> 20 & 0x1FFF), Int(slot &>> 12 & 0xFF))
+    }
+
+    /// The offset of a node in its leaf.
+    @inline(__always)
+    static func node(_ slot: UInt64) -> Int {
+        let place = entry(slot)
+        return place.offset | place.shared &<< 13
     }
 
     /// Builds the pages for keys in these places, for an offset of the file.

@@ -43,7 +43,7 @@ struct RunPosition {
     private let slices: RunSlices
     private(set) var slice = 0
     private var blockNumber = 0
-    private var block: Block?
+    private var block: RunBlock?
     private var index = 0
     /// The count of faults when the block was verified.
     private var faults: UInt64 = 0
@@ -69,10 +69,10 @@ struct RunPosition {
 
     /// Whether the position is in another block than `other`.
     @inline(__always)
-    func isInBlock(_ other: UnsafeRawPointer?) -> Bool { unsafe block.unsafelyUnwrapped.base == other }
+    func isInBlock(_ other: UnsafeRawPointer?) -> Bool { unsafe block.unsafelyUnwrapped.start == other }
 
     @inline(__always)
-    var blockStart: UnsafeRawPointer { unsafe block.unsafelyUnwrapped.base }
+    var blockStart: UnsafeRawPointer { unsafe block.unsafelyUnwrapped.start }
 }
 
 // MARK: - Faults
@@ -82,8 +82,12 @@ extension RunPosition {
     /// zeros in place of a page that cannot be read.
     @inline(__always)
     mutating func confirm(_ value: UnsafeRawBufferPointer?) throws(StorageError) {
+        unsafe try slices[slice].part.verifyApart(value)
         unsafe touch(value)
-        if MapFaults.count != faults { try verifyAgain() }
+        if MapFaults.count != faults {
+            try verifyAgain()
+            unsafe try slices[slice].part.verifyApart(value)
+        }
     }
 
     /// If the block is right now, it was before: zeros stay.

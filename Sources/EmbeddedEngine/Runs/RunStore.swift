@@ -7,7 +7,8 @@ internal import Synchronization
 /// The directory `runs`: its manifest, its files, and their space. Thread-safe.
 ///
 ///     runs/MANIFEST     which runs there are (``Manifest``)
-///     runs/….run        files of runs, named by their numbers (``RunFormat``)
+///     runs/….run        files of entries, named by their numbers (``RunFormat``)
+///     runs/….mdb        files of documents, each with one beside it, ….side (``DocumentFormat``)
 ///     runs/space        blocks for what the memtables hold (``RunSpace``)
 final class RunStore: Sendable {
     private struct State {
@@ -31,7 +32,7 @@ final class RunStore: Sendable {
         var generation = 1
         /// Files of changes that failed when their manifest had been renamed, so that the disk may have it. They are
         /// removed once a later manifest is durable.
-        var doubtful: [UInt64] = []
+        var doubtful: [Manifest.Part] = []
     }
 
     /// Opens the runs that the manifest names, and removes the files that it does not name.
@@ -63,7 +64,8 @@ final class RunStore: Sendable {
         var open: [UInt64: RunFile] = [:]
         for run in manifest.runs {
             for part in run.parts {
-                let file = try RunFile(directory: directory, number: part.file, identity: part.identity)
+                let file = try RunFile(
+                    directory: directory, number: part.file, kind: part.kind, identity: part.identity)
                 guard file.byteCount == Int(part.byteCount) else {
                     throw StorageError(.corrupt, "a file of a run has another size", file: file.path)
                 }
@@ -77,8 +79,10 @@ final class RunStore: Sendable {
     }
 
     private static func removeOthers(in directory: String, _ open: [UInt64: RunFile]) throws(StorageError) {
-        for name in try Directory.names(in: directory) where name.hasSuffix(".new") || name.hasSuffix(".run") {
-            if let number = RunFormat.number(ofFile: name), open[number] != nil { continue }
+        for name in try Directory.names(in: directory) {
+            let file = RunFormat.file(named: name)
+            guard file != nil || name.hasSuffix(".new") else { continue }
+            if let file, open[file.number]?.kind == file.kind { continue }
             try Directory.removeFile(directory + "/" + name)
         }
     }
@@ -101,8 +105,6 @@ final class RunStore: Sendable {
         }
     }
 
-    func path(ofFile number: UInt64) -> String { directory + "/" + RunFormat.fileName(number) }
-
     /// Changes the manifest, durably, and opens the files that it adds. When this throws nothing has changed, and the
     /// files that were to be added are removed.
     ///
@@ -122,12 +124,12 @@ final class RunStore: Sendable {
             manifest.nextNumber = max(manifest.nextNumber, nextNumber)
             var isRenamed = false
             let open: [UInt64: RunFile]
+            let added = manifest.runs.flatMap(\.parts).filter { known[$0.file] == nil }
             do throws(StorageError) {
                 try fault.check(operation, file: directory)
                 open = try files(of: manifest, known)
                 try manifest.write(in: directory, space: space, isRenamed: &isRenamed)
             } catch {
-                let added = manifest.files.filter { known[$0] == nil }
                 if isRenamed { changes.doubtful += added } else { remove(added) }
                 throw error
             }
@@ -153,7 +155,8 @@ final class RunStore: Sendable {
                 if let file = known[part.file] {
                     open[part.file] = file
                 } else {
-                    open[part.file] = try RunFile(directory: directory, number: part.file, identity: part.identity)
+                    open[part.file] = try RunFile(
+                        directory: directory, number: part.file, kind: part.kind, identity: part.identity)
                 }
             }
         }
@@ -161,8 +164,13 @@ final class RunStore: Sendable {
     }
 
     /// Removes files that no manifest names. One that cannot be removed stays until the next opening.
-    func remove(_ files: [UInt64]) {
-        for file in files { try? Directory.removeFile(path(ofFile: file)) }
+    func remove(_ parts: [Manifest.Part]) {
+        for part in parts { remove(part.file, part.kind) }
+    }
+
+    /// The same for one that may not be complete.
+    func remove(_ number: UInt64, _ kind: RunKind) {
+        for name in RunFormat.fileNames(number, kind) { try? Directory.removeFile(directory + "/" + name) }
     }
 
     /// - Throws: `full` if so many more bytes would exceed the bound of all files.

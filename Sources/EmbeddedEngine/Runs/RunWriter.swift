@@ -3,12 +3,16 @@ internal import FileSystem
 internal import Glibc
 internal import Storage
 
-/// Writes one file of a run, from its first byte to its last.
+/// Writes one file of a run, from its first byte to its last; of documents the LMDB file and the one beside it.
 ///
 /// Memory: a few blocks, 1 MiB of output, and 16 bytes for each key of the hash index, which is built at the end.
 @safe
 struct RunWriter: ~Copyable {
+    private let kind: RunKind
+    /// The file of entries, or the one beside the LMDB file.
     private let file: File
+    /// What writes the LMDB file.
+    private let documents: DocumentWriter?
     private let space: (space: RunSpace, purpose: RunSpace.Purpose)?
     private let output: HeapBuffer
     private var outputBytes = 0
@@ -31,22 +35,31 @@ struct RunWriter: ~Copyable {
 
     /// Creates the file.
     /// - Parameters:
+    ///   - kind: that of all keys.
     ///   - versions: the lowest and the highest version that entries may have.
-    ///   - scannedSpaces: first bytes of keys that the hash index does not need.
+    ///   - latestOnly: spaces whose keys come once.
+    ///   - scannedSpaces: first bytes of keys that the hash index of a file of entries does not need.
     ///   - hashSeed: that of the store.
     ///   - space: where blocks come from when the disk has no others; nil outside of an engine.
     init(
-        path: String, versions: ClosedRange<UInt64>, scannedSpaces: ClosedRange<UInt8>?, hashSeed: UInt64,
+        directory: String, number: UInt64, kind: RunKind, versions: ClosedRange<UInt64>,
+        latestOnly: LatestOnlySpaces, scannedSpaces: ClosedRange<UInt8>?, hashSeed: UInt64,
         space: (space: RunSpace, purpose: RunSpace.Purpose)? = nil
     ) throws(StorageError) {
-        file = try File(path, flags: O_RDWR | O_CREAT | O_TRUNC)
+        let paths = RunFormat.fileNames(number, kind).map { directory + "/" + $0 }
+        let documents =
+            kind == .documents ? try DocumentWriter(paths[0], latestOnly: latestOnly, space: space) : nil
+        let file = try File(paths[paths.count - 1], flags: O_RDWR | O_CREAT | O_TRUNC)
+        self.kind = kind
+        self.documents = documents
+        self.file = file
         self.space = space
-        self.scannedSpaces = scannedSpaces
+        self.scannedSpaces = kind == .entries ? scannedSpaces : nil
         output = HeapBuffer(capacity: Self.outputBytesMax + RunFormat.blockBytes * 4)
         var generator = SystemRandomNumberGenerator()
         footer.identity = generator.next()
         footer.hashSeed = hashSeed
-        if let scannedSpaces {
+        if kind == .entries, let scannedSpaces {
             footer.scannedSpaces = UInt64(scannedSpaces.lowerBound) | UInt64(scannedSpaces.upperBound) << 8
         }
         footer.versionMin = versions.lowerBound
@@ -57,8 +70,12 @@ struct RunWriter: ~Copyable {
 
     var entryCount: Int { Int(footer.entryCount) }
 
-    /// Bytes of the file so far, without its indexes.
-    var byteCount: Int { writtenBytes + outputBytes + block.byteCount }
+    /// Bytes of the file so far, without its indexes; of documents about so many.
+    var byteCount: Int { documents?.byteCount ?? (writtenBytes + outputBytes + block.byteCount) }
+
+    /// Whether a key belongs to a file of this kind.
+    @inline(__always)
+    func takes(_ key: UnsafeRawBufferPointer) -> Bool { unsafe RunKind(of: key) == kind }
 
     /// The key of the last entry; valid until the next one is added.
     var lastKey: UnsafeRawBufferPointer {
@@ -72,9 +89,13 @@ struct RunWriter: ~Copyable {
     mutating func add(
         _ key: UnsafeRawBufferPointer, version: UInt64, _ value: UnsafeRawBufferPointer?, superseded: UInt64?
     ) throws(StorageError) {
-        if block.isFull { try closeBlock() }
-        unsafe block.add(key, version: version &- footer.versionMin, value)
-        if block.count == 1 { unsafe index.add(key, version &- footer.versionMin) }
+        if let documents {
+            unsafe try documents.append(key, version: version, value)
+        } else {
+            if block.isFull { try closeBlock() }
+            unsafe block.add(key, version: version &- footer.versionMin, value)
+            if block.count == 1 { unsafe index.add(key, version &- footer.versionMin) }
+        }
         footer.entryCount &+= 1
         unsafe footer.contentBytes &+= UInt64(key.count &+ (value?.count ?? 0))
         if unsafe value == nil { footer.tombstoneCount &+= 1 }
@@ -82,7 +103,7 @@ struct RunWriter: ~Copyable {
             footer.supersededCount &+= 1
             if superseded < footer.oldestSuperseded { footer.oldestSuperseded = superseded }
         } else {
-            if unsafe scannedSpaces?.contains(key[0]) != true { unsafe addToHashIndex(key) }
+            if unsafe documents == nil && scannedSpaces?.contains(key[0]) != true { unsafe addToHashIndex(key) }
             unsafe highestKey.start.copyMemory(from: key.baseAddress!, byteCount: key.count)
             footer.highestKeyBytes = UInt64(key.count)
             if footer.entryCount == 1 {
@@ -94,18 +115,40 @@ struct RunWriter: ~Copyable {
 
     /// Completes the file and makes it durable; its name is durable after a sync of its directory. There must be an
     /// entry.
-    /// - Returns: the footer, and the size of the file.
+    /// - Returns: the footer, and the size of the file, or of both files together.
     consuming func finish() throws(StorageError) -> (footer: RunFooter, byteCount: Int) {
-        try closeBlock()
-        footer.dataBlockCount = UInt64(table.count)
-        try writeIndex()
-        footer.blockCount = UInt64(table.count)
-        try writeTable()
+        var lmdbBytes = 0
+        if let documents {
+            lmdbBytes = try finishDocuments(documents)
+        } else {
+            try closeBlock()
+            footer.dataBlockCount = UInt64(table.count)
+            try writeIndex()
+            footer.blockCount = UInt64(table.count)
+            try writeTable()
+        }
         try writeHashIndex()
         try writeFooter()
         try flush()
         try file.syncData()
-        return (footer, writtenBytes)
+        return (footer, lmdbBytes + writtenBytes)
+    }
+
+    /// Completes the LMDB file and writes the table of its leaves and the records of its pages.
+    /// - Returns: the size of the LMDB file.
+    private mutating func finishDocuments(_ documents: DocumentWriter) throws(StorageError) -> Int {
+        let layout = try documents.finish(identity: footer.identity, hashSeed: footer.hashSeed)
+        footer.documents = layout.footer
+        footer.dataBlockCount = UInt64(layout.leaves.count)
+        footer.blockCount = UInt64(layout.leaves.count)
+        table = layout.leaves
+        try writeTable()
+        let offset = writtenBytes + outputBytes
+        footer.documents?.recordsOffset = UInt64(offset)
+        let records = layout.encodedRecords(identity: footer.identity, offset: offset)
+        unsafe try append(UnsafeRawBufferPointer(records.all))
+        for place in layout.places { hashed.append(place) }
+        return Int(layout.footer.pageCount * layout.footer.pageBytes)
     }
 
     // MARK: Parts

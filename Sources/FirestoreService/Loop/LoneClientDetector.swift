@@ -1,4 +1,4 @@
-internal import Transport
+internal import Calls
 
 /// Detects a client that has a loop to itself and makes one call at a time. Its commits may be synced on the loop's
 /// thread.

@@ -1,18 +1,19 @@
+internal import Basics
+internal import Calls
 internal import DocumentStore
 internal import Listening
-internal import Transport
 
 /// The listeners of one loop: a hub that the store wakes, and the timer of its heartbeats. Confined to the loop.
 final class LoopListeners {
     let hub: ListenHub
-    private let loop: EventLoop
+    private let loop: any LoopThread
 
     /// The hub, for work that other threads hand to the loop.
     private final class Reference {
         weak var hub: ListenHub?
     }
 
-    init(_ store: DocumentStore, reader: StoreReader, on loop: EventLoop) {
+    init(_ store: DocumentStore, reader: StoreReader, on loop: any LoopThread) {
         self.loop = loop
         let reference = Reference()
         let bound = LoopBound(reference)
@@ -23,7 +24,7 @@ final class LoopListeners {
     }
 
     private func tickLater() {
-        loop.schedule(afterMilliseconds: ListenHub.tickMilliseconds) { [weak self] in
+        loop.execute(afterMilliseconds: ListenHub.tickMilliseconds) { [weak self] in
             self?.hub.tick()
             self?.tickLater()
         }

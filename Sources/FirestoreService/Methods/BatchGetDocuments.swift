@@ -1,11 +1,11 @@
 // BatchGetDocuments: one message for each distinct name, all found ones before the missing ones.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
-internal import Transport
 
 extension FirestoreService {
     func batchGetDocuments(_ call: Call, _ request: RawSpan) throws {

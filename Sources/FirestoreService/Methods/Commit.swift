@@ -1,10 +1,10 @@
 // Commit and BatchWrite: writes are read and checked here, applied by the store's commit thread.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
-internal import Transport
 
 extension FirestoreService {
     func commit(_ call: Call, _ request: RawSpan) throws {

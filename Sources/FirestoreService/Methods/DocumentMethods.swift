@@ -1,10 +1,10 @@
 // CreateDocument, UpdateDocument and DeleteDocument: one write each, answered with the document as the write left it.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
-internal import Transport
 
 extension FirestoreService {
     func createDocument(_ call: Call, _ request: RawSpan) throws {

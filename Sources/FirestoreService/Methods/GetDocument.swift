@@ -1,11 +1,11 @@
 // GetDocument: one document, copied from the storage's page into the reply.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
-internal import Transport
 
 extension FirestoreService {
     func getDocument(_ call: Call, _ request: RawSpan) throws {

@@ -1,10 +1,10 @@
 // ListCollectionIds: the collections below a document or the root that hold a document or any descendant.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
-internal import Transport
 
 extension FirestoreService {
     func listCollectionIDs(_ call: Call, _ request: RawSpan) throws {

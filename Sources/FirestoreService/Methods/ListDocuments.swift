@@ -1,11 +1,11 @@
 // ListDocuments: pages of a collection, or of all collections below a parent, by name or by an order given as text.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
-internal import Transport
 
 extension FirestoreService {
     func listDocuments(_ call: Call, _ request: RawSpan) throws {

@@ -1,11 +1,11 @@
 // ListDocuments with `order_by`: a query in disguise, whose page tokens are its cursors.
 
 package import Basics
+internal import Calls
 package import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
-internal import Transport
 
 extension FirestoreService {
     func listInOrder(

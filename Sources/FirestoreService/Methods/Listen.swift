@@ -6,11 +6,11 @@
 // changed documents, within a bound. When the client reads again, it gets the newest snapshot.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import Listening
-internal import Transport
 
 extension FirestoreService {
     /// The first message of a stream.

@@ -1,11 +1,11 @@
 // PartitionQuery: cursors that cut a collection group into parts of about the same size.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
-internal import Transport
 
 extension FirestoreService {
     func partitionQuery(_ call: Call, _ request: RawSpan) throws {

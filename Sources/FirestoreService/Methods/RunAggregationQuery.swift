@@ -1,11 +1,11 @@
 // RunAggregationQuery: totals over a query, computed step by step between other calls and sent in one message.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
-internal import Transport
 
 extension FirestoreService {
     func runAggregationQuery(_ call: Call, _ request: RawSpan) throws {

@@ -1,11 +1,11 @@
 // RunQuery: the store's query execution, drained page by page into a stream.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import QueryEngine
-internal import Transport
 
 extension FirestoreService {
     func runQuery(_ call: Call, _ request: RawSpan) throws {

@@ -1,10 +1,10 @@
 // BeginTransaction, Rollback, and transactions that begin with a read.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
-internal import Transport
 
 extension FirestoreService {
     func beginTransaction(_ call: Call, _ request: RawSpan) throws {

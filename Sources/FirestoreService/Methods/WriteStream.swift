@@ -18,10 +18,10 @@
 // gets its first result, also after a restart of the server, and is not applied a second time.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
-internal import Transport
 
 extension FirestoreService {
     /// The first message of a stream.

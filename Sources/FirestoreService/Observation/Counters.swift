@@ -3,7 +3,6 @@
 package import Basics
 internal import DocumentModel
 package import FirestoreMessages
-internal import Transport
 
 /// What one loop's service counted since it started.
 package final class ServiceCounters: TurnObserver, Sendable {
@@ -54,7 +53,7 @@ package final class ServiceCounters: TurnObserver, Sendable {
     /// Notes a call that ended in the loop iteration in which it began. Its reply is written at the end of the
     /// iteration, which is its time; all such calls of an iteration together read the clock twice.
     @inline(__always)
-    func callAnsweredAtOnce(_ rpc: RPC, on loop: EventLoop) {
+    func callAnsweredAtOnce(_ rpc: RPC, on loop: any LoopThread) {
         let index = rpc.row
         if answeredAtOnce[index].value == 0 {
             if methodsAnswered.value == 0 { loop.whenTurnEnds(self) }

@@ -3,7 +3,6 @@
 package import Basics
 package import DocumentModel
 package import FirestoreMessages
-import Transport
 
 /// The documents that a query has found.
 package struct QueryReply: Sendable {

@@ -3,7 +3,6 @@
 package import Basics
 package import DocumentModel
 package import FirestoreMessages
-import Transport
 
 /// A document with its name.
 package struct NamedDocument: Sendable, Equatable {

@@ -3,7 +3,6 @@
 package import Basics
 package import DocumentModel
 package import FirestoreMessages
-import Transport
 
 extension HearthClient {
     /// Commits the writes in a request of `CommitWrites.request`.

@@ -1,9 +1,9 @@
 package import Basics
 package import Dispatch
 import DocumentModel
+package import EventLoops
 import FirestoreMessages
 import Synchronization
-package import Transport
 
 /// A client of one Hearth server over the native protocol, or of a store in this process, with connections, retries,
 /// deadlines and request identifiers.

@@ -1,8 +1,8 @@
 import Basics
+import Calls
 import DocumentModel
 import FirestoreMessages
 import Synchronization
-import Transport
 
 /// The messages of one streaming call, in order, at the consumer's pace.
 ///

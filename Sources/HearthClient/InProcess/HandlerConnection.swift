@@ -1,8 +1,9 @@
 // A connection to a service in this process: translates between the pool's calls and those of the service.
 
+import Calls
+import Connections
 import DocumentModel
 import FirestoreMessages
-import Transport
 
 /// A connection to the service of the pool's loop. For the thread of that loop.
 final class HandlerConnection: PooledConnection, @unchecked Sendable {
@@ -28,7 +29,7 @@ final class HandlerConnection: PooledConnection, @unchecked Sendable {
     }
 
     func start(_ call: PooledCall, deadlineMilliseconds: UInt32?, requestID: RequestID?) -> (any StartedCall)? {
-        let options = Transport.CallOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
+        let options = RequestOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
         return connection.start(
             call.method.rpc, call.request, isComplete: !call.isBidirectional, options,
             handler: Receiver(call: call, connection: self))

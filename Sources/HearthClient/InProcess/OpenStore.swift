@@ -2,7 +2,8 @@
 // servers is built without it.
 
 import Basics
-package import Transport
+package import Calls
+package import EventLoops
 
 /// A store that is open in this process. Thread-safe.
 package protocol OpenStore: Sendable {

@@ -1,8 +1,8 @@
 import Basics
 import DocumentModel
+import EventLoops
 package import FirestoreMessages
 import Synchronization
-import Transport
 
 /// The targets of one client on one Listen stream: opens it, keeps it open, and passes events on.
 ///

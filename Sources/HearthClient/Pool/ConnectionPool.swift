@@ -2,9 +2,10 @@
 // keeps deadlines, and repeats calls according to `RetryPolicy`.
 
 import Basics
+import Calls
 import DocumentModel
+import EventLoops
 import Synchronization
-import Transport
 
 /// The pool of one loop. Everything except the part "From other threads" and the initializer is for the loop's thread.
 ///

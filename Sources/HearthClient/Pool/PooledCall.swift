@@ -1,9 +1,10 @@
 // One call with all its attempts. It is created on any thread and then belongs to its pool's loop until it ends.
 
 import Basics
+import Calls
 import DocumentModel
+import EventLoops
 import FirestoreMessages
-import Transport
 
 /// A call as the pool sees it. Subclasses handle the messages.
 class PooledCall: TimerTarget, @unchecked Sendable {

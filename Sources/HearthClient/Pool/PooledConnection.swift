@@ -1,4 +1,4 @@
-import Transport
+import Calls
 
 /// One connection of a pool: to a server, or to a store in this process. For the thread of the pool's loop.
 ///

@@ -1,8 +1,9 @@
 // A connection to a server: translates between the pool's calls and the transport's.
 
+import Calls
 import DocumentModel
 import FirestoreMessages
-import Transport
+import NativeProtocol
 
 /// A connection to a server that is opening, open or closing. For the thread of the pool's loop.
 final class SocketConnection: PooledConnection, @unchecked Sendable {
@@ -42,7 +43,7 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
             ended(call, CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
             return nil
         }
-        let options = Transport.CallOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
+        let options = RequestOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
         if call.isStreaming {
             return connection.stream(
                 call.method.rpc, call.request, isComplete: !call.isBidirectional, options,

@@ -1,4 +1,5 @@
-package import Transport
+import Basics
+package import EventLoops
 
 /// Collects values on the thread of a loop, and hands those of one turn over together: one wake-up of another thread
 /// for all replies that one read of a socket has brought.

@@ -1,11 +1,13 @@
 internal import Basics
+internal import Calls
 internal import Dispatch
 package import DocumentModel
 internal import DocumentStore
+internal import EventLoops
 internal import FirestoreMessages
 package import Indexing
+internal import NativeProtocol
 internal import Synchronization
-internal import Transport
 
 /// The path of the socket over which the server of a data directory is administrated.
 package enum AdminSocket {

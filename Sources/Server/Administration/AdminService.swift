@@ -1,11 +1,11 @@
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import FirestoreService
 internal import Indexing
 internal import Synchronization
-internal import Transport
 
 /// `hearth.admin.v1.Admin` on one loop: what an operator's tools ask over the socket in the data directory. Confined to
 /// the loop.

@@ -1,11 +1,11 @@
 // Settings of single fields.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import Indexing
-internal import Transport
 
 extension IndexAdminService {
     // MARK: Reading

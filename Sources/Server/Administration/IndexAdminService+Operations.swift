@@ -1,11 +1,11 @@
 // Index builds and changes of fields as long-running operations.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import Indexing
-internal import Transport
 
 extension IndexAdminService {
     func operation(_ operation: AdminOperation) throws(RequestError) -> LongRunningOperation {
@@ -107,7 +107,7 @@ extension IndexAdminService {
         let state = try self.operation(operation)
         if state.result != nil || leftMilliseconds == 0 { return reply(call, state) }
         let pause = min(leftMilliseconds, Self.pollMilliseconds)
-        call.loop.schedule(afterMilliseconds: pause) { [self] in
+        call.loop.execute(afterMilliseconds: pause) { [self] in
             do {
                 try poll(call, operation, leftMilliseconds: leftMilliseconds - pause)
             } catch {

@@ -1,12 +1,12 @@
 // `google.firestore.admin.v1.FirestoreAdmin` and `google.longrunning.Operations`.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import FirestoreService
 internal import Indexing
-internal import Transport
 
 /// Indexes, fields and databases on one loop, as Google's admin API has them. Confined to the loop.
 ///

@@ -6,7 +6,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import Transport
+internal import HTTPProtocols
 
 /// The names that a request's Host may have. Ports do not matter.
 package enum AllowedHosts: Equatable, Sendable {

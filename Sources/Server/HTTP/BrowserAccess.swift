@@ -7,7 +7,7 @@
 internal import Basics
 internal import DocumentModel
 internal import FirestoreService
-internal import Transport
+internal import HTTPProtocols
 
 /// The origins whose pages may call.
 package enum AllowedOrigins: Equatable, Sendable {

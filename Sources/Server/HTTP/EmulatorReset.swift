@@ -8,9 +8,9 @@
 internal import Basics
 internal import DocumentModel
 internal import DocumentStore
+internal import EventLoops
 internal import FirestoreService
 internal import QueryEngine
-internal import Transport
 
 /// One deletion under way; on the loop's thread.
 final class EmulatorReset {

@@ -12,7 +12,7 @@ internal import Basics
 internal import DocumentModel
 internal import FirestoreJSON
 package import FirestoreService
-package import Transport
+package import HTTPProtocols
 
 /// The HTTP side of one loop.
 package final class HTTPRequestHandler: HTTPHandler {

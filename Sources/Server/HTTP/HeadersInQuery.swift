@@ -3,7 +3,7 @@
 
 internal import Basics
 internal import DocumentModel
-internal import Transport
+internal import HTTPProtocols
 
 enum HeadersInQuery {
     private static let parameter = "$httpHeaders"

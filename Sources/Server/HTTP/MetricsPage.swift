@@ -4,14 +4,15 @@
 // transport counts is asked of each loop, so the answer comes a turn later.
 
 internal import Basics
+internal import Connections
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import FirestoreService
 internal import Glibc
+internal import HTTPProtocols
 internal import Storage
 internal import Synchronization
-internal import Transport
 
 final class MetricsPage: Sendable {
     private let counters: [ServiceCounters]
@@ -19,7 +20,7 @@ final class MetricsPage: Sendable {
     private let sessions: WebChannelTable
     private let version: String
     /// Set once the server runs, before which nobody asks.
-    private let server = Mutex<Server?>(nil)
+    private let server = Mutex<SocketServer?>(nil)
     /// Seconds since 1970 at which the gateway was started.
     private let startedAt: Double
 
@@ -32,7 +33,7 @@ final class MetricsPage: Sendable {
         startedAt = Self.now()
     }
 
-    func setServer(_ server: Server?) { self.server.withLock { $0 = server } }
+    func setServer(_ server: SocketServer?) { self.server.withLock { $0 = server } }
 
     func answer(_ exchange: HTTPExchange) {
         guard let server = server.withLock({ $0 }) else { return exchange.reply(.unavailable, "starting\n") }

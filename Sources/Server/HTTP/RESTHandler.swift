@@ -6,7 +6,7 @@ internal import DocumentModel
 internal import FirestoreJSON
 internal import FirestoreMessages
 internal import FirestoreService
-internal import Transport
+internal import HTTPProtocols
 
 /// Serves `/v1/...` on one loop.
 final class RESTHandler {

@@ -4,7 +4,7 @@
 internal import Basics
 internal import DocumentModel
 internal import FirestoreJSON
-internal import Transport
+internal import HTTPProtocols
 
 final class RESTReply: ReplyForm {
     let isStreaming: Bool

@@ -10,7 +10,7 @@ internal import Basics
 internal import DocumentModel
 internal import FirestoreMessages
 internal import FirestoreService
-internal import Transport
+internal import HTTPProtocols
 
 /// One REST request's meaning.
 struct RESTRoute: Equatable {

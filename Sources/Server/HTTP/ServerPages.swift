@@ -2,7 +2,7 @@
 
 internal import DocumentModel
 internal import DocumentStore
-internal import Transport
+internal import HTTPProtocols
 
 /// Answers the pages; shared by all loops.
 package final class ServerPages: Sendable {

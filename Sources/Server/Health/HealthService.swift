@@ -1,10 +1,10 @@
 // grpc.health.v1.Health: load balancers and supervisors ask it whether they may send requests.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import FirestoreMessages
 internal import FirestoreService
-internal import Transport
 
 /// The health of the server as a loop reports it: serving from its first call until the server drains. Confined to the
 /// loop.

@@ -2,11 +2,11 @@
 // and its like.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import FirestoreJSON
 internal import FirestoreMessages
 internal import FirestoreService
-internal import Transport
 
 /// The reflection of one loop. Confined to it.
 final class ReflectionService {

@@ -1,7 +1,7 @@
 internal import Basics
+internal import Calls
 internal import FirestoreMessages
 internal import FirestoreService
-internal import Transport
 
 /// The handler of one loop's calls: gives each to the service that it names. Confined to the loop.
 final class CallRouter: ServiceHandler {

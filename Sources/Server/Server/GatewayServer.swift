@@ -1,9 +1,11 @@
 // A running gateway: the store, the event loops, the listeners, and their orderly end.
 
+package import Connections
 internal import Dispatch
 package import DocumentStore
+internal import EventLoops
 package import FirestoreService
-package import Transport
+package import HTTPProtocols
 
 /// All that can be chosen about a gateway.
 package struct GatewayConfiguration: Sendable {
@@ -54,7 +56,7 @@ package final class GatewayServer: Sendable {
     private let configuration: GatewayConfiguration
     private let log: Log
     private let group: EventLoopGroup
-    private let server: Server
+    private let server: SocketServer
     private let counters: [ServiceCounters]
     private let metrics: MetricsPage
     private let readiness: Readiness
@@ -62,7 +64,7 @@ package final class GatewayServer: Sendable {
     private let housekeeper: HousekeepingTimer
 
     private init(
-        _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: Server,
+        _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
         counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
         housekeeper: HousekeepingTimer
     ) {
@@ -99,7 +101,7 @@ package final class GatewayServer: Sendable {
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
             var routers: [LoopBound<CallRouter>] = []
-            let server = try Server.start(transport, rpcs: .gateway, on: group) { _ in
+            let server = try SocketServer.start(transport, rpcs: .gateway, on: group) { _ in
                 // One service for each loop, whichever protocol its clients use.
                 let service = FirestoreService(
                     store: store, limits: configuration.service, policy: configuration.policy,
@@ -130,7 +132,7 @@ package final class GatewayServer: Sendable {
     }
 
     /// Listens on the socket in the data directory. A server that cannot logs a warning and serves without it.
-    private static func listenLocally(_ server: Server, in directory: String, _ log: Log) {
+    private static func listenLocally(_ server: SocketServer, in directory: String, _ log: Log) {
         do throws(SocketError) {
             try server.listen(atSocket: AdminSocket.path(in: directory), rpcs: .local)
         } catch {

@@ -1,5 +1,5 @@
+internal import Calls
 internal import FirestoreMessages
-internal import Transport
 
 extension RPCTable {
     /// What a gateway serves over TCP.

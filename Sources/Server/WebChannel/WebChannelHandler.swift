@@ -9,7 +9,7 @@ internal import Basics
 internal import FirestoreJSON
 internal import FirestoreMessages
 internal import FirestoreService
-internal import Transport
+internal import HTTPProtocols
 
 /// Serves `/google.firestore.v1.Firestore/{METHOD}/channel` on one loop, for each bidirectional method of Firestore.
 final class WebChannelHandler {

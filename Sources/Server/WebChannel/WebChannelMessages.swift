@@ -1,9 +1,10 @@
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import FirestoreJSON
 internal import FirestoreMessages
 internal import FirestoreService
-internal import Transport
+internal import HTTPProtocols
 
 /// The sessions of one method on one loop: their calls go to the loop's service, their messages are JSON.
 final class WebChannelMessages: WebChannelService {

@@ -2,10 +2,10 @@
 
 import Basics
 import DocumentStore
+import EventLoops
 import FirestoreService
 import Glibc
 import Server
-import Transport
 
 /// Serves a data directory until SIGTERM or SIGINT. SIGHUP reloads.
 enum ServeCommand: MainThreadSubcommand {

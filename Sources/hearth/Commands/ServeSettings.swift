@@ -1,10 +1,10 @@
 // The settings of `hearth serve`.
 
+import Connections
 import DocumentStore
 import FirestoreService
 import Glibc
 import Server
-import Transport
 
 /// The settings of `hearth serve`, each declared once.
 ///

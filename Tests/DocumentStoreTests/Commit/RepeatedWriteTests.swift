@@ -301,7 +301,7 @@ struct RepeatedWriteTests {
         record.append(.created, "c/d", fields: fields(5).documentBytes)
         record.append(.deleted, "c/d", fields: [])
         // What a crash leaves: the record is in the log, and what follows from it is nowhere.
-        var options = harness.configuration.engine
+        var options = DocumentStore.engineOptions(harness.configuration)
         options.idleCheckpointMicroseconds = 0
         let engine = try StorageEngine.open(
             directory: harness.configuration.directory, volume: harness.configuration.volume, options: options,

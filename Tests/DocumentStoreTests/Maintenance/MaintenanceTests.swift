@@ -56,7 +56,7 @@ struct MaintenanceTests {
         let number = Data([0xEF, 0x9B, 0xAF, 0xCD, 0xF8, 0xAC, 0xD1, 0x91, 0x01])
         let runs = harness.configuration.directory + "/runs/"
         var damaged: [String] = []
-        for name in try FileManager.default.contentsOfDirectory(atPath: runs) where name.hasSuffix(".run") {
+        for name in try FileManager.default.contentsOfDirectory(atPath: runs) where name.hasSuffix(".mdb") {
             let path = runs + name
             var run = try Data(contentsOf: URL(filePath: path))
             var searched = run.startIndex
@@ -93,9 +93,9 @@ struct MaintenanceTests {
             var configuration = harness.configuration
             try copyDirectory(harness.configuration.directory, to: copy.path(of: "data"))
             configuration.directory = copy.path(of: "data")
-            let engine = try StorageEngine.open(directory: configuration.directory, options: configuration.engine) {
-                _, _, _, _ in
-            }
+            let engine = try StorageEngine.open(
+                directory: configuration.directory, options: DocumentStore.engineOptions(configuration)
+            ) { _, _, _, _ in }
             let writer = try engine.makeWriter()
             var batch = MutationBatch()
             change(&batch)

@@ -31,7 +31,11 @@ private final class DamagedDirectory {
         let live = directory.path(of: "live")
         original = directory.path(of: "original")
         copy = directory.path(of: "copy")
-        let keys = (0..<500).map { Bytes("\($0 % 7)/a key of some length, number \($0)".utf8) }
+        // Some of documents, some of entries.
+        let keys = (0..<500).map { number in
+            let space: Bytes = number % 5 < 3 ? [0x10] : []
+            return space + Bytes("\(number % 7)/a key of some length, number \(number)".utf8) + [0]
+        }
         let store = try Store(live, Self.options)
         var model = Model()
         for version in 1...8 as ClosedRange<UInt64> {
@@ -187,7 +191,7 @@ struct DamageTests {
                     + (0..<40).map { Change(key: [3, $0], value: Bytes(repeating: $0, count: 900)) })
             try store.engine.close()
         }
-        let names = Files.names(in: directory.path(of: "runs")).filter { $0.hasSuffix(".run") }
+        let names = Files.names(in: directory.path(of: "runs")).filter { $0.hasSuffix(".mdb") }
         #expect(names.count > 0)
         var damaged: (path: String, place: Int)?
         for name in names {

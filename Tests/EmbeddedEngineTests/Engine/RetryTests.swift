@@ -107,7 +107,9 @@ struct RetryTests {
         #expect(entries.allSatisfy { $0.value == Bytes(repeating: UInt8(last), count: 100) }, "\(what)")
         try store.engine.close()
         let runs = directory + "/runs"
-        let named = try Manifest.read(in: runs).files.map { RunFormat.fileName($0) }
+        let named = try Manifest.read(in: runs).runs.flatMap(\.parts).flatMap {
+            RunFormat.fileNames($0.file, $0.kind)
+        }
         #expect(Files.names(in: runs).sorted() == (named + ["MANIFEST", "space"]).sorted(), "\(what)")
     }
 

@@ -68,7 +68,10 @@ private final class RecordedRun {
             last = (recording.commits.last?.version ?? 0) + 1
             let changes = (0..<(1 + random.below(12))).map { _ in
                 let value = Bytes(repeating: UInt8(last % 250), count: random.below(random.oneIn(10) ? 6000 : 300))
-                return Change(key: Bytes("key \(random.below(80))".utf8), value: random.oneIn(5) ? nil : value)
+                // Documents and entries. Among documents no key is a prefix of another.
+                let name = Bytes("key \(random.below(40))".utf8) + [0]
+                let key = random.pick([[0x10] + name, name])
+                return Change(key: key, value: random.oneIn(5) ? nil : value)
             }
             recording.commits.append((last, changes))
             recorder.note(.begin(version: last))
@@ -158,7 +161,8 @@ struct PowerCutTests {
 
     /// Each sync, by its kind: what it makes durable.
     private static let syncs = [
-        "sync .log", "sync .prepare", "sync log", "sync .run", "sync MANIFEST.new", "sync runs",
+        "sync .log", "sync .prepare", "sync log", "sync .run", "sync .mdb", "sync .side",
+        "sync MANIFEST.new", "sync runs",
         "sync runs with MANIFEST", "sync FORMAT.new", "sync TIMELINE.new", "sync data", "sync top",
     ]
 

@@ -49,7 +49,7 @@ struct Recording {
     /// The name of a file without its number.
     private static func kind(ofFile path: String) -> String {
         let name = path.split(separator: "/").last.map(String.init) ?? "top"
-        for ending in [".run", ".log", ".prepare"] where name.hasSuffix(ending) { return ending }
+        for ending in [".run", ".mdb", ".side", ".log", ".prepare"] where name.hasSuffix(ending) { return ending }
         return name
     }
 
@@ -181,7 +181,7 @@ struct PowerCut {
         let report = try EngineCheck.run(directory: directory)
         if !report.isClean { return "\(report.problems)" }
         let manifest = try Manifest.read(in: directory + "/runs")
-        let named = manifest.runs.flatMap { $0.parts.map { RunFormat.fileName($0.file) } }.sorted()
+        let named = manifest.runs.flatMap { $0.parts.flatMap { RunFormat.fileNames($0.file, $0.kind) } }.sorted()
         let runs = Files.names(in: directory + "/runs").filter { $0 != "MANIFEST" && $0 != "space" }
         if runs != named { return "the files of runs are \(runs), the manifest names \(named)" }
         let names = Files.names(in: directory).filter { !$0.hasSuffix(".new") }

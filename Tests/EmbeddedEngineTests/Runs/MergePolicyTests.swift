@@ -131,12 +131,12 @@ struct MergePolicyTests {
         try store.engine.close()
         try expectClean(directory.path)
         // What the manifest does not name is gone.
-        let files = Files.names(in: directory.path(of: "runs")).filter { $0.hasSuffix(".run") }
+        let files = Files.names(in: directory.path(of: "runs")).filter { RunFormat.file(named: $0) != nil }
         #expect(
             Set(files)
                 == Set(
                     try Manifest.read(in: directory.path(of: "runs")).runs.flatMap { run in
-                        run.parts.map { RunFormat.fileName($0.file) }
+                        run.parts.flatMap { RunFormat.fileNames($0.file, $0.kind) }
                     }))
     }
 }

@@ -30,7 +30,7 @@ final class TestRun {
     /// Writes the entries, which are in order, to files of at most `entriesPerFile` and the rest of a key.
     convenience init(
         _ entries: [RunEntry], in directory: String, number: UInt64, entriesPerFile: Int = .max, lowerBound: Bytes = [],
-        scannedSpaces: ClosedRange<UInt8>? = nil
+        scannedSpaces: ClosedRange<UInt8>? = nil, kind: RunKind = .entries, latestOnly: Set<UInt8> = []
     ) throws {
         var files: [RunFile] = []
         var rest = entries[...]
@@ -41,9 +41,9 @@ final class TestRun {
             }
             let number = number + UInt64(files.count)
             try Self.write(
-                Array(rest.prefix(count)), to: directory + "/" + RunFormat.fileName(number),
+                Array(rest.prefix(count)), in: directory, number: number, kind: kind, latestOnly: latestOnly,
                 scannedSpaces: scannedSpaces)
-            files.append(try RunFile(directory: directory, number: number))
+            files.append(try RunFile(directory: directory, number: number, kind: kind))
             rest = rest.dropFirst(count)
         }
         self.init(files, lowerBound: lowerBound)
@@ -69,12 +69,13 @@ final class TestRun {
     }
 
     static func write(
-        _ entries: [RunEntry], to path: String, scannedSpaces: ClosedRange<UInt8>? = nil, hashSeed: UInt64 = 0
+        _ entries: [RunEntry], in directory: String, number: UInt64, kind: RunKind = .entries,
+        latestOnly: Set<UInt8> = [], scannedSpaces: ClosedRange<UInt8>? = nil, hashSeed: UInt64 = 0
     ) throws {
         let versions = entries.map(\.version)
         var writer = try RunWriter(
-            path: path, versions: versions.min()!...versions.max()!, scannedSpaces: scannedSpaces,
-            hashSeed: hashSeed)
+            directory: directory, number: number, kind: kind, versions: versions.min()!...versions.max()!,
+            latestOnly: LatestOnlySpaces(latestOnly), scannedSpaces: scannedSpaces, hashSeed: hashSeed)
         for (index, entry) in entries.enumerated() {
             let isSame = index > 0 && entries[index - 1].key == entry.key
             try add(entry, to: &writer, superseded: isSame ? entries[index - 1].version : nil)
@@ -100,6 +101,7 @@ final class TestRun {
         try position.moveToStart()
         while position.isAtEntry {
             let entry = position.entry
+            try position.confirm(entry.value)
             let key = Bytes(position.firstKey.prefix(entry.shared)) + Bytes(entry.suffix)
             entries.append(RunEntry(key: key, version: position.version(entry), value: entry.value.map { Bytes($0) }))
             try position.next()

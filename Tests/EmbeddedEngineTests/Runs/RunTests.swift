@@ -105,8 +105,9 @@ struct RunTests {
         var merge = try RunMerge(
             runs.map(\.slices), horizon: horizon, isLowest: isLowest,
             latestOnly: LatestOnlySpaces(latestOnly))
-        let path = directory.path(of: RunFormat.fileName(9_000))
-        var writer = try RunWriter(path: path, versions: 1...1_000, scannedSpaces: nil, hashSeed: 0)
+        var writer = try RunWriter(
+            directory: directory.path, number: 9_000, kind: .entries, versions: 1...1_000,
+            latestOnly: LatestOnlySpaces([]), scannedSpaces: nil, hashSeed: 0)
         while !merge.isAtEnd { try merge.appendKey(to: &writer) }
         #expect(merge.readCount == all.count)
         _ = try writer.finish()
@@ -134,8 +135,8 @@ struct RunTests {
     func damage(hasVersions: Bool) throws {
         var generator = EntryGenerator(random: SeededGenerator(seed: 5))
         let entries = generator.entries(1_000, versions: 1...(hasVersions ? 300 : 1))
-        let path = directory.path(of: RunFormat.fileName(1))
-        try TestRun.write(entries, to: path)
+        let path = directory.path(of: RunFormat.fileNames(1, .entries)[0])
+        try TestRun.write(entries, in: directory.path, number: 1)
         let bytes = Files.read(path)
         let offsets =
             (0..<600).map { _ in generator.random.below(bytes.count) } + Array((bytes.count - 300)..<bytes.count)
@@ -165,8 +166,7 @@ struct RunTests {
     @Test("The hash index leads to every key, from a line near the one that its hash names")
     func hashIndex() throws {
         let keys = (0..<20_000).map { Bytes("\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
-        let path = directory.path(of: RunFormat.fileName(1))
-        try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, to: path)
+        try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, in: directory.path, number: 1)
         let file = try RunFile(directory: directory.path, number: 1)
         #expect(Int(file.footer.hashPageCount) == RunHashIndex.pageCount(keys: keys.count))
         expectEven(file, keys.count)
@@ -175,7 +175,8 @@ struct RunTests {
 
     /// Slots of each line of a hash index that are filled.
     private func slotsFilled(_ file: RunFile) -> [Int] {
-        let bytes = Files.read(file.path)
+        let name = RunFormat.fileNames(file.number, file.kind).last!
+        let bytes = Files.read(file.path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 } + "/" + name)
         return (0..<(Int(file.footer.hashPageCount) * RunHashIndex.linesPerPage)).map { line in
             let start = Int(file.footer.hashOffset) + RunHashIndex.offset(ofLine: line)
             return stride(from: start, to: start + RunHashIndex.lineBytes, by: 8).count { slot in
@@ -227,8 +228,7 @@ struct RunTests {
         let keys = collidingKeys(1_000, seed: 5)
         let entries = keys.map { RunEntry(key: $0, version: 5, value: [1]) }
         for (number, seed) in [(1, 5), (2, 6)] as [(UInt64, UInt64)] {
-            let path = directory.path(of: RunFormat.fileName(number))
-            try TestRun.write(entries, to: path, hashSeed: seed)
+            try TestRun.write(entries, in: directory.path, number: number, hashSeed: seed)
             let file = try RunFile(directory: directory.path, number: number)
             #expect(file.footer.hashSeed == seed)
             if seed == 5 {
@@ -249,8 +249,8 @@ struct RunTests {
         func look(_ path: String) throws {
             let manifest = try Manifest.read(in: path + "/runs")
             #expect(!manifest.files.isEmpty)
-            for number in manifest.files {
-                let file = try RunFile(directory: path + "/runs", number: number)
+            for part in manifest.runs.flatMap(\.parts) {
+                let file = try RunFile(directory: path + "/runs", number: part.file, kind: part.kind)
                 #expect(file.footer.hashSeed == manifest.hashSeed)
                 expectEven(file, keys.count)
             }
@@ -299,23 +299,35 @@ struct RunTests {
         }
     }
 
-    @Test("A file that is missing, too short or another one is refused")
-    func refused() throws {
-        let entries = [RunEntry(key: [1], version: 1, value: [1])]
-        let path = directory.path(of: RunFormat.fileName(1))
-        try TestRun.write(entries, to: path)
-        let bytes = Files.read(path)
-        for length in [0, 1, 100, bytes.count - 1] {
-            Files.write(Bytes(bytes.prefix(length)), to: path)
-            let error = #expect(throws: StorageError.self) { try RunFile(directory: directory.path, number: 1) }
-            #expect(error?.code == .corrupt)
+    @Test("A file that is missing, too short or another one is refused", arguments: [RunKind.entries, .documents])
+    func refused(kind: RunKind) throws {
+        for number in 1...2 as ClosedRange<UInt64> {
+            let entries = [RunEntry(key: [1], version: 1, value: [UInt8(number)])]
+            try TestRun.write(entries, in: directory.path, number: number, kind: kind)
         }
-        Files.write(bytes, to: path)
-        let error = #expect(throws: StorageError.self) {
-            try RunFile(directory: directory.path, number: 1, identity: 1)
+        func open(identity: UInt64? = nil) throws(StorageError) -> RunFile {
+            try RunFile(directory: directory.path, number: 1, kind: kind, identity: identity)
         }
+        for (name, other) in zip(RunFormat.fileNames(1, kind), RunFormat.fileNames(2, kind)) {
+            let path = directory.path(of: name)
+            let bytes = Files.read(path)
+            for length in [0, 1, 100, bytes.count - 1] {
+                Files.write(Bytes(bytes.prefix(length)), to: path)
+                let error = #expect(throws: StorageError.self) { try open() }
+                #expect(error?.code == .corrupt)
+            }
+            Files.remove(path)
+            #expect(throws: StorageError.self) { try open() }
+            // Of another run.
+            Files.write(Files.read(directory.path(of: other)), to: path)
+            if kind == .documents {
+                let file = try open()
+                let error = #expect(throws: StorageError.self) { try file.part.verifyPages() }
+                #expect(error?.code == .corrupt)
+            }
+            Files.write(bytes, to: path)
+        }
+        let error = #expect(throws: StorageError.self) { try open(identity: 1) }
         #expect(error?.code == .corrupt)
-        Files.remove(path)
-        #expect(throws: StorageError.self) { try RunFile(directory: directory.path, number: 1) }
     }
 }

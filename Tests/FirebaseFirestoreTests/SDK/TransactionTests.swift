@@ -6,7 +6,6 @@ import DocumentModel
 import Foundation
 import Synchronization
 import Testing
-import Transport
 
 @testable import FirebaseFirestore
 

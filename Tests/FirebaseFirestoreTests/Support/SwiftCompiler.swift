@@ -49,7 +49,8 @@ struct SwiftCompiler {
             "Listening", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat",
             "StorageEngines", "MemoryEngine",
             "EmbeddedEngine", "CommitLog", "FileSystem", "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
-            "FirestoreJSON", "FirestoreMessages", "Transport", "Basics", "CFirestoreProto",
+            "FirestoreJSON", "FirestoreMessages", "NativeProtocol", "Connections", "EventLoops", "Calls", "Basics",
+            "CFirestoreProto",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\(module).build"
@@ -59,7 +60,7 @@ struct SwiftCompiler {
             return try FileManager.default.subpathsOfDirectory(atPath: folder)
                 .filter { names.contains(($0 as NSString).lastPathComponent) }.map { "\(folder)/\($0)" }
         }
-        let libraries = ["protobuf-c", "xxhash", "crypto"]
+        let libraries = ["protobuf-c", "lmdb", "xxhash", "crypto"]
         return (try compile(source, .v6, isScript: false, objects + libraries.map { "-l\($0)" } + ["-o", path]), path)
     }
 
@@ -69,10 +70,10 @@ struct SwiftCompiler {
         let file = directory.path(of: isScript ? "main.swift" : "Program.swift")
         try source.write(toFile: file, atomically: true, encoding: .utf8)
         var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
-        let systemModules = [
-            "CUV", "CNGHTTP2", "CZlib", "CLinux", "CPrefetch", "CXXHash", "COpenSSL",
-        ]
-        for library in systemModules { all += ["-I", "\(repository)/Sources/System/\(library)"] }
+        let system = "\(repository)/Sources/System"
+        for library in try FileManager.default.contentsOfDirectory(atPath: system) {
+            all += ["-I", "\(system)/\(library)"]
+        }
         all += ["-I", "\(repository)/Sources/CFirestoreProto/include"]
         if !isScript { all.append("-parse-as-library") }
         let process = HearthProcess(all + arguments, executable: "/usr/bin/env")

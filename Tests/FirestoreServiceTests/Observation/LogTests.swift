@@ -1,7 +1,6 @@
 // The log's line format.
 
 import FirestoreService
-import Server
 import Synchronization
 import Testing
 

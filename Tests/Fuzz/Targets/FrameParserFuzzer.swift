@@ -1,5 +1,7 @@
-// sources: Sources/Basics Sources/Transport/Frames Sources/Transport/Sessions Sources/Transport/Server/RPCTable.swift
-// Tests/TransportTests/Live/TestProcedures.swift Tests/TransportTests/Frames/FrameParserCheck.swift modules: Basics
+// sources: Sources/Basics Sources/Calls Sources/Connections/StreamTable.swift Sources/Connections/MessageAssembly.swift
+// sources: Sources/Connections/ArrivalTime.swift Sources/NativeProtocol/Frames Sources/NativeProtocol/Sessions
+// sources: Tests/ConnectionTestSupport/TestProcedures.swift Tests/NativeProtocolTests/Frames/FrameParserCheck.swift
+// modules: Basics Calls Connections
 //
 // Fuzzes the frame decoder and the sessions of both sides.
 

@@ -1,5 +1,6 @@
 // sources: Sources/DocumentModel Sources/Basics Sources/DocumentJSON Sources/FirestoreJSON
-// Tests/FirestoreJSONTests/JSON/JSONMessageCheck.swift modules: Basics DocumentJSON
+// sources: Tests/FirestoreJSONTests/JSON/JSONMessageCheck.swift
+// modules: Basics DocumentJSON
 // c: Sources/CFirestoreProto
 //
 // Fuzzes messages from JSON and to JSON.

@@ -1,5 +1,6 @@
 // sources: Sources/DocumentModel Sources/Basics Sources/FirestoreMessages
-// Tests/FirestoreMessagesTests/MessageReadingCheck.swift modules: Basics
+// sources: Tests/FirestoreMessagesTests/MessageReadingCheck.swift
+// modules: Basics
 // c: Sources/CFirestoreProto
 //
 // Fuzzes the messages that protobuf-c unpacks: the walk before it, the arena, and the way back.

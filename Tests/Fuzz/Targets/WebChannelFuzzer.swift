@@ -1,7 +1,9 @@
-// sources: Sources/Basics Sources/Transport/WebChannel/WebChannelSession.swift
-// Sources/Transport/WebChannel/WebChannelFrame.swift Sources/Transport/WebChannel/WebChannelLimits.swift
-// Sources/Transport/WebChannel/WebChannelRequest.swift Tests/TransportTests/WebChannel/WebChannelCheck.swift modules:
-// Basics
+// sources: Sources/Basics Sources/HTTPProtocols/WebChannel/WebChannelSession.swift
+// sources: Sources/HTTPProtocols/WebChannel/WebChannelFrame.swift
+// sources: Sources/HTTPProtocols/WebChannel/WebChannelLimits.swift
+// sources: Sources/HTTPProtocols/WebChannel/WebChannelRequest.swift
+// sources: Tests/HTTPProtocolsTests/WebChannel/WebChannelCheck.swift
+// modules: Basics
 //
 // Fuzzes WebChannel: the parser of requests, and a session under a page whose requests and responses get lost.
 

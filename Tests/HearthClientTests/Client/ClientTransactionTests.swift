@@ -1,13 +1,13 @@
 // Transactions of the lower-level client against a scripted server.
 
 import Basics
+import Calls
 import ClientTestSupport
 import DocumentModel
 import FirestoreMessages
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @testable import HearthClient
 

@@ -7,7 +7,6 @@ import FirestoreMessages
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @testable import HearthClient
 

@@ -2,9 +2,9 @@
 
 import Basics
 import ClientTestSupport
+import EventLoops
 import TestSupport
 import Testing
-import Transport
 
 @testable import HearthClient
 

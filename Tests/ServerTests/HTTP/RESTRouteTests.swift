@@ -4,8 +4,8 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
+import HTTPProtocols
 import Testing
-import Transport
 
 @testable import Server
 

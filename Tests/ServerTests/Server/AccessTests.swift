@@ -9,7 +9,6 @@ import ServiceTestSupport
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Access over sockets", .timeLimit(.minutes(20)))
 struct AccessTests {

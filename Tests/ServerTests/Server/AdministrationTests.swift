@@ -3,15 +3,16 @@
 import Basics
 import DocumentModel
 import DocumentStore
+import EventLoops
 import FirestoreMessages
 import FirestoreService
 import Foundation
 import Indexing
+import NativeProtocol
 import Server
 import ServiceTestSupport
 import TestSupport
 import Testing
-import Transport
 
 #if canImport(Glibc)
     import Glibc

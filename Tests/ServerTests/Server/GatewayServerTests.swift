@@ -11,7 +11,6 @@ import ServiceTestSupport
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @Suite("The gateway over sockets", .timeLimit(.minutes(20)))
 struct GatewayServerTests {

@@ -1,13 +1,14 @@
 // The services beside Firestore, over a connection.
 
 import DocumentModel
+import EventLoops
 import FirestoreJSON
 import FirestoreMessages
 import FirestoreService
+import NativeProtocol
 import Server
 import TestSupport
 import Testing
-import Transport
 
 @Suite("Health and reflection", .timeLimit(.minutes(20)))
 struct HealthAndReflectionTests {

@@ -3,14 +3,15 @@
 import Basics
 import DocumentModel
 import DocumentStore
+import EventLoops
 import FirestoreMessages
 import FirestoreService
+import NativeProtocol
 import Server
 import ServiceTestSupport
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @Suite("The admin API of indexes", .timeLimit(.minutes(20)))
 struct IndexAdminTests {

@@ -1,16 +1,19 @@
 // A gateway on its own port, and a connection to it.
 
+import Calls
+import ConnectionTestSupport
 import Dispatch
 import DocumentModel
 import DocumentStore
+import EventLoops
 import FirestoreMessages
 import FirestoreService
+import NativeProtocol
 import Server
 import ServiceTestSupport
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 /// Starts on a system-picked port with its own directory, which is removed after the test.
 final class LiveGateway {

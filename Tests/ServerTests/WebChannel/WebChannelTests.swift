@@ -8,7 +8,6 @@ import ServiceTestSupport
 import Synchronization
 import TestSupport
 import Testing
-import Transport
 
 @Suite(.timeLimit(.minutes(20))) struct WebChannelTests {
     private static let write = "/google.firestore.v1.Firestore/Write/channel?VER=8"

@@ -1,0 +1,43 @@
+package import Basics
+
+/// A connection, or a test's stand-in for one, as the calls on it use it: the seam between services and wire protocols.
+///
+/// May be passed between threads; all members except `loopThread` and `peerAddress` are for the loop's thread.
+package protocol CallCarrier: AnyObject, Sendable {
+    var loopThread: any LoopThread { get }
+    /// The client's address, for logs.
+    var peerAddress: String { get }
+    /// Whether the client came over the socket in the file system, which only the user of the server may use. Never
+    /// changes.
+    var isLocal: Bool { get }
+    /// Something that the service keeps for as long as the connection is open.
+    var connectionContext: AnyObject? { get set }
+
+    /// Lends the connection's output, prepared for a message; nil when the call is over. One of the next two must
+    /// follow.
+    func beginMessage(_ stream: UInt32) -> ByteBuffer?
+    /// Takes the output back with the message appended.
+    func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool)
+    /// Takes the output back and drops what was appended.
+    func abandonMessage(_ output: consuming ByteBuffer)
+
+    func isOpen(_ stream: UInt32) -> Bool
+    func finish(_ stream: UInt32, _ code: StatusCode, _ message: String)
+    /// - Parameter receiver: takes the client's further messages; nil for a call of one.
+    func stream(_ stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?)
+    func resume(_ stream: UInt32)
+    func hasRoom(_ stream: UInt32) -> Bool
+    func setHeld(_ stream: UInt32, _ isHeld: Bool)
+    func remainingMilliseconds(_ stream: UInt32) -> UInt64?
+
+    /// Whether the protocol has a place for credentials.
+    var carriesCredentials: Bool { get }
+    /// The `authorization` that came with the call; nil without one, and where they are not kept.
+    func authorization(_ stream: UInt32) -> String?
+}
+
+extension CallCarrier {
+    package var isLocal: Bool { false }
+    package var carriesCredentials: Bool { false }
+    package func authorization(_ stream: UInt32) -> String? { nil }
+}

@@ -1,0 +1,58 @@
+public import Basics
+package import Calls
+package import EventLoops
+
+/// What every connection of a server owns, whichever protocol it uses. Confined to its loop's thread.
+@usableFromInline package final class ConnectionCore {
+    package let channel: Channel
+    package let loop: EventLoop
+    package let handler: any ServiceHandler
+    package let configuration: ServerConfiguration
+    package let owner: any ConnectionOwner
+    package let peerAddress: String
+    /// Whether the client came over the socket in the file system, which only the user of the server may use.
+    package let isLocal: Bool
+    /// Loop time at which the connection was accepted.
+    package let openedAt: UInt64
+    @usableFromInline let confined = Confined(State())
+
+    @usableFromInline package struct State {
+        /// The connection has ended or is about to; nothing is served on it any more.
+        package internal(set) var isOver = false
+        package internal(set) var calls = CallTable()
+        /// Calls that came over this connection.
+        package internal(set) var callsBegun: UInt64 = 0
+        package internal(set) var connectionContext: AnyObject?
+        /// Loop time before which the client is not treated as too slow.
+        package internal(set) var readsAgainAt: UInt64 = 0
+        /// What the server's sum of incomplete messages includes of ours.
+        package internal(set) var assemblyBytesCounted = 0
+        package internal(set) var livenessTimer: EventLoop.Timer?
+    }
+
+    package init(
+        channel: Channel, handler: any ServiceHandler, owner: any ConnectionOwner,
+        configuration: ServerConfiguration, peerAddress: String, isLocal: Bool, openedAt: UInt64
+    ) {
+        self.channel = channel
+        loop = channel.loop
+        self.handler = handler
+        self.owner = owner
+        self.configuration = configuration
+        self.peerAddress = peerAddress
+        self.isLocal = isLocal
+        self.openedAt = openedAt
+    }
+
+    @inlinable
+    package var state: State {
+        @inline(__always) _read { yield confined.state }
+        @inline(__always) _modify { yield &confined.state }
+    }
+
+    /// Counts a call, which begins now.
+    package func makeCall(_ stream: UInt32, _ head: RequestHead, on carrier: any CallCarrier) -> Call {
+        state.callsBegun &+= 1
+        return Call(carrier: carrier, stream: stream, head: head, begunAt: loop.turnNanoseconds)
+    }
+}

@@ -1,0 +1,56 @@
+import Basics
+package import Calls
+
+/// Takes what comes back on a call in this process; used on the thread of the connection's loop.
+package protocol InProcessCallHandler: AnyObject {
+    /// A message, lent for the call of this function.
+    func received(_ message: RawSpan)
+    /// The end; comes once.
+    func finished(_ outcome: CallOutcome)
+}
+
+/// A call on an ``InProcessConnection``, as its client sees it. Its methods may be used from any thread.
+package final class InProcessCall: StartedCall, @unchecked Sendable {
+    // Sendable: the variables are touched on the thread of the connection's loop only.
+
+    let connection: InProcessConnection
+    let head: RequestHead
+    /// The first message, until the service has it.
+    var request: [UInt8]
+    /// `nil` once the call has ended.
+    var handler: (any InProcessCallHandler)?
+    /// The call's number on the connection; 0 before the service has the call.
+    var number: UInt32 = 0
+    /// In milliseconds of the loop's clock.
+    let deadlineAt: UInt64?
+    /// The client has asked the service to pause.
+    var isHeld = false
+    /// The service has asked the client to pause.
+    var isServiceHeld = false
+    /// Messages that the client has sent and the service has not asked for yet.
+    var outgoing: [(payload: [UInt8], isLast: Bool)] = []
+    /// The client has sent its last message.
+    var isSent: Bool
+
+    init(
+        _ connection: InProcessConnection, _ head: RequestHead, request: [UInt8], deadlineAt: UInt64?,
+        handler: any InProcessCallHandler
+    ) {
+        self.connection = connection
+        self.head = head
+        self.request = request
+        self.deadlineAt = deadlineAt
+        self.handler = handler
+        isSent = head.isComplete
+    }
+
+    package func cancel() { connection.onLoop { $0.cancel(self) } }
+
+    package func send(_ payload: [UInt8], isLast: Bool) {
+        connection.onLoop { $0.send(payload, isLast: isLast, on: self) }
+    }
+
+    package func holdMessages() { connection.onLoop { _ in self.isHeld = true } }
+
+    package func releaseMessages() { connection.onLoop { $0.release(self) } }
+}

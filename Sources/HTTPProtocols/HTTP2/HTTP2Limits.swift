@@ -1,0 +1,42 @@
+// What an HTTP/2 session takes in before it says no.
+
+/// Limits of one HTTP/2 connection; their defaults and reasons stand in ``ServerConfiguration``.
+struct HTTP2Limits: Sendable {
+    /// Calls open at once: SETTINGS_MAX_CONCURRENT_STREAMS.
+    var streamsMax: UInt32
+    /// One message, before and after inflating.
+    var messageBytesMax: Int
+    /// Messages that are not complete or cannot be served yet, together.
+    var assemblyBytesMax: Int
+    /// SETTINGS_MAX_FRAME_SIZE, in the range that HTTP/2 has for it.
+    var frameBytesMax: UInt32
+    /// SETTINGS_INITIAL_WINDOW_SIZE.
+    var streamWindowBytes: UInt32
+    var connectionWindowBytes: UInt32
+    /// Header fields of one request: SETTINGS_MAX_HEADER_LIST_SIZE.
+    var metadataBytesMax: Int
+    /// Streams that the client may reset at once, and in a second in the long run.
+    var resetsMax: UInt64
+    var resetsPerSecond: UInt64
+    /// Frames that ask for work and bring nothing (PING, SETTINGS, empty DATA, malformed ones) at once, and in a second
+    /// in the long run.
+    var idleFramesMax: UInt64
+    var idleFramesPerSecond: UInt64
+    /// Unsent bytes of answers beyond which no further request is begun.
+    var pauseBytes: Int
+    /// Whether the `authorization` of requests is kept.
+    var keepsAuthorization = false
+    /// Whether requests other than gRPC calls are served.
+    var servesHTTP = false
+    /// Header fields of such a request.
+    var httpFieldsMax = 100
+
+    /// Fields beyond this many times the limit end the connection: they are not an accident.
+    static let metadataExcess = 64
+    /// The range of SETTINGS_MAX_FRAME_SIZE, RFC 9113 section 6.5.2.
+    static let frameBytesRange: ClosedRange<UInt32> = 16_384...16_777_215
+    /// No window may grow beyond this, RFC 9113 section 6.9.1.
+    static let windowBytesMax: UInt32 = 0x7FFF_FFFF
+    /// Frames that one header list may take beyond its first.
+    static let continuationsMax = 8
+}

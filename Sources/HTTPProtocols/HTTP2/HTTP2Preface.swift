@@ -1,0 +1,4 @@
+/// The bytes that open an HTTP/2 connection, RFC 9113 section 3.4.
+package enum HTTP2Preface {
+    package static let bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+}

@@ -1,0 +1,43 @@
+// Deadline and request id, as they stand before the message of a REQUEST frame.
+
+import Basics
+import Calls
+
+extension RequestID {
+    /// Bytes of an encoded request id.
+    package static let byteCount = 32
+
+    /// Reads the 32 bytes at `offset`; the caller has checked that they are there.
+    ///
+    /// The session's 16 bytes are opaque and so kept in wire order; the two counters are little-endian.
+    init(_ bytes: RawSpan, at offset: Int) {
+        self.init(
+            sessionHigh: UInt64(bigEndian: bytes.loadInteger(at: offset)),
+            sessionLow: UInt64(bigEndian: bytes.loadInteger(at: offset + 8)),
+            sequence: UInt64(littleEndian: bytes.loadInteger(at: offset + 16)),
+            oldestPending: UInt64(littleEndian: bytes.loadInteger(at: offset + 24)))
+    }
+
+    func append(to output: inout ByteBuffer) {
+        output.append(bigEndian: sessionHigh)
+        output.append(bigEndian: sessionLow)
+        output.append(littleEndian: sequence)
+        output.append(littleEndian: oldestPending)
+    }
+}
+
+extension RequestHead {
+    /// Bytes of the header extensions that a REQUEST frame with these flags carries before its message.
+    static func extensionBytes(of flags: FrameFlags) -> Int {
+        (flags.contains(.deadline) ? 4 : 0) + (flags.contains(.requestID) ? RequestID.byteCount : 0)
+    }
+}
+
+extension RawSpan {
+    /// The integer stored at `offset` as it stands; the caller has checked the range.
+    func loadInteger<Integer: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Integer {
+        precondition(
+            offset >= 0 && byteCount - offset >= MemoryLayout<Integer>.size, "an integer is read within its bytes")
+        return unsafe unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: Integer.self)
+    }
+}

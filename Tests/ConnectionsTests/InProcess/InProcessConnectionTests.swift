@@ -1,0 +1,205 @@
+// Calls that reach a service of the same loop without a socket.
+
+import Basics
+import ConnectionTestSupport
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Calls
+@testable import Connections
+@testable import EventLoops
+
+@Suite("Calls in this process", .timeLimit(.minutes(20)))
+struct InProcessConnectionTests {
+    /// What a call has received.
+    private final class Received: InProcessCallHandler, Sendable {
+        struct State {
+            var messages: [[UInt8]] = []
+            var outcome: CallOutcome?
+            var ends = 0
+        }
+        private let state = Mutex(State())
+        /// Called with each message on the loop's thread.
+        private let onMessage: @Sendable () -> Void
+
+        init(onMessage: @escaping @Sendable () -> Void = {}) { self.onMessage = onMessage }
+
+        func received(_ message: RawSpan) {
+            state.withLock { $0.messages.append([UInt8](copying: message)) }
+            onMessage()
+        }
+
+        func finished(_ outcome: CallOutcome) {
+            state.withLock {
+                $0.outcome = outcome
+                $0.ends += 1
+            }
+        }
+
+        var messages: [[UInt8]] { state.withLock { $0.messages } }
+        var ends: Int { state.withLock { $0.ends } }
+
+        func end() throws -> CallOutcome {
+            try waitUntil("the call ends") { state.withLock { $0.outcome != nil } }
+            return state.withLock { $0.outcome ?? .ok }
+        }
+    }
+
+    /// A loop with a service and a connection to it.
+    private final class Fixture: Sendable {
+        let group = EventLoopGroup(count: 1, name: "in-process")
+        let record = EchoService.Record()
+        let connection: InProcessConnection
+        var loop: EventLoop { group.loops[0] }
+
+        init(messageBytesMax: UInt32 = 1 << 20) {
+            connection = InProcessConnection(
+                to: EchoService(record: record), on: group.loops[0], messageBytesMax: messageBytesMax)
+        }
+
+        deinit { group.stop() }
+
+        func start(
+            _ rpc: RPC, _ request: [UInt8], isComplete: Bool = true, deadlineMilliseconds: UInt32? = nil,
+            _ handler: Received
+        ) -> InProcessCall {
+            let made = Mutex<InProcessCall?>(nil)
+            onLoop { [connection] in
+                let call = connection.start(
+                    rpc, request, isComplete: isComplete, RequestOptions(deadlineMilliseconds: deadlineMilliseconds),
+                    handler: handler)
+                made.withLock { $0 = call }
+            }
+            return made.withLock { $0! }
+        }
+
+        /// Runs work on the loop and waits for it.
+        func onLoop(_ work: @escaping @Sendable () -> Void) {
+            let done = Gate(isOpen: false)
+            loop.execute {
+                work()
+                done.open()
+            }
+            done.pass()
+        }
+
+        func close() { onLoop { [connection] in connection.close() } }
+    }
+
+    private func count(_ count: Int, _ size: Int) -> [UInt8] {
+        [count, size].flatMap { number in (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) } }
+    }
+
+    @Test("A reply, an error, a stream: each ends once, with its status")
+    func replies() throws {
+        let fixture = Fixture()
+        let echo = Received()
+        let failure = Received()
+        let stream = Received()
+        let empty = Received()
+        _ = fixture.start(.getDocument, [9, 8], echo)
+        _ = fixture.start(.rollback, Array("why".utf8), failure)
+        _ = fixture.start(.runQuery, count(3, 8), stream)
+        _ = fixture.start(.runQuery, count(0, 8), empty)
+        #expect(try echo.end() == .ok)
+        #expect(echo.messages == [[9, 8]])
+        #expect(try failure.end() == CallOutcome(.aborted, "why"))
+        #expect(try stream.end() == .ok)
+        #expect(stream.messages.map { $0[0] } == [0, 1, 2])
+        #expect(try empty.end() == .ok)
+        fixture.close()
+        #expect([echo, failure, stream, empty].map(\.ends) == [1, 1, 1, 1])
+    }
+
+    @Test("The deadline passes, the caller cancels, the connection closes: the service learns why")
+    func ends() throws {
+        let fixture = Fixture()
+        let late = Received()
+        let cancelled = Received()
+        let cut = Received()
+        let after = Received()
+        _ = fixture.start(.commit, [1], deadlineMilliseconds: 20, late)
+        #expect(try late.end().code == .deadlineExceeded)
+        fixture.start(.commit, [1], cancelled).cancel()
+        #expect(try cancelled.end().code == .cancelled)
+        _ = fixture.start(.commit, [1], cut)
+        fixture.close()
+        #expect(try cut.end().code == .unavailable)
+        #expect(fixture.record.state.withLock { $0.cancelled } == [.deadlineExceeded, .client, .connectionClosed])
+        _ = fixture.start(.getDocument, [1], after)
+        #expect(try after.end() == CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
+    }
+
+    @Test("Messages above the limit are refused")
+    func tooLarge() throws {
+        let fixture = Fixture(messageBytesMax: 100)
+        let first = Received()
+        let later = Received()
+        _ = fixture.start(.getDocument, [UInt8](repeating: 0, count: 101), first)
+        #expect(try first.end() == CallOutcome(.resourceExhausted, "a message exceeds the limit of 100 bytes"))
+        let call = fixture.start(.write, [1], isComplete: false, later)
+        call.send([UInt8](repeating: 0, count: 101), isLast: false)
+        #expect(try later.end().code == .resourceExhausted)
+        fixture.close()
+    }
+
+    @Test("A bidirectional call passes messages both ways, also while the service asks to pause")
+    func bidirectional() throws {
+        let fixture = Fixture()
+        let received = Received()
+        fixture.record.state.withLock { $0.holdsWrites = true }
+        let call = fixture.start(.write, [0], isComplete: false, received)
+        for number in UInt8(1)...3 { call.send([number], isLast: number == 3) }
+        try waitUntil("the first two are back") { received.messages == [[0], [1]] }
+        // The service took one message after it asked to pause; the others wait.
+        fixture.onLoop {}
+        #expect(received.messages == [[0], [1]])
+        fixture.record.state.withLock { $0.holdsWrites = false }
+        fixture.onLoop { [connection = fixture.connection] in connection.setHeld(call.number, false) }
+        #expect(try received.end() == .ok)
+        #expect(received.messages == [[0], [1], [2], [3]])
+        fixture.close()
+    }
+
+    @Test("A client that pauses gets nothing more, and everything when it continues")
+    func pauses() throws {
+        let fixture = Fixture()
+        let held = Mutex<InProcessCall?>(nil)
+        let received = Received(onMessage: { held.withLock { $0 }?.holdMessages() })
+        let connection = fixture.connection
+        let request = count(40, 64 << 10)
+        // The call has its first messages before this returns, and asks to pause when the next one comes.
+        fixture.onLoop {
+            let call = connection.start(
+                .runQuery, request, isComplete: true, RequestOptions(), handler: received)
+            held.withLock { $0 = call }
+        }
+        let first = received.messages.count
+        for _ in 0..<3 { fixture.onLoop {} }
+        #expect(received.messages.count <= first + 1 && received.messages.count < 40)
+        let call = try #require(held.withLock { $0 })
+        held.withLock { $0 = nil }
+        call.releaseMessages()
+        #expect(try received.end() == .ok)
+        #expect(received.messages.count == 40)
+        fixture.close()
+    }
+
+    @Test("A call that is started while another takes its message comes after it")
+    func nested() throws {
+        let fixture = Fixture()
+        let inner = Received()
+        let order = Mutex<[Int]>([])
+        let connection = fixture.connection
+        let outer = Received(onMessage: {
+            order.withLock { $0.append(inner.messages.count) }
+            _ = connection.start(.getDocument, [2], isComplete: true, RequestOptions(), handler: inner)
+            order.withLock { $0.append(inner.messages.count) }
+        })
+        _ = fixture.start(.getDocument, [1], outer)
+        #expect(try inner.end() == .ok)
+        #expect(order.withLock { $0 } == [0, 0], "the service is not called from within itself")
+        fixture.close()
+    }
+}

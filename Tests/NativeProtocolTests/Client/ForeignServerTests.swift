@@ -1,0 +1,32 @@
+// Telling other servers by their first bytes.
+
+import Basics
+import Testing
+
+@testable import NativeProtocol
+
+@Suite(.timeLimit(.minutes(20))) struct ForeignServerTests {
+    private func recognise(_ bytes: [UInt8]) -> ForeignServer? { ForeignServer(firstBytes: bytes.span.bytes) }
+
+    @Test("Answers of other protocols are recognised once there are enough bytes")
+    func others() {
+        #expect(recognise(Array("HTTP/1.1 400 Bad Request\r\n".utf8)) == .http1)
+        #expect(recognise([0, 0, 0, 4, 0, 0, 0, 0, 0]) == .http2)
+        #expect(recognise([0, 0, 18, 4, 0, 0, 0, 0, 0, 0, 3]) == .http2)
+        #expect(recognise([0x15, 3, 1, 0, 2, 2, 70]) == .tls)
+        #expect(recognise([0x16, 3, 3, 0, 90]) == .tls)
+        for bytes in [Array("HTTP".utf8), [], [0x15, 3], [0, 0, 18, 4, 0, 0, 0, 0]] { #expect(recognise(bytes) == nil) }
+    }
+
+    @Test("A Hearth server's first frames are not taken for anything else")
+    func ours() {
+        var hello = ByteBuffer()
+        Settings.assumed.appendHello(to: &hello)
+        #expect(recognise(hello.copyBytes()) == nil)
+        for length in [0, 3, 21, 22, 789, 790] {
+            var goAway = ByteBuffer()
+            goAway.appendGoAway(.unavailable, String(repeating: "x", count: length), lastStream: 0)
+            #expect(recognise(goAway.copyBytes()) == nil)
+        }
+    }
+}
