@@ -124,10 +124,8 @@ let package = Package(
             ],
             swiftSettings: strictAndUnsafe),
 
-        // TLS without sockets.
+        // TLS without sockets; who calls, and what a caller may do.
         .target(name: "TLS", dependencies: ["Basics", "COpenSSLTLS"], swiftSettings: strictAndUnsafe),
-
-        // Who calls, and what a caller may do.
         .target(
             name: "Identity", dependencies: ["Basics", "COpenSSL", "DocumentJSON", "Storage", "FileSystem"],
             swiftSettings: strictAndUnsafe),

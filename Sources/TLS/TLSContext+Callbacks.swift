@@ -45,10 +45,10 @@ extension TLSContext {
 
     // MARK: Tickets
 
-    /// Lets a server give tickets, bound to what it demands of clients: a ticket is void when their authorities or
-    /// revocation lists change.
+    /// Lets a server give tickets, bound to what it demands of clients: a ticket is void when certificates become
+    /// required, and when authorities or revocation lists change.
     func serveTickets(for clients: TLSClientVerification?) throws(TLSError) {
-        var text: [UInt8] = [clients == nil ? 0 : 1]
+        var text: [UInt8] = [clients.map { $0.isRequired ? 2 : 1 } ?? 0]
         for part in [clients?.authorities, clients?.revocationLists] {
             text.append(contentsOf: Self.lengthBytes(part?.count ?? -1))
             text.append(contentsOf: part ?? [])

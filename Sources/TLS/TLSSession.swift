@@ -70,7 +70,7 @@ package final class TLSSession {
     ///
     /// - Parameters:
     ///   - serverName: the host name, or the IP address, that the server's certificate must have.
-    ///   - ticket: of an earlier session with the same server; ignored if that had another name.
+    ///   - ticket: of an earlier session of the same context; ignored if the server had another name.
     /// - Throws: `configuration` if the context is a server's, the name cannot be one, or memory is short.
     package convenience init(
         client context: TLSContext, serverName: String, ticket: TLSTicket? = nil, limits: TLSLimits = TLSLimits()
@@ -81,7 +81,7 @@ package final class TLSSession {
         unsafe SSL_set_connect_state(session)
         guard unsafe name.demand(of: session) else { throw .taken(.configuration, "the server's name") }
         // A ticket that does not fit leads to a full handshake.
-        if let ticket, ticket.serverName == name.text { _ = unsafe ticket.use(in: session) }
+        if let ticket, ticket.fits(context, serverName: name.text) { _ = unsafe ticket.use(in: session) }
         try shakeHands()
     }
 
@@ -232,7 +232,7 @@ package final class TLSSession {
     /// A client's ticket for a further session; nil before the server has sent one.
     package func ticket() -> TLSTicket? {
         guard failure == nil, let serverName else { return nil }
-        return unsafe TLSTicket(of: session, serverName: serverName)
+        return unsafe TLSTicket(of: session, context, serverName: serverName)
     }
 
     // MARK: Failures

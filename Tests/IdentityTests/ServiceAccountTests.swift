@@ -81,6 +81,8 @@ import Testing
         // With `universe_domain`, google-auth writes scopes and no audience.
         let scoped = account.token(["aud": nil, "scope": .string("a https://www.googleapis.com/auth/datastore")])
         #expect(try account.authenticator.authenticate(bearer: scoped, now: present).caller.name == "backend")
+        let empty = account.token(["aud": .string(""), "scope": .string("https://www.googleapis.com/auth/datastore")])
+        #expect(try account.authenticator.authenticate(bearer: empty, now: present).caller.name == "backend")
     }
 
     @Test("Each claim of such a token is checked")
@@ -89,7 +91,7 @@ import Testing
             (["iss": .string("eve")], .issuer), (["iss": nil], .issuer), (["sub": .string("eve")], .subject),
             (["sub": nil], .subject), (["aud": .string("https://firestore.googleapis.com")], .audience),
             (["aud": .string("https://db.example/token")], .audience), (["aud": nil], .audience),
-            (["aud": nil, "scope": .string("openid")], .audience),
+            (["aud": .string("")], .audience), (["aud": nil, "scope": .string("openid")], .audience),
             (["aud": .null, "scope": .string("https://www.googleapis.com/auth/datastore")], .audience),
             (["exp": .integer(present + 3601)], .lifetime), (["exp": .integer(present - 60)], .expired),
             (["iat": .integer(present + 61), "exp": .integer(present + 100)], .notYetValid),

@@ -26,7 +26,10 @@ import Testing
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()
-        defer { process.terminate() }
+        defer {
+            process.terminate()
+            process.waitUntilExit()
+        }
         let port = try #require(Self.port(output.fileHandleForReading))
         let descriptor = try #require(LoopbackSocket.connect(port: port))
         let client = try site.client { $0.protocols = ["h2"] }

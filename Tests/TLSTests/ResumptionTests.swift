@@ -59,6 +59,28 @@ import Testing
         #expect(try !session(client, site.server(), ticket).isResumed)
     }
 
+    @Test("A ticket is ignored where certificates are required, and where other authorities are trusted")
+    func otherDemands() throws {
+        let keys = TicketKeys(now: { 0 })
+        let authority = TestAuthority("Clients")
+        func server(isRequired: Bool) throws -> TLSContext {
+            try site.server(tickets: keys) {
+                $0.clients = TLSClientVerification(authorities: authority.certificate, isRequired: isRequired)
+            }
+        }
+        let client = try site.client()
+        let ticket = try session(client, server(isRequired: false)).ticket
+        #expect(try session(client, server(isRequired: false), ticket).isResumed)
+        let pair = try SessionPair(client, server(isRequired: true), ticket: ticket)
+        pair.exchange()
+        #expect(pair.serverError?.kind == .untrustedPeer)
+
+        let stranger = try site.client { $0.authorities = .certificates(authority.certificate) }
+        let other = try SessionPair(stranger, server(isRequired: false), ticket: ticket)
+        other.exchange()
+        #expect(other.clientError?.kind == .untrustedPeer)
+    }
+
     @Test("Tickets keep the client's names, and are void when authorities or revocation lists change")
     func clientCertificates() throws {
         let keys = TicketKeys(now: { 0 })

@@ -21,7 +21,8 @@ enum ServiceTokens {
     static func verifyCall(_ parts: TokenParts, _ key: Principals.ServiceKey, now: Int64) throws(TokenError) -> Int64 {
         let (claims, end) = try verify(parts, key, now)
         guard let subject = claims.values["sub"]?.text, subject.isSame(as: key.account.email) else { throw .subject }
-        if claims.values["aud"] == nil {
+        // Go's library writes an empty audience beside scopes.
+        if claims.values["aud"] == nil || claims.values["aud"] == .string("") {
             let named = claims.values["scope"]?.text?.split(separator: " ") ?? []
             guard named.contains(where: { name in scopes.contains { name.utf8.elementsEqual($0.utf8) } }) else {
                 throw .audience
