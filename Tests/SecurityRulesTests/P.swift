@@ -1,0 +1,2 @@
+import Testing
+@Suite(.timeLimit(.minutes(20))) struct PlaceholderTests {}
