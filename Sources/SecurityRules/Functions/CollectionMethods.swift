@@ -42,13 +42,14 @@ extension Functions {
                 throw .unproven
             }),
         method("hasOnly",
+            // Nothing else, but not all: `[].hasOnly(['a'])` is true.
             overload(.list, .list) { evaluation, operands throws(ExpressionError) in
-                let members = try keys(evaluation, operands[0], .contained)
-                return .boolean(try members == keys(evaluation, operands[1], .contained))
+                let allowed = try keys(evaluation, operands[1], .contained)
+                return .boolean(try keys(evaluation, operands[0], .contained).isSubset(of: allowed))
             },
             overload(.set, [.list, .set]) { evaluation, operands throws(ExpressionError) in
-                let members = try keys(evaluation, operands[0], .member)
-                return .boolean(try members == keys(evaluation, operands[1], .member))
+                let allowed = try keys(evaluation, operands[1], .member)
+                return .boolean(try keys(evaluation, operands[0], .member).isSubset(of: allowed))
             }),
         method("join", overload(.list, .string) { evaluation, operands throws(ExpressionError) in
             var text = ""

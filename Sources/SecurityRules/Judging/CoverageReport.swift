@@ -101,6 +101,10 @@ enum OperandJSON {
         return values.isEmpty ? "{}" : "{\"values\":[\(values.joined(separator: ","))]}"
     }
 
+    private static func literals(_ texts: [String]) -> String {
+        texts.map { "{\"simple\":\(JSONText.quoted($0))}" }.joined(separator: ",")
+    }
+
     private static func objectJSON(_ operand: Operand, depth: Int) -> String {
         if let path = RulesPath.from(operand) {
             let segments = path.segments.map { segment in
@@ -109,7 +113,9 @@ enum OperandJSON {
                 case .capture(let name, let value):
                     "{\"capture\":{\"variableName\":\(JSONText.quoted(name))"
                         + (value.map { ",\"boundValue\":\(JSONText.quoted($0))" } ?? "") + "}}"
-                case .glob(let name, _): "{\"globCapture\":{\"variableName\":\(JSONText.quoted(name))}}"
+                case .glob(let name, let values):
+                    "{\"globCapture\":{\"variableName\":\(JSONText.quoted(name))"
+                        + (values.map { ",\"boundValue\":{\"segments\":[\(literals($0))]}" } ?? "") + "}}"
                 }
             }
             return "{\"pathValue\":{\"segments\":[\(segments.joined(separator: ","))]}}"

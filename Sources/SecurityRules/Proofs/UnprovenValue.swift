@@ -78,5 +78,5 @@ final class UnprovenList: UnprovenValue {
         return RulesEquality.equal(left, right, .contained)
     }
 
-    func isOfType(_ type: RulesType) -> Bool { type == .list }
+    func isOfType(_ type: RulesType) throws(ExpressionError) -> Bool { type == .list }
 }

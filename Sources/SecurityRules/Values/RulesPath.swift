@@ -109,7 +109,9 @@ final class RulesPath: LanguageValue {
             case .literal: bound.append(segment)
             case .capture(let name, _):
                 guard let value = values[name] else { continue }
-                bound.append(.capture(name, try Conversions.text(value)))
+                let text = try Conversions.text(value)
+                if text.isEmpty { throw .failed("The value of the wildcard \(name) is empty.") }
+                bound.append(.capture(name, text))
                 unknown.removeAll { $0.hasSameUTF8(as: name) }
             case .glob(let name, _):
                 guard let value = values[name] else { continue }

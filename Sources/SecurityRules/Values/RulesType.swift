@@ -37,7 +37,8 @@ enum RulesType: String, CaseIterable, Sendable {
         switch self {
         case .number: !operand.types.isDisjoint(with: .number)
         case .vector: Self.isVector(operand)
-        case .constraint: false
+        // No value passes for one of these.
+        case .constraint, .set: false
         default: RulesType(operand) == self
         }
     }
