@@ -69,25 +69,20 @@ extension Parser {
     }
 
     private mutating func unary() throws(Failure) -> ExpressionSyntax {
+        let start = token.range
+        if isAt("++") || isAt("--") { throw increment() }
+        let isNot = skip("!")
+        guard isNot || skip("-") else { return try postfix() }
+        // The smallest integer has no positive counterpart, so its sign belongs to the literal.
+        if !isNot, case .integer(nil) = token.kind {
+            advance()
+            return try node(.integer(.min), start)
+        }
         depth += 1
         defer { depth -= 1 }
         if depth > RulesLimits.nestingDepth { throw tooComplex(token.range) }
-        let start = token.range
-        if isAt("++") || isAt("--") { throw increment() }
-        if skip("!") {
-            let operand = try unary()
-            return try node(.unary(.not, operand), start, [operand])
-        }
-        if skip("-") {
-            // The smallest integer has no positive counterpart, so its sign belongs to the literal.
-            if case .integer(nil) = token.kind {
-                advance()
-                return try node(.integer(.min), start)
-            }
-            let operand = try unary()
-            return try node(.unary(.negate, operand), start, [operand])
-        }
-        return try postfix()
+        let operand = try unary()
+        return try node(.unary(isNot ? .not : .negate, operand), start, [operand])
     }
 
     private mutating func postfix() throws(Failure) -> ExpressionSyntax {

@@ -1,2 +1,0 @@
-import Testing
-@Suite(.timeLimit(.minutes(20))) struct PlaceholderTests {}
