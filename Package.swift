@@ -76,7 +76,8 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
 
         // Expressions over document bytes, and the languages that use them.
-        .target(name: "Expressions", dependencies: ["Basics", "CRE2", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "Expressions", dependencies: ["Basics", "CRE2", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "SecurityRules",
             dependencies: ["Basics", "COpenSSL", "CZlib", "DocumentModel", "DocumentJSON", "Expressions"],
@@ -176,7 +177,7 @@ let package = Package(
             dependencies: [
                 "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Transport",
-                "FirestoreService", "Server", "HearthClient", "InProcess",
+                "FirestoreService", "Server", "HearthClient", "InProcess", "Expressions", "SecurityRules",
             ],
             swiftSettings: strict),
 

@@ -197,10 +197,11 @@ extension RulesCompiler {
         let operands = [receiver] + expressions(arguments, in: frame)
         guard let function = Functions.methods[name] else {
             warn("Invalid function name: \(name).", range)
-            return .unary({ _, operand throws(ExpressionError) in
-                if case .null = operand { throw .nullValue }
-                throw .failed("Function not found error: Name: [\(name)].")
-            }, receiver)
+            return .unary(
+                { _, operand throws(ExpressionError) in
+                    if case .null = operand { throw .nullValue }
+                    throw .failed("Function not found error: Name: [\(name)].")
+                }, receiver)
         }
         return checked(function, operands, range)
     }

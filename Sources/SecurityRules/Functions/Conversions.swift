@@ -40,10 +40,13 @@ enum Conversions {
 
 extension Functions {
     static let conversions: [ExpressionFunction] = [
-        function("string", overload([.null, .boolean, .number, .string, .path]) { _, operands throws(ExpressionError) in
-            .string(try Conversions.text(operands[0]))
-        }),
-        function("int", overload(.integer) { _, operands in operands[0] },
+        function(
+            "string",
+            overload([.null, .boolean, .number, .string, .path]) { _, operands throws(ExpressionError) in
+                .string(try Conversions.text(operands[0]))
+            }),
+        function(
+            "int", overload(.integer) { _, operands in operands[0] },
             overload(.double) { _, operands in
                 .integer(Numbers.integer(saturating: Numbers.double(operands[0]) ?? 0))
             },
@@ -53,7 +56,8 @@ extension Functions {
                 }
                 return .integer(number)
             }),
-        function("float", overload(.number) { _, operands in .double(Numbers.double(operands[0]) ?? 0) },
+        function(
+            "float", overload(.number) { _, operands in .double(Numbers.double(operands[0]) ?? 0) },
             overload(.string) { evaluation, operands throws(ExpressionError) in
                 try evaluation.spendWork(operands[0].text.utf8.count)
                 guard let number = DoubleText.read(operands[0].text) else {
@@ -61,10 +65,12 @@ extension Functions {
                 }
                 return .double(number)
             }),
-        function("path", overload(.string) { evaluation, operands throws(ExpressionError) in
-            try evaluation.spendMemory(2 * operands[0].text.utf8.count)
-            return .object(try RulesPath.parse(operands[0].text))
-        }),
+        function(
+            "path",
+            overload(.string) { evaluation, operands throws(ExpressionError) in
+                try evaluation.spendMemory(2 * operands[0].text.utf8.count)
+                return .object(try RulesPath.parse(operands[0].text))
+            }),
     ]
 }
 

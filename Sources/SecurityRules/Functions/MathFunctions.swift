@@ -9,7 +9,8 @@ internal import Glibc
 
 extension Functions {
     static let mathematics: [ExpressionFunction] = [
-        function("math.abs",
+        function(
+            "math.abs",
             // The smallest integer stays itself.
             overload(.integer) { _, operands in
                 guard case .integer(let value) = operands[0] else { return .null }
@@ -19,19 +20,27 @@ extension Functions {
         mathematical("math.ceil") { $0.rounded(.up) },
         mathematical("math.floor") { $0.rounded(.down) },
         mathematical("math.sqrt") { $0.squareRoot() },
-        function("math.round", overload(.number) { _, operands in
-            if case .integer = operands[0] { return operands[0] }
-            return .integer(Numbers.round(Numbers.double(operands[0]) ?? 0))
-        }),
-        function("math.pow", overload(.number, .number) { _, operands in
-            .double(power(Numbers.double(operands[0]) ?? 0, Numbers.double(operands[1]) ?? 0))
-        }),
-        function("math.isNaN", overload(.number) { _, operands in
-            .boolean(Numbers.double(operands[0])?.isNaN ?? false)
-        }),
-        function("math.isInfinite", overload(.number) { _, operands in
-            .boolean(Numbers.double(operands[0])?.isInfinite ?? false)
-        }),
+        function(
+            "math.round",
+            overload(.number) { _, operands in
+                if case .integer = operands[0] { return operands[0] }
+                return .integer(Numbers.round(Numbers.double(operands[0]) ?? 0))
+            }),
+        function(
+            "math.pow",
+            overload(.number, .number) { _, operands in
+                .double(power(Numbers.double(operands[0]) ?? 0, Numbers.double(operands[1]) ?? 0))
+            }),
+        function(
+            "math.isNaN",
+            overload(.number) { _, operands in
+                .boolean(Numbers.double(operands[0])?.isNaN ?? false)
+            }),
+        function(
+            "math.isInfinite",
+            overload(.number) { _, operands in
+                .boolean(Numbers.double(operands[0])?.isInfinite ?? false)
+            }),
     ]
 
     private static func mathematical(
@@ -47,23 +56,27 @@ extension Functions {
     }
 
     static let places: [ExpressionFunction] = [
-        function("latlng.value", overload(.number, .number) { _, operands throws(ExpressionError) in
-            let point = GeoPointValue(
-                latitude: Numbers.double(operands[0]) ?? 0, longitude: Numbers.double(operands[1]) ?? 0)
-            if !point.isValid {
-                throw .failed(
-                    "Latitude should be in [-90,90] range and longitude should be in [-180,180] range.")
-            }
-            return .geoPoint(point)
-        })
+        function(
+            "latlng.value",
+            overload(.number, .number) { _, operands throws(ExpressionError) in
+                let point = GeoPointValue(
+                    latitude: Numbers.double(operands[0]) ?? 0, longitude: Numbers.double(operands[1]) ?? 0)
+                if !point.isValid {
+                    throw .failed(
+                        "Latitude should be in [-90,90] range and longitude should be in [-180,180] range.")
+                }
+                return .geoPoint(point)
+            })
     ]
 
     static let placeMethods: [ExpressionFunction] = [
         method("latitude", overload(.geoPoint) { _, operands in .double(operands[0].point.latitude) }),
         method("longitude", overload(.geoPoint) { _, operands in .double(operands[0].point.longitude) }),
-        method("distance", overload(.geoPoint, .geoPoint) { _, operands in
-            .double(distance(operands[0].point, operands[1].point))
-        }),
+        method(
+            "distance",
+            overload(.geoPoint, .geoPoint) { _, operands in
+                .double(distance(operands[0].point, operands[1].point))
+            }),
     ]
 
     /// Metres on a sphere, by the haversine formula.
@@ -88,11 +101,13 @@ extension Functions {
     private static func hash(
         _ name: String, _ body: @escaping @Sendable ([UInt8]) -> [UInt8]
     ) -> ExpressionFunction {
-        function(name, overload([.string, .bytes]) { evaluation, operands throws(ExpressionError) in
-            let bytes = operands[0].types == .string ? Array(operands[0].text.utf8) : operands[0].byteArray
-            try evaluation.spendWork(4 * bytes.count + 512)
-            return .bytes(body(bytes))
-        })
+        function(
+            name,
+            overload([.string, .bytes]) { evaluation, operands throws(ExpressionError) in
+                let bytes = operands[0].types == .string ? Array(operands[0].text.utf8) : operands[0].byteArray
+                try evaluation.spendWork(4 * bytes.count + 512)
+                return .bytes(body(bytes))
+            })
     }
 
     private static func digest(_ bytes: [UInt8], _ algorithm: OpaquePointer?) -> [UInt8] {

@@ -8,12 +8,14 @@ enum Operators {
     /// The implementation of an operator that evaluates both of its operands.
     static func function(_ operation: BinaryOperator) -> BinaryFunction {
         switch operation {
-        case .equal: return { evaluation, left, right throws(ExpressionError) in
-            .boolean(try equal(evaluation, left, right))
-        }
-        case .notEqual: return { evaluation, left, right throws(ExpressionError) in
-            .boolean(try !equal(evaluation, left, right))
-        }
+        case .equal:
+            return { evaluation, left, right throws(ExpressionError) in
+                .boolean(try equal(evaluation, left, right))
+            }
+        case .notEqual:
+            return { evaluation, left, right throws(ExpressionError) in
+                .boolean(try !equal(evaluation, left, right))
+            }
         case .isIn: return contains
         case .less, .lessOrEqual, .greater, .greaterOrEqual:
             return { evaluation, left, right throws(ExpressionError) in

@@ -5,7 +5,8 @@ internal import Expressions
 
 extension Functions {
     static let textMethods: [ExpressionFunction] = [
-        method("size",
+        method(
+            "size",
             overload(.string) { evaluation, operands throws(ExpressionError) in
                 try evaluation.spendWork(operands[0].text.utf8.count)
                 return .integer(Int64(UTF16Text.count(operands[0].text)))
@@ -26,49 +27,66 @@ extension Functions {
                 try evaluation.spendWork(slice.byteCount)
                 return .integer(Int64(slice.entryCount))
             }),
-        method("trim", overload(.string) { evaluation, operands throws(ExpressionError) in
-            try changed(evaluation, operands[0]) { bytes in
-                let start = bytes.firstIndex { $0 > 0x20 } ?? bytes.endIndex
-                let end = bytes.lastIndex { $0 > 0x20 }.map { $0 + 1 } ?? start
-                return Array(bytes[start..<end])
-            }
-        }),
-        method("lower", overload(.string) { evaluation, operands throws(ExpressionError) in
-            try changed(evaluation, operands[0]) { $0.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } }
-        }),
-        method("upper", overload(.string) { evaluation, operands throws(ExpressionError) in
-            try changed(evaluation, operands[0]) { $0.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 } }
-        }),
-        method("matches", overload(.string, .string) { evaluation, operands throws(ExpressionError) in
-            .boolean(try Patterns.matches(evaluation, operands[0].text, try Patterns.pattern(evaluation, operands[1].text)))
-        }),
-        method("split", overload(.string, .string) { evaluation, operands throws(ExpressionError) in
-            let pattern = try Patterns.pattern(evaluation, operands[1].text)
-            return .list(try Patterns.split(evaluation, operands[0].text, pattern))
-        }),
-        method("replace", overload(.string, .string, .string) { evaluation, operands throws(ExpressionError) in
-            let pattern = try Patterns.pattern(evaluation, operands[1].text)
-            return .string(try Patterns.replace(evaluation, operands[0].text, pattern, by: operands[2].text))
-        }),
-        method("toUtf8", overload(.string) { evaluation, operands throws(ExpressionError) in
-            try evaluation.spendMemory(operands[0].text.utf8.count)
-            return .bytes(Array(operands[0].text.utf8))
-        }),
-        method("toBase64", overload(.bytes) { evaluation, operands throws(ExpressionError) in
-            try evaluation.spendMemory(2 * operands[0].byteArray.count)
-            var text: [UInt8] = []
-            Base64.append(operands[0].byteArray.byteSpan, to: &text)
-            // The alphabet for URLs.
-            let safe = text.map { $0 == UInt8(ascii: "+") ? 0x2D : $0 == UInt8(ascii: "/") ? 0x5F : $0 }
-            return .string(String(decoding: safe, as: UTF8.self))
-        }),
-        method("toHexString", overload(.bytes) { evaluation, operands throws(ExpressionError) in
-            try evaluation.spendMemory(2 * operands[0].byteArray.count)
-            let digits = operands[0].byteArray.flatMap {
-                [Hexadecimal.upperDigit($0 >> 4), Hexadecimal.upperDigit($0)]
-            }
-            return .string(String(decoding: digits, as: UTF8.self))
-        }),
+        method(
+            "trim",
+            overload(.string) { evaluation, operands throws(ExpressionError) in
+                try evaluation.spendMemory(operands[0].text.utf8.count)
+                return .string(operands[0].text.trimmingControls)
+            }),
+        method(
+            "lower",
+            overload(.string) { evaluation, operands throws(ExpressionError) in
+                try changed(evaluation, operands[0]) { $0.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } }
+            }),
+        method(
+            "upper",
+            overload(.string) { evaluation, operands throws(ExpressionError) in
+                try changed(evaluation, operands[0]) { $0.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 } }
+            }),
+        method(
+            "matches",
+            overload(.string, .string) { evaluation, operands throws(ExpressionError) in
+                .boolean(
+                    try Patterns.matches(
+                        evaluation, operands[0].text, try Patterns.pattern(evaluation, operands[1].text)))
+            }),
+        method(
+            "split",
+            overload(.string, .string) { evaluation, operands throws(ExpressionError) in
+                let pattern = try Patterns.pattern(evaluation, operands[1].text)
+                return .list(try Patterns.split(evaluation, operands[0].text, pattern))
+            }),
+        method(
+            "replace",
+            overload(.string, .string, .string) { evaluation, operands throws(ExpressionError) in
+                let pattern = try Patterns.pattern(evaluation, operands[1].text)
+                return .string(try Patterns.replace(evaluation, operands[0].text, pattern, by: operands[2].text))
+            }),
+        method(
+            "toUtf8",
+            overload(.string) { evaluation, operands throws(ExpressionError) in
+                try evaluation.spendMemory(operands[0].text.utf8.count)
+                return .bytes(Array(operands[0].text.utf8))
+            }),
+        method(
+            "toBase64",
+            overload(.bytes) { evaluation, operands throws(ExpressionError) in
+                try evaluation.spendMemory(2 * operands[0].byteArray.count)
+                var text: [UInt8] = []
+                Base64.append(operands[0].byteArray.byteSpan, to: &text)
+                // The alphabet for URLs.
+                let safe = text.map { $0 == UInt8(ascii: "+") ? 0x2D : $0 == UInt8(ascii: "/") ? 0x5F : $0 }
+                return .string(String(decoding: safe, as: UTF8.self))
+            }),
+        method(
+            "toHexString",
+            overload(.bytes) { evaluation, operands throws(ExpressionError) in
+                try evaluation.spendMemory(2 * operands[0].byteArray.count)
+                let digits = operands[0].byteArray.flatMap {
+                    [Hexadecimal.upperDigit($0 >> 4), Hexadecimal.upperDigit($0)]
+                }
+                return .string(String(decoding: digits, as: UTF8.self))
+            }),
     ]
 
     private static func changed(

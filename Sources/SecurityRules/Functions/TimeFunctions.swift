@@ -7,10 +7,13 @@ internal import Expressions
 
 extension Functions {
     static let timestamps: [ExpressionFunction] = [
-        function("timestamp.date", overload(.integer, .integer, .integer) { _, operands throws(ExpressionError) in
-            .timestamp(try date(operands[0].whole, operands[1].whole, operands[2].whole))
-        }),
-        function("timestamp.value",
+        function(
+            "timestamp.date",
+            overload(.integer, .integer, .integer) { _, operands throws(ExpressionError) in
+                .timestamp(try date(operands[0].whole, operands[1].whole, operands[2].whole))
+            }),
+        function(
+            "timestamp.value",
             overload(.integer) { _, operands throws(ExpressionError) in
                 .timestamp(try TimestampValue(totalNanoseconds: Int128(operands[0].whole) * 1_000_000))
             },
@@ -37,27 +40,36 @@ extension Functions {
     }
 
     static let durations: [ExpressionFunction] = [
-        function("duration.value", overload(.integer, .string) { _, operands throws(ExpressionError) in
-            guard let unit = RulesDuration.nanoseconds(ofUnit: operands[1].text) else {
-                throw .failed("Invalid unit of a duration: \(operands[1].text.prefix(100)).")
-            }
-            return .object(try RulesDuration(nanoseconds: Int128(operands[0].whole) * unit))
-        }),
-        function("duration.time", overload(.integer, .integer, .integer, .integer) { _, operands throws(ExpressionError) in
-            let seconds = Int128(operands[0].whole) * 3_600 + Int128(operands[1].whole) * 60 + Int128(operands[2].whole)
-            let total = seconds * RulesDuration.nanosecondsPerSecond + Int128(operands[3].whole)
-            return .object(try RulesDuration(nanoseconds: total))
-        }),
-        function("duration.abs", overload(.duration) { _, operands throws(ExpressionError) in
-            let total = RulesDuration.from(operands[0])?.total ?? 0
-            return .object(try RulesDuration(nanoseconds: total < 0 ? -total : total))
-        }),
+        function(
+            "duration.value",
+            overload(.integer, .string) { _, operands throws(ExpressionError) in
+                guard let unit = RulesDuration.nanoseconds(ofUnit: operands[1].text) else {
+                    throw .failed("Invalid unit of a duration: \(operands[1].text.prefix(100)).")
+                }
+                return .object(try RulesDuration(nanoseconds: Int128(operands[0].whole) * unit))
+            }),
+        function(
+            "duration.time",
+            overload(.integer, .integer, .integer, .integer) { _, operands throws(ExpressionError) in
+                let seconds =
+                    Int128(operands[0].whole) * 3_600 + Int128(operands[1].whole) * 60 + Int128(operands[2].whole)
+                let total = seconds * RulesDuration.nanosecondsPerSecond + Int128(operands[3].whole)
+                return .object(try RulesDuration(nanoseconds: total))
+            }),
+        function(
+            "duration.abs",
+            overload(.duration) { _, operands throws(ExpressionError) in
+                let total = RulesDuration.from(operands[0])?.total ?? 0
+                return .object(try RulesDuration(nanoseconds: total < 0 ? -total : total))
+            }),
     ]
 
     static let timeMethods: [ExpressionFunction] = [
-        method("seconds", overload(.timestamp) { _, operands in .integer(Int64(operands[0].calendarDate.second)) },
+        method(
+            "seconds", overload(.timestamp) { _, operands in .integer(Int64(operands[0].calendarDate.second)) },
             overload(.duration) { _, operands in .integer(RulesDuration.from(operands[0])?.seconds ?? 0) }),
-        method("nanos", overload(.timestamp) { _, operands in .integer(Int64(operands[0].time.nanoseconds)) },
+        method(
+            "nanos", overload(.timestamp) { _, operands in .integer(Int64(operands[0].time.nanoseconds)) },
             overload(.duration) { _, operands in .integer(RulesDuration.from(operands[0])?.nanoseconds ?? 0) }),
         calendarMethod("year") { $0.year },
         calendarMethod("month") { $0.month },
@@ -72,19 +84,25 @@ extension Functions {
         calendarMethod("dayOfYear") { date in
             date.daysSinceEpoch - CalendarDate.daysSinceEpoch(year: date.year, month: 1, day: 1) + 1
         },
-        method("date", overload(.timestamp) { _, operands in
-            let date = operands[0].calendarDate
-            return .timestamp(TimestampValue(seconds: Int64(date.daysSinceEpoch) * 86_400, nanoseconds: 0))
-        }),
-        method("time", overload(.timestamp) { _, operands throws(ExpressionError) in
-            let seconds = Int128(operands[0].calendarDate.secondOfDay)
-            let total = seconds * RulesDuration.nanosecondsPerSecond + Int128(operands[0].time.nanoseconds)
-            return .object(try RulesDuration(nanoseconds: total))
-        }),
-        method("toMillis", overload(.timestamp) { _, operands in
-            // Any valid time fits.
-            .integer(operands[0].time.seconds * 1_000 + Int64(operands[0].time.nanoseconds / 1_000_000))
-        }),
+        method(
+            "date",
+            overload(.timestamp) { _, operands in
+                let date = operands[0].calendarDate
+                return .timestamp(TimestampValue(seconds: Int64(date.daysSinceEpoch) * 86_400, nanoseconds: 0))
+            }),
+        method(
+            "time",
+            overload(.timestamp) { _, operands throws(ExpressionError) in
+                let seconds = Int128(operands[0].calendarDate.secondOfDay)
+                let total = seconds * RulesDuration.nanosecondsPerSecond + Int128(operands[0].time.nanoseconds)
+                return .object(try RulesDuration(nanoseconds: total))
+            }),
+        method(
+            "toMillis",
+            overload(.timestamp) { _, operands in
+                // Any valid time fits.
+                .integer(operands[0].time.seconds * 1_000 + Int64(operands[0].time.nanoseconds / 1_000_000))
+            }),
     ]
 
     private static func calendarMethod(

@@ -20,7 +20,7 @@ extension Ruleset {
     }
 
     /// The conditions of all statements, and the variables and results of all functions.
-    private var roots: [ExpressionID] {
+    var roots: [ExpressionID] {
         let conditions = statements.compactMap(\.condition)
         return conditions + functionRoots
     }

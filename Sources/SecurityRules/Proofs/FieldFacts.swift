@@ -34,7 +34,7 @@ struct FieldFacts: Sendable {
         }
     }
 
-    private mutating func add(_ operation: DocumentModel.UnaryOperator) {
+    private mutating func add(_ operation: UnaryOperator) {
         switch operation {
         case .isNull: settle([.null], class: .null)
         case .isNaN: settle([.double(.nan)], class: .number)
@@ -129,7 +129,8 @@ enum Spellings {
         case .integer(0): return [.integer(0), .double(0), .double(-0.0)]
         case .integer(let value):
             let double = Double(value)
-            return Number.compare(number, .double(double)) == 0 ? [.integer(value), .double(double)] : [.integer(value)]
+            return Number.compare(number, .double(double)) == 0
+                ? [.integer(value), .double(double)] : [.integer(value)]
         case .double(let value):
             if let integer = Int64(exactly: value) { return spellings(.integer(integer)) }
             return [.double(value)]

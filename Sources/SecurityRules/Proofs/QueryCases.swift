@@ -5,7 +5,7 @@ internal import DocumentModel
 /// One condition on one field.
 enum Condition: Sendable {
     case compared(FieldPath, FieldOperator, EncodedValue)
-    case tested(FieldPath, DocumentModel.UnaryOperator)
+    case tested(FieldPath, UnaryOperator)
     /// The query sorts by the field, so each of its documents has it.
     case exists(FieldPath)
 }
@@ -27,14 +27,18 @@ enum QueryCases {
         case .or(let parts):
             var cases: [[Condition]] = []
             for part in parts {
-                guard let more = disjunction(part), cases.count + more.count <= RulesLimits.proofCases else { return nil }
+                guard let more = disjunction(part), cases.count + more.count <= RulesLimits.proofCases else {
+                    return nil
+                }
                 cases += more
             }
             return cases
         case .and(let parts):
             var cases: [[Condition]] = [[]]
             for part in parts {
-                guard let more = disjunction(part), cases.count * more.count <= RulesLimits.proofCases else { return nil }
+                guard let more = disjunction(part), cases.count * more.count <= RulesLimits.proofCases else {
+                    return nil
+                }
                 cases = cases.flatMap { before in more.map { before + $0 } }
             }
             return cases

@@ -75,11 +75,16 @@ struct Lexer {
     }
 
     private mutating func word(_ start: Int) -> Token {
-        if peek() == UInt8(ascii: "$"), peek(1) == UInt8(ascii: "(") {
-            at += 1
-            return token(.dollar, start)
+        if peek() == UInt8(ascii: "$") {
+            // Spaces may stand before the bracket.
+            let next = bytes[(at + 1)...].first { $0 != 0x20 && !(0x09...0x0D).contains($0) }
+            if next == UInt8(ascii: "(") {
+                at += 1
+                return token(.dollar, start)
+            }
         }
         while let byte = peek(), Self.isIdentifierStart(byte) || Self.isDigit(byte) { at += 1 }
+        if at == start + 1, bytes[start] == UInt8(ascii: "$") { return token(.invalid("Unexpected '$'."), start) }
         let isPrefix = at == start + 1 && (bytes[start] | 0x20) == UInt8(ascii: "b")
         if isPrefix, peek() == UInt8(ascii: "'") || peek() == UInt8(ascii: "\"") { return text(start, isBytes: true) }
         let isKeyword = Self.keywords.contains(String(decoding: bytes[start..<at], as: UTF8.self))

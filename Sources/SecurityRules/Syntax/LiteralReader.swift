@@ -63,7 +63,9 @@ struct LiteralReader {
         case UInt8(ascii: "0")...UInt8(ascii: "3"):
             var number = UInt32(kind - UInt8(ascii: "0"))
             for _ in 0..<2 {
-                guard at < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(bytes[at]) else { return false }
+                guard at < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(bytes[at]) else {
+                    return false
+                }
                 number = number * 8 + UInt32(bytes[at] - UInt8(ascii: "0"))
                 at += 1
             }

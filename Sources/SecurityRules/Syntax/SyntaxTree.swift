@@ -95,7 +95,7 @@ struct ExpressionSyntax: Sendable {
         case slice(ExpressionSyntax, ExpressionSyntax?, ExpressionSyntax?)
         case call(String, [ExpressionSyntax])
         case method(ExpressionSyntax, String, [ExpressionSyntax])
-        case unary(UnaryOperator, ExpressionSyntax)
+        case unary(PrefixOperator, ExpressionSyntax)
         case binary(BinaryOperator, ExpressionSyntax, ExpressionSyntax)
         case typeTest(ExpressionSyntax, NameSyntax)
         case conditional(ExpressionSyntax, ExpressionSyntax, ExpressionSyntax)
@@ -107,7 +107,7 @@ struct ExpressionSyntax: Sendable {
     let depth: Int
 }
 
-enum UnaryOperator: Sendable {
+enum PrefixOperator: Sendable {
     case not, negate
 }
 

@@ -13,9 +13,9 @@
 //
 // A line applies to those after it. Documents stay as they are: cases do not change them.
 
-internal import DocumentModel
 internal import Basics
 internal import DocumentJSON
+internal import DocumentModel
 internal import Expressions
 
 /// A line of a test file that cannot be read.

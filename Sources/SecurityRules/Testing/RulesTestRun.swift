@@ -46,13 +46,30 @@ extension Ruleset {
         }
     }
 
-    /// The conditions of statements that no case has evaluated to true, as places in the text.
-    package func conditionsNeverTrue(_ coverage: ExpressionCoverage) -> [SourceRange] {
-        statements.filter { statement in
-            guard let condition = statement.condition else { return false }
-            return !coverage.outcomes(of: condition).contains { count in
-                if case .value(.boolean(true)) = count.outcome { true } else { false }
+    /// How often each condition, and each part of it that is true or false, was true, false or failed:
+    ///
+    ///     line 4: 3 true, 1 false, 0 failed: request.auth != null
+    ///
+    /// In the order of the text; expressions within others come after them.
+    package func coverageLines(_ coverage: ExpressionCoverage) -> [String] {
+        roots.flatMap { coverageLines(of: $0, coverage) }
+    }
+
+    private func coverageLines(of id: ExpressionID, _ coverage: ExpressionCoverage) -> [String] {
+        var (isTrue, isFalse, failed, other) = (0, 0, 0, 0)
+        for count in coverage.outcomes(of: id) {
+            switch count.outcome {
+            case .value(.boolean(true)): isTrue += count.count
+            case .value(.boolean(false)): isFalse += count.count
+            case .value: other += count.count
+            case .failed: failed += count.count
             }
-        }.map(\.range)
+        }
+        let parts = tree[id].operands.flatMap { coverageLines(of: $0, coverage) }
+        if other > 0 { return parts }
+        let range = range(of: id)
+        let line = source.position(of: range.start).line
+        let text = source.text(in: range).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return ["line \(line): \(isTrue) true, \(isFalse) false, \(failed) failed: \(text)"] + parts
     }
 }

@@ -40,7 +40,8 @@ final class RulesPath: LanguageValue {
     }
 
     /// The path of a text such as `/a/b` or `a/b`; percent-encoded bytes are decoded.
-    static func parse(_ text: String) throws(ExpressionError) -> RulesPath {
+    static func parse(_ given: String) throws(ExpressionError) -> RulesPath {
+        let text = given.trimmingControls
         if text.isEmpty { throw .failed("Empty Path Template is not allowed.") }
         var parts = text.split(separator: "/", omittingEmptySubsequences: false)
         if parts.count > 1, parts[0].isEmpty { parts.removeFirst() }
@@ -127,6 +128,17 @@ final class RulesPath: LanguageValue {
                 "Variable(s) \(unknown.joined(separator: ", ").prefix(200)) do not exist in the path template.")
         }
         return RulesPath(bound)
+    }
+}
+
+extension String {
+    /// The text without spaces and control characters at both ends.
+    var trimmingControls: String {
+        guard let first = utf8.firstIndex(where: { $0 > 0x20 }), let last = utf8.lastIndex(where: { $0 > 0x20 }) else {
+            return ""
+        }
+        // Bytes up to 0x20 are whole characters, so the cut lies between characters.
+        return String(decoding: utf8[first...last], as: UTF8.self)
     }
 }
 

@@ -1,10 +1,12 @@
 """Asks the official emulator and Hearth's rules the same and compares the answers.
 
-usage: differential.py EMULATOR JUDGE [--seed N] [--expressions N] [--requests N] [--queries N] [--known]
+usage: differential.py EMULATOR JUDGE [--seed N] [--expressions N] [--texts N] [--requests N]
+                       [--queries N] [--known]
   EMULATOR         HOST:PORT of the official emulator
   JUDGE            the program hearth-judge
   --seed N         the seed of the random cases; drawn and printed without
   --expressions N  random expressions, whose values are compared (default 2000)
+  --texts N        rulesets with parts exchanged, of which is compared whether they compile (default 500)
   --requests N     random rulesets with reads, writes and batches, whose verdicts are compared (default 300)
   --queries N      random rules and queries, whose verdicts are compared (default 1000)
   --known          print the known differences too, with their reasons
@@ -23,6 +25,7 @@ import judge
 import known_differences
 import queries
 import requests_of_rules
+import texts
 import values
 
 
@@ -32,6 +35,7 @@ def main():
     parser.add_argument("judge")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--expressions", type=int, default=2000)
+    parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--known", action="store_true")
@@ -42,6 +46,7 @@ def main():
     ours = judge.Judge(arguments.judge)
     parts = [
         values.differences(theirs, ours, rng, arguments.expressions),
+        texts.differences(theirs, ours, rng, arguments.texts),
         requests_of_rules.differences(theirs, ours, rng, arguments.requests),
         queries.differences(theirs, ours, rng, arguments.queries),
     ]
@@ -55,7 +60,7 @@ def main():
                 explained[reason] += 1
             if reason is None or arguments.known:
                 print(f"\n{difference}" + (f"\n  known: {reason}" if reason else ""))
-    asked = values.asked + requests_of_rules.asked + queries.asked
+    asked = values.asked + texts.asked + requests_of_rules.asked + queries.asked
     print(f"\n{asked} cases, {unexplained} differences, and known ones:")
     for reason, number in explained.most_common():
         print(f"{number:6}  {reason}")

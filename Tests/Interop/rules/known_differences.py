@@ -17,8 +17,21 @@ def explain(difference):
     # No document of the search is refused, but one of another form could be.
     if difference.kind == "query: emulator proves more" and re.search(r"\.get\('| in resource\.data\)", difference.case):
         return "the emulator takes a field without conditions for one that no document has"
+    if difference.kind == "compiles":
+        return explain_text(difference)
     if difference.kind == "value":
         return explain_value(difference)
+    return None
+
+
+def explain_text(difference):
+    """The reason why one of both refuses a text."""
+    if re.search(r"^service (?!cloud\.firestore \{)", difference.case, re.M):
+        return "names of services that do not exist"
+    if re.search(r"\.(if|in|is|let|match|allow|function|return|true|null)\s*\(", difference.case):
+        return "a method may have the name of a keyword; it does not exist"
+    if re.search(r"/ +/|\$[A-Za-z]", difference.case):
+        return "a path is divided, or a name has a $: the expression fails when it is evaluated"
     return None
 
 

@@ -8,7 +8,9 @@ import Testing
 struct RulesScriptTests {
     static let scripts: [URL] = {
         let folder = Bundle.module.url(forResource: "RulesScripts", withExtension: nil)
-        let files = folder.flatMap { try? FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil) }
+        let files = folder.flatMap {
+            try? FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)
+        }
         return (files ?? []).sorted { $0.path < $1.path }
     }()
 

@@ -76,7 +76,8 @@ struct RandomConditions {
         case 9: return "\(literal()) in \(field)"
         case 10: return "\(field).\(pick(["hasAny", "hasAll", "hasOnly"]))([\(literal()), \(literal())])"
         case 11:
-            return "\(field) is \(pick(["int", "float", "number", "string", "list", "map", "bool", "timestamp", "path"]))"
+            return
+                "\(field) is \(pick(["int", "float", "number", "string", "list", "map", "bool", "timestamp", "path"]))"
         case 12: return "'\(name)' in resource.data"
         case 13: return "resource.data.get('\(name)', \(literal())) == \(literal())"
         case 14: return "\(literal()) in [\(field), resource.data.\(pick(Self.fields))]"
@@ -120,7 +121,8 @@ struct SoundnessTests {
         var fields: MapValue = [:]
         for name in ["a", "b", "t"] where !queries.random.generator.oneIn(5) { fields[name] = value(&queries) }
         if !queries.random.generator.oneIn(5) {
-            fields["m"] = queries.random.generator.oneIn(5)
+            fields["m"] =
+                queries.random.generator.oneIn(5)
                 ? value(&queries) : .map(["x": value(&queries), "y": value(&queries)])
         }
         return fields

@@ -26,7 +26,8 @@ struct ParserTests {
             "match /a/{b} { allow read; }", "match /a/{b} { allow read, write: if true }",
             "match /a/{b} { allow GET: if true; allow write }", "allow read: if true;",
             "match /a/{b=*} { allow read; }", "match /{b=**}/c/{x} { allow read; }", "match /a/{ b } { allow read; }",
-            "match /a-b.c:d@e~f/{b = **} { allow read; }", "match /a/(b)/%41{ allow read; }", "match /** { allow read; }",
+            "match /a-b.c:d@e~f/{b = **} { allow read; }", "match /a/(b)/%41{ allow read; }",
+            "match /** { allow read; }",
             "function f() { return true } match /a/{f} { allow read: if f(); }",
             "function f(a, b) { let x = a; let y = x; return x == y && b; }",
             "match /a/{b} { function b() { return b; } allow read: if b(); }",
@@ -44,24 +45,33 @@ struct ParserTests {
     @Test(
         "Invalid declarations",
         arguments: [
-            ("", "body must contain"), ("match /a/{b} { }", "body must contain"), ("match a/{b} { allow read; }", "path"),
+            ("", "body must contain"), ("match /a/{b} { }", "body must contain"),
+            ("match a/{b} { allow read; }", "path"),
             ("match /a/{b} { allow : if true; }", "operation"), ("match /a/{b} { allow read if true; }", "Missing ':'"),
-            ("match /a/{b} { allow read: true; }", "'if' was expected"), ("match /a/{b} { allow read: if; }", "expression"),
+            ("match /a/{b} { allow read: true; }", "'if' was expected"),
+            ("match /a/{b} { allow read: if; }", "expression"),
             ("match /a/{b}/{b} { allow read; }", "already exists"), ("match /a/$(x) { allow read; }", "cannot have"),
             ("match /{a=**}/{b=**} { allow read; }", "Only one"), ("match /a/{math} { allow read; }", "package"),
             ("match /{a=**} { match /{b=**} { allow read; } }", "Only one"),
-            ("function f(a, a) { return a; }", "already defined"), ("function f(a) { let a = 1; return a; }", "already bound"),
-            ("function f() { return f(); }", "Recursive"), ("function f() { return true; } function f() { return 1; }", "already"),
-            ("function f() { return g(); } function g() { return f(); }", "Recursive"), ("function f() { }", "'return'"),
+            ("function f(a, a) { return a; }", "already defined"),
+            ("function f(a) { let a = 1; return a; }", "already bound"),
+            ("function f() { return f(); }", "Recursive"),
+            ("function f() { return true; } function f() { return 1; }", "already"),
+            ("function f() { return g(); } function g() { return f(); }", "Recursive"),
+            ("function f() { }", "'return'"),
             ("function f() { let a = 1 return a; }", "';'"), ("function f(a,b,c,d,e,f,g,h) { return a; }", "arguments"),
-            ("function if() { return true; }", "name of a function"), ("match /a/{b} { allow read: if 100/10 == 10; }", "/10"),
-            ("match /a/{b} { allow read: if 'a; }", "Missing a closing '"), ("match /a/{b} { allow read: if '\\q'; }", "escape"),
+            ("function if() { return true; }", "name of a function"),
+            ("match /a/{b} { allow read: if 100/10 == 10; }", "/10"),
+            ("match /a/{b} { allow read: if 'a; }", "Missing a closing '"),
+            ("match /a/{b} { allow read: if '\\q'; }", "escape"),
             ("match /a/{b} { allow read: if b'\\u0041'; }", "bytes"), ("match /a/{b} { allow read: if 1e3; }", "e3"),
             ("match /a/{b} { allow read: if 007; }", "'0'"), ("match /a/{b} { allow read: if +1; }", "'+'"),
             ("match /a/{b} { allow read: if --1; }", "decrement"), ("match /a/{b} { allow read: if a = b; }", "'='"),
-            ("match /a/{b} { allow read: if 9223372036854775808; }", "number"), ("match /a/{b} { allow read: if x is y; }", "'is'"),
+            ("match /a/{b} { allow read: if 9223372036854775808; }", "number"),
+            ("match /a/{b} { allow read: if x is y; }", "'is'"),
             ("match /a/{b} { allow read: if 'a'.matches('('); }", "regular expression"),
-            ("match /a/{b} { allow read: if math; }", "package"), ("match /a/{b} { allow read: if x[]; }", "expression"),
+            ("match /a/{b} { allow read: if math; }", "package"),
+            ("match /a/{b} { allow read: if x[]; }", "expression"),
             ("match /a/{b} { allow read: if f(1)(2); }", "'('"), ("match /a/{b} { allow read: if äb; }", "character"),
             ("match /a/{b} { allow read: if let; }", "'let'"), ("match /a/{b} { allow read; };", "';'"),
         ])
@@ -74,7 +84,8 @@ struct ParserTests {
         "Whole texts",
         arguments: [
             ("", "no rules"), ("service cloud.firestore {}", "body must contain"),
-            ("rules_version = '3'; service a { function f() { return 1; } }", "version"), ("\u{FEFF}service a {}", "character"),
+            ("rules_version = '3'; service a { function f() { return 1; } }", "version"),
+            ("\u{FEFF}service a {}", "character"),
             ("service a { allow read; }", "'allow'"),
             ("service a { function f() { return 1; } } service a { function f() { return 1; } }", "Duplicate"),
             ("service cloud.firestore { match /{a=**}/b { allow read; } }", "last segment"),
@@ -107,7 +118,8 @@ struct ParserTests {
         #expect(error(nested(99))?.message.contains("too complex") == true)
         #expect(error(nested(100_000))?.message.contains("too complex") == true)
         #expect(error(rules(String(repeating: "!", count: 100_000) + "true")) != nil)
-        #expect(error(rules(String(repeating: "true && ", count: 20_000) + "true"))?.message.contains("complex") == true)
+        #expect(
+            error(rules(String(repeating: "true && ", count: 20_000) + "true"))?.message.contains("complex") == true)
         #expect(error(rules("true") + String(repeating: " ", count: 256 << 10))?.message.contains("bytes") == true)
         let chain = (0..<5_000).map { "function f\($0)() { return f\($0 + 1)(); }" }.joined()
         #expect(error(rules("f0()", functions: chain))?.message.contains("call depth") == true)
@@ -137,7 +149,9 @@ struct ParserTests {
     @Test("Names that do not exist are warnings")
     func warnings() throws {
         let ruleset = try Ruleset(
-            rules("unknown || none(1) || 'a'.nothing() || math.none() || math.abs()", functions: "function f() { return 1; }"))
+            rules(
+                "unknown || none(1) || 'a'.nothing() || math.none() || math.abs()",
+                functions: "function f() { return 1; }"))
         let expected = [
             "Unused function: f.", "Invalid variable name: unknown.", "Invalid function name: none.",
             "Invalid function name: nothing.", "Invalid function name: math.none.",
