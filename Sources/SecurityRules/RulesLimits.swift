@@ -1,4 +1,5 @@
-/// The limits of security rules. Source: "Security rules limits" in the documentation of Firestore, and what its emulator
+/// The limits of security rules. Source: "Security rules limits" in the documentation of Firestore, and what its
+/// emulator
 /// accepts.
 package enum RulesLimits {
     /// Bytes of the text of a ruleset, UTF-8.

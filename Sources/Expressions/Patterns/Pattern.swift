@@ -59,7 +59,8 @@ internal import CRE2
         }
     }
 
-    /// The first match at or after an offset: the ranges of the whole match and of each group, in UTF-8 bytes; nil for a
+    /// The first match at or after an offset: the ranges of the whole match and of each group, in UTF-8 bytes; nil for
+    /// a
     /// group that took no part.
     package func firstMatch(in text: String, from start: Int = 0) -> [Range<Int>?]? {
         var text = text
@@ -144,7 +145,7 @@ enum PatternSyntax {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Whether `(?<` stands at an offset.
+    /// Whether there is `(?<` at an offset.
     private static func isNamedGroup(_ bytes: [UInt8], at: Int) -> Bool {
         bytes[at...].starts(with: "(?<".utf8)
     }

@@ -192,8 +192,8 @@ package final class Evaluation {
         budget.expressions -= count
         if budget.expressions < 0 {
             throw .exhausted(
-                "Unable to evaluate the expression as the maximum of \(expressionsMax) expressions to evaluate has been "
-                    + "reached.")
+                "Unable to evaluate the expression as the maximum of \(expressionsMax) expressions to evaluate "
+                    + "has been reached.")
         }
     }
 

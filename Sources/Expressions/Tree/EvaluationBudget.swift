@@ -4,7 +4,8 @@
 package struct EvaluationBudget: Sendable {
     /// Expressions that may still be evaluated.
     package var expressions: Int
-    /// Bytes that may still be read, compared, searched or built. Work that costs more than a copy counts several times.
+    /// Bytes that may still be read, compared, searched or built. Work that costs more than a copy counts several
+    /// times.
     package var workBytes: Int
     /// Bytes of operands that may still be made.
     package var memoryBytes: Int

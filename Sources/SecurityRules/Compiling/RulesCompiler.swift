@@ -2,7 +2,7 @@
 
 internal import Expressions
 
-/// Compiles one ruleset. It collects errors and goes on after each of them.
+/// Compiles one ruleset. It collects all errors.
 struct RulesCompiler {
     /// The name of the service whose rules are used. Others are checked.
     static let service = "cloud.firestore"

@@ -54,7 +54,7 @@ enum Functions {
     static let methods = FunctionTable(
         textMethods + listMethods + mapMethods + timeMethods + placeMethods)
 
-    /// Names before a point that are no variables.
+    /// Names before a point that are not variables.
     static let namespaces: Set<String> = ["duration", "hashing", "latlng", "math", "timestamp"]
 }
 

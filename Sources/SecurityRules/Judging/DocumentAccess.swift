@@ -46,7 +46,7 @@ package enum DocumentAnswer: Sendable {
 
 /// Documents for rules to read, at one version of the database.
 ///
-/// Used by one judgement at a time. An access may be answered by ``DocumentAnswer/pending``: the judgement then goes as
+/// Used by one judgement at a time. An access may return ``DocumentAnswer/pending``: the judgement then goes as
 /// far as it can, collects every further document that it needs, and returns ``Verdict/Decision/needs(_:)`` if its
 /// result depends on them.
 package protocol DocumentAccess: AnyObject {

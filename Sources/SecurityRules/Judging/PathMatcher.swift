@@ -19,7 +19,7 @@ enum TargetSegment: Sendable {
 struct PathMatcher {
     let version: RulesVersion
     let target: [TargetSegment]
-    /// Called with the number of each statement and the values of the wildcards; returns whether to go on.
+    /// Called with the number of each statement and the values of the wildcards; returns whether to continue.
     let visit: (Int, [Operand]) -> Bool
 
     /// Visits the statements in the order of the text; false if `visit` ended it.

@@ -3,7 +3,8 @@
 package import Expressions
 
 extension Ruleset {
-    /// Decides whether a request is allowed: one `allow` statement whose path and method fit must have a true condition.
+    /// Decides whether a request is allowed: one `allow` statement whose path and method fit must have a true
+    /// condition.
     ///
     /// A statement whose condition fails does not allow. The decision is a function of the request and of what `access`
     /// answers. It runs to its end on the calling thread, within the budget.

@@ -80,7 +80,7 @@ final class FieldConstraint: UnprovenValue {
         throw .unproven
     }
 
-    /// Whether no integer or double but the operand itself rounds to its double; true for what is no number.
+    /// Whether no integer or double but the operand itself rounds to its double; true for operands of other types.
     private func isSmall(_ operand: Operand) -> Bool {
         Numbers.double(operand).map { $0.magnitude < Self.exactMax } ?? true
     }

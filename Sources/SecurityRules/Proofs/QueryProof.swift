@@ -1,8 +1,10 @@
 // Whether a query can return a document that its rules would refuse.
 //
 // Rules are not filters: a query is allowed if a rule holds for everything that it could return. The filter is taken
-// apart into cases, each a conjunction of conditions. In each case the fields of `resource.data` are values of which the
-// conditions are known (``FieldConstraint``), and the rules are evaluated once: an operation on such a value has a result
+// apart into cases, each a conjunction of conditions. In each case the fields of `resource.data` are values of which
+// the
+// conditions are known (``FieldConstraint``), and the rules are evaluated once: an operation on such a value has a
+// result
 // if the result is the same for every document of the case, and fails otherwise. The query is allowed if in every case
 // a statement allows.
 //

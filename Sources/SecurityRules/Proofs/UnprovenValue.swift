@@ -5,7 +5,8 @@ internal import Expressions
 /// A value that differs between the documents that a query can return.
 ///
 /// An operation on it has a result only if the result is the same for all of these documents. Otherwise it throws
-/// ``Expressions/ExpressionError/unproven``, which is an error like any other: `||` and `&&` may absorb it, and what does
+/// ``Expressions/ExpressionError/unproven``, which is an error like any other: `||` and `&&` may absorb it, and what
+/// does
 /// not depend on it stays provable. Since no expression turns an error into a value, what is proven true is true for
 /// each document.
 protocol UnprovenValue: LanguageValue {

@@ -1,6 +1,6 @@
 // Tokens of the rules language.
 
-/// Splits a text into tokens. It never fails: bytes that are no token become invalid tokens.
+/// Splits a text into tokens. It never fails: other bytes become invalid tokens.
 ///
 /// The language has one surprise: `/` and characters after it are a segment of a path, so `100/10` is a number and a
 /// path. A division needs a space after `/`.

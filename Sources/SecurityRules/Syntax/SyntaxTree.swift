@@ -134,7 +134,7 @@ enum BinaryOperator: Sendable, CaseIterable {
         }
     }
 
-    /// A higher one binds tighter. `is` stands at ``typeTestPrecedence``.
+    /// A higher one binds tighter. That of `is` is ``typeTestPrecedence``.
     var precedence: Int {
         switch self {
         case .or: 1

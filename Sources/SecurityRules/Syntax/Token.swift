@@ -18,7 +18,7 @@ struct Token: Sendable {
         /// `$` before `(`.
         case dollar
         case end
-        /// Bytes that are no token; the message says why.
+        /// Bytes that are not a token; the message says why.
         case invalid(String)
     }
 

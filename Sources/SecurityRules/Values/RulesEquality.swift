@@ -6,9 +6,9 @@ internal import Expressions
 
 /// The equalities of the rules language.
 ///
-///     1 == 1.0                    true     ``Mode/compared``: numbers as doubles
-///     [1] == [1.0], 1.0 in [1]    false    ``Mode/contained``: an integer is no double
-///     [1].toSet() == [1.0].toSet()  true   ``Mode/member``: of sets and in diff(); numbers by exact value, NaN equals NaN
+///     1 == 1.0                      true     ``Mode/compared``: numbers as doubles
+///     [1] == [1.0], 1.0 in [1]      false    ``Mode/contained``: an integer is not a double
+///     [1].toSet() == [1.0].toSet()  true     ``Mode/member``: by exact value, NaN equals NaN; also in `diff()`
 enum RulesEquality {
     enum Mode: Sendable {
         case compared, contained, member
@@ -96,7 +96,7 @@ struct OperandKey: Hashable, Sendable {
         case .bytes(let bytes): hasher.combine(bytes)
         case .timestamp(let time): hasher.combine(time)
         default:
-            // Containers are told apart by their size and their first parts.
+            // The size and the first parts of containers count.
             if depth > 2 { return }
             if let elements = operand.elements {
                 hasher.combine(elements.count)

@@ -47,7 +47,7 @@ struct EncodedSliceTests {
         #expect(slice.entries.keys == ["list", "map", "n", "none", "ref", "s", "small"])
     }
 
-    @Test("Bytes that are no document give absent values")
+    @Test("Bytes that are not a document give absent values")
     func malformed() {
         for bytes: [UInt8] in [[0x12], [0x12, 0x05, 0x0A], [0xFF, 0xFF], [0x12, 0x04, 0x0A, 0x01, 0x61, 0x12]] {
             let slice = EncodedSlice(documentFields: bytes)

@@ -36,7 +36,7 @@ final class CaseDocuments: DocumentAccess {
     }
 }
 
-/// A line that is no case.
+/// A line that is not a case.
 struct InvalidCase: Error {
     let message: String
 }
