@@ -77,4 +77,10 @@ package final class AccessLedger {
         calls.insert(call)
         return true
     }
+
+    /// Takes calls back: those of a judgement that is made again.
+    func forget(_ calls: Set<Call>) { self.calls.subtract(calls) }
+
+    /// Whether a call was counted.
+    func has(_ call: Call) -> Bool { calls.contains(call) }
 }

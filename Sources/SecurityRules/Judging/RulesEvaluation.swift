@@ -30,6 +30,8 @@ final class RulesEvaluation: EvaluationHost {
     private(set) var needed: Set<DocumentRead> = []
     private(set) var debugLines: [String] = []
     private var calls: Set<AccessLedger.Call> = []
+    /// The calls that the ledger did not have before.
+    private var newCalls: Set<AccessLedger.Call> = []
     private var resource: Operand?
     private var newResource: Operand?
 
@@ -182,10 +184,18 @@ final class RulesEvaluation: EvaluationHost {
     private func count(_ call: AccessLedger.Call) throws(ExpressionError) {
         if calls.contains(call) { return }
         let max = request.method == .list ? RulesLimits.accessCallsOfMany : RulesLimits.accessCalls
+        let isNew = ledger.map { !$0.has(call) } ?? false
         guard calls.count < max, ledger?.count(call) ?? true else {
             throw .failed("Service call error: more than \(max) documents are read.")
         }
         calls.insert(call)
+        if isNew { newCalls.insert(call) }
+    }
+
+    /// Takes back what the judgement has counted: it is made again, with other calls.
+    func forgetCalls() {
+        ledger?.forget(newCalls)
+        newCalls = []
     }
 
     func debug(_ operand: Operand) {

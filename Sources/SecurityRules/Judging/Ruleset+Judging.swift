@@ -77,8 +77,10 @@ extension RulesEvaluation {
             }
             return left.state == .before && right.state == .after
         }
+        let isAgain = !judgement.isAllowed && judgement.isPending
+        if isAgain { forgetCalls() }
         return Verdict(
-            decision: judgement.isAllowed ? .allowed : judgement.isPending ? .needs(missing) : .denied,
+            decision: judgement.isAllowed ? .allowed : isAgain ? .needs(missing) : .denied,
             statements: judgement.statements, reads: reads, debugLines: debugLines)
     }
 }

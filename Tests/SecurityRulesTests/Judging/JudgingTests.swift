@@ -175,6 +175,24 @@ struct JudgingTests {
         #expect(verdicts == [true, true, true, false])
     }
 
+    @Test("A judgement that is made again counts its accesses once more from the beginning")
+    func ledgerOfPending() throws {
+        let ledger = AccessLedger(max: 2)
+        let paths = ["u", "v", "w"].map { "\(Self.below)/b/\($0)" }
+        let ruleset = try Ruleset(rules("exists(\(paths[0])) || exists(\(paths[1])) && exists(\(paths[2]))"))
+        let documents = TestDocuments(["b/u": [:]])
+        documents.pending = ["b/u"]
+        let first = ruleset.judge(request(), access: documents, ledger: ledger)
+        #expect(first.decision == .needs([DocumentRead(DocumentAddress(["b", "u"]), .before)]))
+        documents.pending = []
+        #expect(ruleset.judge(request(), access: documents, ledger: ledger).isAllowed)
+        // One access is counted, one is left.
+        let other = try Ruleset(rules("!exists(\(Self.below)/c/\(1))"))
+        #expect(other.judge(request(), access: documents, ledger: ledger).isAllowed)
+        let third = try Ruleset(rules("!exists(\(Self.below)/c/\(2))"))
+        #expect(!third.judge(request(), access: documents, ledger: ledger).isAllowed)
+    }
+
     @Test("A thousand expressions are evaluated for a request, over all of its statements")
     func expressionLimit() throws {
         func list(_ count: Int) -> String {
