@@ -104,7 +104,7 @@ extension Functions {
         _ evaluation: Evaluation, _ operand: Operand, _ mode: RulesEquality.Mode
     ) throws(ExpressionError) -> Set<OperandKey> {
         if let set = RulesSet.from(operand) {
-            try evaluation.spendWork(64 * set.members.count)
+            for member in set.members { try evaluation.spendReading(member.operand) }
             return set.members
         }
         try evaluation.spendReading(operand)

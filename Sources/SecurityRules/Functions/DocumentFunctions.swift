@@ -13,7 +13,7 @@ enum DocumentFunctions {
 
     private static func reading(_ state: DocumentState) -> ExpressionFunction.Overload {
         Functions.overload(.path) { evaluation, operands throws(ExpressionError) in
-            let path = RulesPath.from(operands[0]) ?? RulesPath([])
+            let path = try path(evaluation, operands[0])
             guard let document = try host(evaluation).access(path, state, asksExistence: false) else {
                 throw .failed("Service call error: the document \(path.text.prefix(200)) does not exist.")
             }
@@ -23,7 +23,7 @@ enum DocumentFunctions {
 
     private static func testing(_ state: DocumentState) -> ExpressionFunction.Overload {
         Functions.overload(.path) { evaluation, operands throws(ExpressionError) in
-            let path = RulesPath.from(operands[0]) ?? RulesPath([])
+            let path = try path(evaluation, operands[0])
             guard let document = try host(evaluation).access(path, state, asksExistence: true) else {
                 return .boolean(false)
             }
@@ -32,9 +32,18 @@ enum DocumentFunctions {
         }
     }
 
+    /// The path of a call, paid for.
+    private static func path(_ evaluation: Evaluation, _ operand: Operand) throws(ExpressionError) -> RulesPath {
+        let path = RulesPath.from(operand) ?? RulesPath([])
+        try evaluation.spendWork(path.byteCount)
+        return path
+    }
+
     /// Returns its first operand, which the verdict shows.
     private static func printing(_ count: Int) -> ExpressionFunction.Overload {
-        ExpressionFunction.Overload(Array(repeating: .any, count: count)) { evaluation, operands in
+        ExpressionFunction.Overload(Array(repeating: .any, count: count)) {
+            evaluation, operands throws(ExpressionError) in
+            try evaluation.spendReading(operands[0])
             host(evaluation).debug(operands[0])
             return operands[0]
         }

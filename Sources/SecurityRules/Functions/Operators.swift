@@ -53,6 +53,8 @@ enum Operators {
             }
             for candidate in elements {
                 try evaluation.spendReading(candidate)
+                // A list or a map is read again for each candidate of its type.
+                if candidate.types == element.types { try evaluation.spendReading(element) }
                 if RulesEquality.equal(candidate, element, .contained) { return .boolean(true) }
             }
             return .boolean(false)

@@ -46,8 +46,9 @@ struct PathMatcher {
             }
             return match(node, segment + 1, at: at + 1, captures: captures + [value])
         case .glob:
-            // In version 1 it takes all that is left, one segment at least.
-            let first = version == .one ? max(target.count, at + 1) : at
+            // In version 1 it takes all that is left, one segment at least. If nothing comes after it, it takes all too.
+            let isLast = segment == node.pattern.count - 1 && node.children.isEmpty
+            let first = version == .one ? max(target.count, at + 1) : isLast ? target.count : at
             guard first <= target.count else { return true }
             for end in first...target.count {
                 let value = glob(target[at..<end])

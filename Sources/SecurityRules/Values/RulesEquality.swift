@@ -86,34 +86,48 @@ struct OperandKey: Hashable, Sendable {
 
     func hash(into hasher: inout Hasher) { Self.hash(operand, into: &hasher, depth: 0) }
 
-    /// Equal by the loosest equality means equal hashes.
+    /// Levels of lists and maps that count; documents do not nest deeper.
+    private static let depthMax = 24
+
+    /// Equal by the loosest equality means equal hashes. All parts count, so that values which differ somewhere do not
+    /// have to be compared with each other.
     private static func hash(_ operand: Operand, into hasher: inout Hasher, depth: Int) {
         switch operand {
         case .boolean(let value): hasher.combine(value)
         case .integer(let value): hasher.combine(Double(value))
         case .double(let value): hasher.combine(value.isNaN ? .infinity : value)
-        case .string(let text): for byte in text.utf8 { hasher.combine(byte) }
+        case .string(let text): hash(text, into: &hasher)
         case .bytes(let bytes): hasher.combine(bytes)
         case .timestamp(let time): hasher.combine(time)
-        default:
-            // The size and the first parts of containers count.
-            if depth > 2 { return }
-            if let elements = operand.elements {
-                hasher.combine(elements.count)
-                for element in elements.prefix(4) { hash(element, into: &hasher, depth: depth + 1) }
-            } else if let entries = operand.entries {
-                hasher.combine(entries.count)
-                for entry in entries.entries.prefix(4) {
-                    hash(.string(entry.key), into: &hasher, depth: depth + 1)
-                    hash(entry.value, into: &hasher, depth: depth + 1)
-                }
-            } else if let path = RulesPath.from(operand) {
-                for value in path.values ?? [] { hash(.string(value), into: &hasher, depth: depth + 1) }
-            } else if let duration = RulesDuration.from(operand) {
-                hasher.combine(duration.total)
-            } else if let set = RulesSet.from(operand) {
-                hasher.combine(set.members.count)
+        case .geoPoint(let point): hasher.combine(point.latitude)
+        default: hashParts(of: operand, into: &hasher, depth: depth)
+        }
+    }
+
+    private static func hash(_ text: String, into hasher: inout Hasher) {
+        text.withUTF8Span { bytes in
+            // The bytes are only read during the call.
+            unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        }
+    }
+
+    private static func hashParts(of operand: Operand, into hasher: inout Hasher, depth: Int) {
+        if depth > depthMax { return }
+        if let elements = operand.elements {
+            hasher.combine(elements.count)
+            for element in elements { hash(element, into: &hasher, depth: depth + 1) }
+        } else if let entries = operand.entries {
+            hasher.combine(entries.count)
+            for entry in entries.entries {
+                hash(entry.key, into: &hasher)
+                hash(entry.value, into: &hasher, depth: depth + 1)
             }
+        } else if let path = RulesPath.from(operand) {
+            for value in path.values ?? [] { hash(value, into: &hasher) }
+        } else if let duration = RulesDuration.from(operand) {
+            hasher.combine(duration.total)
+        } else if let set = RulesSet.from(operand) {
+            hasher.combine(set.members)
         }
     }
 }

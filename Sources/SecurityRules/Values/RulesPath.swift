@@ -74,6 +74,17 @@ final class RulesPath: LanguageValue {
         return []
     }
 
+    /// Bytes of all values, about.
+    var byteCount: Int {
+        segments.reduce(0) { sum, segment in
+            switch segment {
+            case .literal(let text): sum + text.utf8.count + 1
+            case .capture(_, let text): sum + (text?.utf8.count ?? 0) + 1
+            case .glob(_, let texts): sum + (texts ?? []).reduce(0) { $0 + $1.utf8.count + 1 }
+            }
+        }
+    }
+
     /// The text of the path; wildcards without a value are empty.
     var text: String {
         segments.map { segment in

@@ -218,6 +218,22 @@ struct JudgingTests {
         #expect(time < .seconds(5))
     }
 
+    @Test(
+        "Sets and lists of many similar values take no quadratic time",
+        arguments: [
+            "resource.data.l.toSet().size() > 0", "resource.data.l.hasAll(resource.data.l)",
+            "resource.data.l[0] in resource.data.l.removeAll([resource.data.l[0]])",
+        ])
+    func similarValues(condition: String) throws {
+        // The values differ in their last part alone.
+        let common = Value.string(String(repeating: "a", count: 20))
+        let lists = (0..<8_000).map { Value.array([common, common, common, common, .integer(Int64($0))]) }
+        let ruleset = try Ruleset(rules(condition))
+        let clock = ContinuousClock()
+        let time = clock.measure { _ = ruleset.judge(request(resource: ["l": .array(lists)])) }
+        #expect(time < .seconds(10))
+    }
+
     @Test("Coverage has the values of conditions, as the emulator writes them")
     func coverage() throws {
         let ruleset = try Ruleset(rules("resource.data.n == 1 || resource.data.missing"))
