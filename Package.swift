@@ -57,6 +57,8 @@ let package = Package(
         .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
         .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
         .target(name: "CArguments", path: "Sources/System/CArguments"),
+        // RE2 (apt: libre2-dev) has a C++ interface; the target has a C one.
+        .target(name: "CRE2", path: "Sources/System/CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
         // Bytes, text, status codes, threads, clocks.
@@ -73,6 +75,14 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         .target(
             name: "FirestoreJSON", dependencies: ["CFirestoreProto", "Basics", "DocumentModel", "DocumentJSON"],
+            swiftSettings: strictAndUnsafe),
+
+        // Expressions over document bytes, and the languages that use them.
+        .target(
+            name: "Expressions", dependencies: ["Basics", "CRE2", "DocumentModel"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "SecurityRules",
+            dependencies: ["Basics", "COpenSSL", "CZlib", "DocumentModel", "DocumentJSON", "Expressions"],
             swiftSettings: strictAndUnsafe),
 
         // Storage: the seam and its rules, the log, two engines, and the type that holds either.
@@ -191,6 +201,7 @@ let package = Package(
                 "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Server", "HearthClient", "InProcess",
+                "Expressions", "SecurityRules",
             ],
             swiftSettings: strict),
 
@@ -217,6 +228,12 @@ let package = Package(
             ],
             path: "Tests/Allocations/Run", swiftSettings: strict),
 
+        // Judges cases of security rules without a server (Tools/compat rules).
+        .executableTarget(
+            name: "hearth-judge",
+            dependencies: ["Basics", "DocumentJSON", "DocumentModel", "Expressions", "FirestoreJSON", "SecurityRules"],
+            path: "Tests/Interop/rules/Judge", swiftSettings: [.swiftLanguageMode(.v6)]),
+
         // Tests mirror Sources.
         .target(
             name: "TestSupport", dependencies: ["Basics", "DocumentModel", "FirestoreMessages"],
@@ -226,6 +243,10 @@ let package = Package(
         tests("DocumentCodingTests", ["Basics", "DocumentCoding", "DocumentModel", "CFirestoreProto"]),
         tests("DocumentJSONTests", ["Basics", "DocumentJSON", "DocumentModel"], exclude: ["JSONTestSuite"]),
         tests("FirestoreMessagesTests", ["Basics", "FirestoreMessages", "DocumentModel"]),
+        tests("ExpressionsTests", ["Basics", "DocumentModel", "Expressions"]),
+        tests(
+            "SecurityRulesTests", ["Basics", "DocumentModel", "Expressions", "SecurityRules", "StoreTestSupport"],
+            resources: [.copy("Judging/RulesScripts")]),
         tests("FirestoreJSONTests", ["Basics", "CFirestoreProto", "FirestoreJSON", "DocumentModel"]),
         // Open engines, commits that can be replayed, and files to damage, for the tests of the storage modules.
         .target(
@@ -359,7 +380,8 @@ let package = Package(
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
     ],
-    cLanguageStandard: .c11
+    cLanguageStandard: .c11,
+    cxxLanguageStandard: .cxx17
 )
 
 // HEARTH_ONLY has the names of targets, separated by commas: these and what they need are built alone. The run under

@@ -1,0 +1,53 @@
+// Maps that expressions compute with.
+
+internal import Basics
+
+/// Names with their operands, sorted by the names' UTF-8 bytes and without duplicates.
+package struct OperandMap: Sendable {
+    package typealias Entry = (key: String, value: Operand)
+
+    /// Sorted by UTF-8 bytes of the key; no key twice.
+    package private(set) var entries: [Entry]
+
+    package init() { entries = [] }
+
+    /// Takes entries that are sorted and have no key twice.
+    package init(sorted entries: [Entry]) { self.entries = entries }
+
+    /// Sorts the entries; of several with one key the last one counts.
+    package init(_ given: [Entry]) {
+        entries = []
+        entries.reserveCapacity(given.count)
+        let order = given.indices.sorted { left, right in
+            let comparison = given[left].key.compareUTF8(given[right].key)
+            return comparison != 0 ? comparison < 0 : left < right
+        }
+        for index in order {
+            if let last = entries.last, last.key.hasSameUTF8(as: given[index].key) { entries.removeLast() }
+            entries.append(given[index])
+        }
+    }
+
+    package var count: Int { entries.count }
+    package var isEmpty: Bool { entries.isEmpty }
+    package var keys: [String] { entries.map(\.key) }
+
+    /// The operand of a key, or nil.
+    package subscript(key: String) -> Operand? {
+        var low = 0
+        var high = entries.count
+        while low < high {
+            let middle = (low + high) / 2
+            let order = entries[middle].key.compareUTF8(key)
+            if order == 0 { return entries[middle].value }
+            if order < 0 { low = middle + 1 } else { high = middle }
+        }
+        return nil
+    }
+}
+
+extension OperandMap: ExpressibleByDictionaryLiteral {
+    package init(dictionaryLiteral elements: (String, Operand)...) {
+        self.init(elements.map { (key: $0.0, value: $0.1) })
+    }
+}

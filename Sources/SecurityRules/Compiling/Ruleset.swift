@@ -1,0 +1,83 @@
+// Rules, ready to judge.
+
+package import Expressions
+
+/// A set of security rules, compiled once.
+///
+///     let ruleset = try Ruleset("rules_version = '2'; service cloud.firestore { … }")
+///     let verdict = ruleset.judge(request, access: documents)
+///
+/// Immutable; any number of threads may judge at the same time.
+package final class Ruleset: Sendable {
+    package let source: SourceText
+    package let version: RulesVersion
+    /// What the author should know though the rules can be used. In the order of the text.
+    package let warnings: [RulesDiagnostic]
+    /// Every `allow` statement for Firestore, in the order of the text.
+    package let statements: [AllowStatement]
+    /// All expressions; coverage is counted by their places.
+    package let tree: ExpressionTree
+    /// The place of each expression in the text.
+    let ranges: [SourceRange]
+    let matches: [MatchNode]
+    /// The variables and the results of all functions.
+    let functionRoots: [ExpressionID]
+    /// Compiled patterns of texts that rules compute.
+    let patterns = PatternCache()
+
+    /// Parses and compiles a text.
+    ///
+    /// - Throws: if the text is too long, or has an error.
+    package convenience init(_ text: String) throws(InvalidRules) {
+        if text.utf8.count > RulesLimits.sourceBytes {
+            let message = "The text has more than \(RulesLimits.sourceBytes) bytes."
+            throw InvalidRules(diagnostics: [RulesDiagnostic(.error, SourceRange(0, 0), message)])
+        }
+        let source = SourceText(text)
+        var compiler = RulesCompiler(try Parser.parse(source))
+        try self.init(source, &compiler)
+    }
+
+    private init(_ source: SourceText, _ compiler: inout RulesCompiler) throws(InvalidRules) {
+        matches = compiler.compile()
+        let diagnostics = compiler.diagnostics.sorted { $0.range.start < $1.range.start }
+        if diagnostics.contains(where: { $0.severity == .error }) {
+            throw InvalidRules(diagnostics: Array(diagnostics.prefix(RulesLimits.diagnostics)))
+        }
+        self.source = source
+        version = compiler.version
+        warnings = Array(diagnostics.prefix(RulesLimits.diagnostics))
+        statements = compiler.statements
+        tree = compiler.tree
+        ranges = compiler.ranges
+        functionRoots = compiler.functionRoots
+    }
+
+    /// The place of an expression in the text.
+    package func range(of expression: ExpressionID) -> SourceRange { ranges[Int(expression.index)] }
+}
+
+/// One `allow` statement.
+package struct AllowStatement: Sendable {
+    package let methods: Set<RulesRequest.Method>
+    /// Nil: always.
+    package let condition: ExpressionID?
+    package let range: SourceRange
+}
+
+/// One segment of the path of a `match`.
+enum PatternSegment: Sendable {
+    case literal(String)
+    /// `{name}`.
+    case capture
+    /// `{name=**}`.
+    case glob
+}
+
+/// A `match` block.
+struct MatchNode: Sendable {
+    let pattern: [PatternSegment]
+    /// Its `allow` statements and its nested blocks in the order of the text; statements first.
+    let statements: [Int]
+    let children: [MatchNode]
+}

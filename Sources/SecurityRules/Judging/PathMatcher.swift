@@ -1,0 +1,86 @@
+// Which `match` blocks a path fits.
+
+internal import Expressions
+
+/// A segment of a path that is judged.
+enum TargetSegment: Sendable {
+    case known(String)
+    /// One segment that differs between the documents of a query.
+    case unknown
+    /// Any number of segments, which differ between the documents of a query for a collection group.
+    case anyNumber
+
+    var text: String? {
+        if case .known(let text) = self { text } else { nil }
+    }
+}
+
+/// Finds the statements whose paths fit a target in every case.
+struct PathMatcher {
+    let version: RulesVersion
+    let target: [TargetSegment]
+    /// Called with the number of each statement and the values of the wildcards; returns whether to continue.
+    let visit: (Int, [Operand]) -> Bool
+
+    /// Visits the statements in the order of the text; false if `visit` ended it.
+    func run(_ nodes: [MatchNode]) -> Bool {
+        nodes.allSatisfy { match($0, 0, at: 0, captures: []) }
+    }
+
+    /// Matches the pattern of a block from one of its segments on with the target from an offset on.
+    private func match(_ node: MatchNode, _ segment: Int, at: Int, captures: [Operand]) -> Bool {
+        guard segment < node.pattern.count else { return enter(node, at: at, captures: captures) }
+        switch node.pattern[segment] {
+        case .literal(let text):
+            guard at < target.count, let known = target[at].text, known.utf8.elementsEqual(text.utf8) else {
+                return true
+            }
+            return match(node, segment + 1, at: at + 1, captures: captures)
+        case .capture:
+            guard at < target.count else { return true }
+            let value: Operand
+            switch target[at] {
+            case .known(let text): value = .string(text)
+            case .unknown: value = .object(UnknownValue(.string))
+            case .anyNumber: return true
+            }
+            return match(node, segment + 1, at: at + 1, captures: captures + [value])
+        case .glob:
+            // In version 1 it takes all that is left, one segment at least. If nothing comes after it, it takes all too.
+            let isLast = segment == node.pattern.count - 1 && node.children.isEmpty
+            let first = version == .one ? max(target.count, at + 1) : isLast ? target.count : at
+            guard first <= target.count else { return true }
+            for end in first...target.count {
+                let value = glob(target[at..<end])
+                if !match(node, segment + 1, at: end, captures: captures + [value]) { return false }
+            }
+            return true
+        }
+    }
+
+    private func glob(_ taken: ArraySlice<TargetSegment>) -> Operand {
+        let texts = taken.compactMap(\.text)
+        return .object(texts.count == taken.count ? RulesPath(literals: texts) : UnknownValue(.path))
+    }
+
+    private func enter(_ node: MatchNode, at: Int, captures: [Operand]) -> Bool {
+        if at == target.count {
+            for statement in node.statements where !visit(statement, captures) { return false }
+        }
+        return node.children.allSatisfy { match($0, 0, at: at, captures: captures) }
+    }
+}
+
+/// A value of one type that differs between the documents of a query.
+final class UnknownValue: UnprovenValue {
+    private let type: RulesType
+
+    init(_ type: RulesType) { self.type = type }
+
+    func isOfType(_ type: RulesType) -> Bool { type == self.type }
+
+    func equals(_ other: Operand, _ mode: RulesEquality.Mode) throws(ExpressionError) -> Bool {
+        if other.unproven == nil, RulesType(other) != type { return false }
+        throw .unproven
+    }
+}

@@ -1,0 +1,167 @@
+// Paths as values.
+
+internal import Basics
+internal import Expressions
+
+/// A path: `/databases/$(database)/documents/users/{user}`.
+///
+/// Wildcards of a path have no value until `bind` gives them one.
+final class RulesPath: LanguageValue {
+    enum Segment: Sendable {
+        case literal(String)
+        /// `{name}` and its value, if it has one.
+        case capture(String, String?)
+        /// `{name=**}` and its value, if it has one.
+        case glob(String, [String]?)
+    }
+
+    let segments: [Segment]
+
+    init(_ segments: [Segment]) { self.segments = segments }
+
+    init(literals: some Sequence<String>) { segments = literals.map { .literal($0) } }
+
+    var operandTypes: OperandTypes { .language(0) }
+
+    /// The path that an operand is: a path, or a reference in a document, whose project is left out.
+    convenience init?(reference name: String) {
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count > 2, parts[0] == "projects" else { return nil }
+        self.init(literals: parts.dropFirst(2))
+    }
+
+    /// The path that an operand is, if it is one.
+    static func from(_ operand: Operand) -> RulesPath? {
+        switch operand {
+        case .object(let object): object as? RulesPath
+        case .reference(let name): RulesPath(reference: name)
+        default: nil
+        }
+    }
+
+    /// The path of a text such as `/a/b` or `a/b`; percent-encoded bytes are decoded.
+    static func parse(_ given: String) throws(ExpressionError) -> RulesPath {
+        let text = given.trimmingControls
+        if text.isEmpty { throw .failed("Empty Path Template is not allowed.") }
+        var parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        if parts.count > 1, parts[0].isEmpty { parts.removeFirst() }
+        if parts.contains(where: \.isEmpty) {
+            throw .failed("Invalid Path Template \(text.prefix(100)). Empty segment is not allowed.")
+        }
+        return RulesPath(literals: parts.map { PercentEncoding.decoded(String($0), plusIsSpace: false) ?? String($0) })
+    }
+
+    /// The values of all segments; nil if a wildcard has none.
+    var values: [String]? {
+        var values: [String] = []
+        for segment in segments {
+            switch segment {
+            case .literal(let text), .capture(_, let text?): values.append(text)
+            case .glob(_, let texts?): values += texts
+            default: return nil
+            }
+        }
+        return values
+    }
+
+    /// The values of all segments; throws for a wildcard without one.
+    func boundValues() throws(ExpressionError) -> [String] {
+        if let values { return values }
+        for segment in segments {
+            if case .capture(let name, nil) = segment { throw .unbound(name) }
+            if case .glob(let name, nil) = segment { throw .unbound(name) }
+        }
+        return []
+    }
+
+    /// Bytes of all values, about.
+    var byteCount: Int {
+        segments.reduce(0) { sum, segment in
+            switch segment {
+            case .literal(let text): sum + text.utf8.count + 1
+            case .capture(_, let text): sum + (text?.utf8.count ?? 0) + 1
+            case .glob(_, let texts): sum + (texts ?? []).reduce(0) { $0 + $1.utf8.count + 1 }
+            }
+        }
+    }
+
+    /// The text of the path; wildcards without a value are empty.
+    var text: String {
+        segments.map { segment in
+            switch segment {
+            case .literal(let text): "/" + text
+            case .capture(_, let text): "/" + (text ?? "")
+            case .glob(_, let texts): "/" + (texts ?? []).joined(separator: "/")
+            }
+        }.joined()
+    }
+
+    /// The value of the wildcard with a name.
+    func value(of name: String) throws(ExpressionError) -> Operand {
+        for segment in segments {
+            switch segment {
+            case .capture(name, let text):
+                guard let text else { throw .unbound(name) }
+                return .string(text)
+            case .glob(name, let texts):
+                guard let texts else { throw .unbound(name) }
+                return .object(RulesPath(literals: texts))
+            default: continue
+            }
+        }
+        throw .undefinedProperty(name)
+    }
+
+    /// The path with values for its wildcards. Wildcards without an entry are removed.
+    func binding(_ values: OperandMap) throws(ExpressionError) -> RulesPath {
+        var bound: [Segment] = []
+        var unknown = values.keys
+        for segment in segments {
+            switch segment {
+            case .literal: bound.append(segment)
+            case .capture(let name, _):
+                guard let value = values[name] else { continue }
+                let text = try Conversions.text(value)
+                if text.isEmpty { throw .failed("The value of the wildcard \(name) is empty.") }
+                bound.append(.capture(name, text))
+                unknown.removeAll { $0.hasSameUTF8(as: name) }
+            case .glob(let name, _):
+                guard let value = values[name] else { continue }
+                guard let path = RulesPath.from(value) else {
+                    throw .failed("Type error. Received: [\(RulesType(value).rawValue)] Expected: [path].")
+                }
+                bound.append(.glob(name, try path.boundValues()))
+                unknown.removeAll { $0.hasSameUTF8(as: name) }
+            }
+        }
+        if !unknown.isEmpty {
+            throw .failed(
+                "Variable(s) \(unknown.joined(separator: ", ").prefix(200)) do not exist in the path template.")
+        }
+        return RulesPath(bound)
+    }
+}
+
+extension String {
+    /// The text without spaces and control characters at both ends.
+    var trimmingControls: String {
+        guard let first = utf8.firstIndex(where: { $0 > 0x20 }), let last = utf8.lastIndex(where: { $0 > 0x20 }) else {
+            return ""
+        }
+        // Bytes up to 0x20 are whole characters, so the cut lies between characters.
+        return String(decoding: utf8[first...last], as: UTF8.self)
+    }
+}
+
+extension ExpressionError {
+    static func unbound(_ name: String) -> ExpressionError {
+        .failed("Variable \(name) is not bound in path template.")
+    }
+
+    static func undefinedProperty(_ name: String) -> ExpressionError {
+        .failed("Property \(name.prefix(200)) is undefined on object.")
+    }
+
+    /// A part of null was asked for, or a variable does not exist.
+    static let nullValue = ExpressionError.failed("Null value error.")
+}

@@ -1,0 +1,48 @@
+// `hearth rules`.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("rules", .timeLimit(.minutes(20)))
+struct RulesCommandTests {
+    private static let rules = """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents {
+            match /a/{id} { allow get: if resource.data.n == 1; }
+          }
+        }
+        """
+
+    @Test("A valid file is accepted, an invalid one is shown with line, column, caret and remedy")
+    func check() throws {
+        let directory = TemporaryDirectory("rules")
+        let file = directory.path(of: "firestore.rules")
+        try Data(Self.rules.utf8).write(to: URL(fileURLWithPath: file))
+        let valid = try HearthBinary.run(["rules", "check", file])
+        #expect(valid.status == 0 && valid.output == "\(file): valid, with 1 allow statements\n", "\(valid.errors)")
+        let text = Self.rules.replacing("data.n ==", with: "data.n/2 ==")
+        try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+        let invalid = try HearthBinary.run(["rules", "check", file])
+        #expect(invalid.status == 1)
+        #expect(invalid.output.hasPrefix("\(file):4:51: error: Unexpected '/2'"))
+        #expect(invalid.output.contains("^~\n") && invalid.output.contains("Write a space after '/' to divide."))
+    }
+
+    @Test("Cases of a test file pass or fail, with the reasons and the coverage")
+    func test() throws {
+        let directory = TemporaryDirectory("rules")
+        let file = directory.path(of: "cases")
+        try Data(Self.rules.utf8).write(to: URL(fileURLWithPath: directory.path(of: "firestore.rules")))
+        let cases = "rules firestore.rules\ndocument a/x {\"n\": 1}\nallow get a/x\ndeny get a/y\n"
+        try Data(cases.utf8).write(to: URL(fileURLWithPath: file))
+        let passed = try HearthBinary.run(["rules", "test", file, "--coverage"])
+        #expect(passed.status == 0, "\(passed.output)\(passed.errors)")
+        #expect(passed.output.contains("line 4: 1 true, 0 false, 1 failed: resource.data.n == 1\n2 cases passed"))
+        try Data((cases + "allow get b/x\n").utf8).write(to: URL(fileURLWithPath: file))
+        let failed = try HearthBinary.run(["rules", "test", file])
+        #expect(failed.status == 1)
+        #expect(failed.output.contains("cases:5: allow get b/x\n  is denied:\n  no 'allow' fits"))
+    }
+}

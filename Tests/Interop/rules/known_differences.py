@@ -1,0 +1,46 @@
+"""Why Hearth and the emulator may differ."""
+
+import re
+
+KINDS = {
+    "query: emulator is wrong": "the emulator allows a query that returns a document which the rules refuse",
+    "query: hearth proves more": "Hearth allows a query of which the emulator does not prove that it is allowed",
+}
+
+
+def explain(difference):
+    """The reason of a difference, or None."""
+    if difference.kind in KINDS:
+        return KINDS[difference.kind]
+    if "INTERNAL ERROR" in difference.theirs or '"code":500' in difference.theirs:
+        return "the emulator fails with an internal error"
+    # No document of the search is refused, but one of another form could be.
+    if difference.kind == "query: emulator proves more" and re.search(r"\.get\('| in resource\.data\)", difference.case):
+        return "the emulator takes a field without conditions for one that no document has"
+    if difference.kind == "compiles":
+        return explain_text(difference)
+    if difference.kind == "value":
+        return explain_value(difference)
+    return None
+
+
+def explain_text(difference):
+    """The reason why one of both refuses a text."""
+    if re.search(r"^service (?!cloud\.firestore \{)", difference.case, re.M):
+        return "names of services that do not exist"
+    if re.search(r"\.(if|in|is|let|match|allow|function|return|true|null)\s*\(", difference.case):
+        return "a method may have the name of a keyword; it does not exist"
+    if re.search(r"/ +/|\$[A-Za-z]", difference.case):
+        return "a path is divided, or a name has a $: the expression fails when it is evaluated"
+    return None
+
+
+def explain_value(difference):
+    """The reason of two different values."""
+    if ".values()" in difference.case:
+        return "values() has the order of the keys; in the emulator it has none"
+    if re.search(r"[\U00010000-\U0010ffff]", difference.case):
+        return "the emulator splits between the halves of a surrogate pair"
+    if difference.theirs == "not evaluated":
+        return "the emulator answers 500 and evaluates nothing"
+    return None

@@ -1,0 +1,251 @@
+// Judgements: paths, documents, limits, what a verdict has.
+
+import DocumentModel
+import Expressions
+import Testing
+
+@testable import SecurityRules
+
+@Suite("Judgements", .timeLimit(.minutes(20)))
+struct JudgingTests {
+    private static let below = "/databases/$(database)/documents"
+
+    @Test(
+        "Paths fit patterns as the emulator has it: a/1, a/1/b/2, a/1/b/2/c/3, x/1, a/1/c/1",
+        arguments: [
+            (1, "/a/{x}", "ADDDD"), (1, "/{x=**}", "AAAAA"), (1, "/a/{x=**}", "AAADA"), (1, "/a/{x}/{y=**}", "DAADA"),
+            (1, "/{y=**} { match /b/{x}", "DDDDD"), (1, "/a/*", "DDDDD"), (1, "/{x=*}/1", "ADDAD"),
+            (2, "/a/{x}/{y=**}", "AAADA"), (2, "/a/1/{y=**}", "AAADA"), (2, "/{y=**}/b/{x}", "DADDD"),
+            (2, "/{y=**} { match /b/{x}", "DADDD"), (2, "/{x=**}", "AAAAA"), (2, "/**", "DDDDD"),
+            (2, "/'a'/1", "DDDDD"),
+        ])
+    func patterns(version: Int, pattern: String, expected: String) throws {
+        let end = String(repeating: "}", count: pattern.count { $0 == "{" } - pattern.count { $0 == "}" })
+        let text = """
+            rules_version = '\(version)';
+            service cloud.firestore { match /databases/{d}/documents { match \(pattern) { allow get; } \(end) } }
+            """
+        let ruleset = try Ruleset(text)
+        let paths = ["a/1", "a/1/b/2", "a/1/b/2/c/3", "x/1", "a/1/c/1"]
+        let found = paths.map { path in
+            ruleset.judge(request(path: path.split(separator: "/").map(String.init))).isAllowed ? "A" : "D"
+        }
+        #expect(found.joined() == expected)
+    }
+
+    @Test("Wildcards have the values of their segments")
+    func captures() throws {
+        let text = """
+            rules_version = '2';
+            service cloud.firestore { match /databases/{database}/documents {
+              match /a/{id} { match /{rest=**} {
+                allow get: if id == 'x' && rest == /b/y && database == '(default)';
+              } }
+            } }
+            """
+        let ruleset = try Ruleset(text)
+        #expect(ruleset.judge(request(path: ["a", "x", "b", "y"])).isAllowed)
+        #expect(!ruleset.judge(request(path: ["a", "x", "b", "z"])).isAllowed)
+    }
+
+    @Test("read and write stand for their operations", arguments: RulesRequest.Method.allCases)
+    func methods(method: RulesRequest.Method) throws {
+        let isRead = method == .get || method == .list
+        let path = method == .list ? ["a"] : ["a", "x"]
+        #expect(try Ruleset(rules("true", methods: "read")).judge(request(method, path: path)).isAllowed == isRead)
+        #expect(try Ruleset(rules("true", methods: "write")).judge(request(method, path: path)).isAllowed != isRead)
+        #expect(try Ruleset(rules("true", methods: method.rawValue)).judge(request(method, path: path)).isAllowed)
+    }
+
+    @Test("A verdict names the statement that decided and why the others did not")
+    func explanation() throws {
+        let text = """
+            rules_version = '2';
+            service cloud.firestore { match /databases/{d}/documents { match /a/{id} {
+              allow get: if false;
+              allow get: if resource.data.missing == 1;
+              allow get: if true;
+              allow get: if id == 'x';
+              allow list: if true;
+            } } }
+            """
+        let ruleset = try Ruleset(text)
+        let verdict = ruleset.judge(request())
+        #expect(verdict.deciding?.index == 2)
+        let lines = ruleset.explanation(of: verdict)
+        #expect(lines.count == 3)
+        #expect(lines[0].hasPrefix("line 3 is false"))
+        #expect(lines[1].hasPrefix("line 4 fails in resource.data.missing: Property missing is undefined"))
+        #expect(lines[2].hasPrefix("line 5 allows"))
+        let denied = ruleset.judge(request(path: ["b", "x"]))
+        #expect(denied.deciding == nil && denied.statements.isEmpty)
+    }
+
+    @Test("Documents are read by get and exists, and a missing one is an error or false")
+    func documents() throws {
+        let path = "\(Self.below)/users/$(request.auth.uid)"
+        let get = try Ruleset(rules("get(\(path)).data.role == 'admin'"))
+        #expect(get.judge(request(), ["users/alice": ["role": "admin"]]).isAllowed)
+        #expect(!get.judge(request(), [:]).isAllowed)
+        let exists = try Ruleset(rules("exists(\(path))"))
+        #expect(exists.judge(request(), ["users/alice": [:]]).isAllowed)
+        #expect(!exists.judge(request(), [:]).isAllowed)
+        let other = try Ruleset(rules("exists(/databases/other/documents/users/alice) || exists(/users/alice)"))
+        #expect(!other.judge(request(), ["users/alice": [:]]).isAllowed)
+        let verdict = get.judge(request(), [:])
+        #expect(verdict.reads == [DocumentRead(DocumentAddress(["users", "alice"]), .before)])
+    }
+
+    @Test("getAfter and existsAfter see the commit; without one they see the database")
+    func after() throws {
+        let documents = TestDocuments(["b/y": ["n": 1], "b/z": ["n": 1]])
+        documents.after = ["b/y": ["n": 2], "b/z": nil]
+        let ruleset = try Ruleset(
+            rules(
+                "getAfter(\(Self.below)/b/y).data.n == 2 && get(\(Self.below)/b/y).data.n == 1"
+                    + " && !existsAfter(\(Self.below)/b/z) && getAfter(\(Self.below)/b/z) == null"))
+        #expect(ruleset.judge(request(.update, new: ["n": 2]), access: documents).isAllowed)
+        let reading = try Ruleset(rules("getAfter(\(Self.below)/b/y).data.n == 1"))
+        #expect(reading.judge(request(.get), access: documents).isAllowed)
+    }
+
+    @Test("A judgement asks for all documents that it needs, and is made again")
+    func pending() throws {
+        let names = ["u1", "u2", "u3"]
+        let condition = names.map { "exists(\(Self.below)/b/\($0))" }.joined(separator: " || ")
+        let ruleset = try Ruleset(rules(condition))
+        let documents = TestDocuments(["b/u3": [:]])
+        documents.pending = ["b/u1", "b/u2", "b/u3"]
+        let first = ruleset.judge(request(), access: documents)
+        let needed = names.map { DocumentRead(DocumentAddress(["b", $0]), .before) }
+        #expect(first.decision == .needs(needed))
+        documents.pending = []
+        #expect(ruleset.judge(request(), access: documents).isAllowed)
+    }
+
+    @Test("A document that does not matter is not waited for")
+    func pendingAbsorbed() throws {
+        let documents = TestDocuments()
+        documents.pending = ["b/y"]
+        let yes = try Ruleset(rules("exists(\(Self.below)/b/y) || true"))
+        #expect(yes.judge(request(), access: documents).isAllowed)
+        let no = try Ruleset(rules("exists(\(Self.below)/b/y) && false"))
+        #expect(no.judge(request(), access: documents).decision == .denied)
+    }
+
+    @Test("The document of the request is read only if a rule asks for it")
+    func lazyResource() throws {
+        let documents = TestDocuments(["a/x": ["n": 1]])
+        var unread = request()
+        unread.resource = .unread
+        #expect(try Ruleset(rules("request.auth != null")).judge(unread, access: documents).isAllowed)
+        #expect(documents.accesses.isEmpty)
+        #expect(try Ruleset(rules("resource.data.n == 1")).judge(unread, access: documents).isAllowed)
+        #expect(documents.accesses.count == 1)
+    }
+
+    @Test("Ten different accesses are allowed for a document; repeats are free, and exists and get count twice")
+    func accessCalls() throws {
+        func isAllowed(_ calls: [String]) throws -> Bool {
+            let condition = calls.map { "!\($0)" }.joined(separator: " && ")
+            return try Ruleset(rules(condition)).judge(request()).isAllowed
+        }
+        func exists(_ index: Int) -> String { "exists(\(Self.below)/b/d\(index))" }
+        #expect(try isAllowed((0..<10).map(exists)))
+        #expect(try !isAllowed((0..<11).map(exists)))
+        #expect(try isAllowed((0..<30).map { exists($0 % 10) }))
+        #expect(try isAllowed((0..<10).flatMap { [exists($0), "existsAfter(\(Self.below)/b/d\($0))"] }))
+        let read = "(get(\(Self.below)/a/x).data.n == 2)"
+        let documents: [String: MapValue] = ["a/x": ["n": 1]]
+        for (count, isAllowed) in [(9, true), (10, false)] {
+            let condition = ((0..<count).map(exists) + [read]).map { "!\($0)" }.joined(separator: " && ")
+            #expect(try Ruleset(rules(condition)).judge(request(), documents).isAllowed == isAllowed)
+        }
+    }
+
+    @Test("A ledger counts the accesses of all writes of a commit")
+    func ledger() throws {
+        let calls = (0..<8).map { "!exists(\(Self.below)/b/$(id + '\($0)'))" }.joined(separator: " && ")
+        let ruleset = try Ruleset(rules(calls))
+        let ledger = AccessLedger()
+        let verdicts = ["x", "x", "y", "z"].map { id in
+            ruleset.judge(request(.update, path: ["a", id], new: [:]), access: TestDocuments(), ledger: ledger)
+                .isAllowed
+        }
+        #expect(verdicts == [true, true, true, false])
+    }
+
+    @Test("A judgement that is made again counts its accesses once more from the beginning")
+    func ledgerOfPending() throws {
+        let ledger = AccessLedger(max: 2)
+        let paths = ["u", "v", "w"].map { "\(Self.below)/b/\($0)" }
+        let ruleset = try Ruleset(rules("exists(\(paths[0])) || exists(\(paths[1])) && exists(\(paths[2]))"))
+        let documents = TestDocuments(["b/u": [:]])
+        documents.pending = ["b/u"]
+        let first = ruleset.judge(request(), access: documents, ledger: ledger)
+        #expect(first.decision == .needs([DocumentRead(DocumentAddress(["b", "u"]), .before)]))
+        documents.pending = []
+        #expect(ruleset.judge(request(), access: documents, ledger: ledger).isAllowed)
+        // One access is counted, one is left.
+        let other = try Ruleset(rules("!exists(\(Self.below)/c/\(1))"))
+        #expect(other.judge(request(), access: documents, ledger: ledger).isAllowed)
+        let third = try Ruleset(rules("!exists(\(Self.below)/c/\(2))"))
+        #expect(!third.judge(request(), access: documents, ledger: ledger).isAllowed)
+    }
+
+    @Test("A thousand expressions are evaluated for a request, over all of its statements")
+    func expressionLimit() throws {
+        func list(_ count: Int) -> String {
+            "[" + Array(repeating: "1", count: count).joined(separator: ",") + "] is list"
+        }
+        #expect(try Ruleset(rules(list(990))).judge(request()).isAllowed)
+        #expect(try !Ruleset(rules("\(list(1_100)) || true")).judge(request()).isAllowed)
+        #expect(try Ruleset(rules("true || \(list(1_100))")).judge(request()).isAllowed)
+        let two = rules("\(list(600)) && false; allow get: if \(list(600))")
+        #expect(try !Ruleset(two).judge(request()).isAllowed)
+    }
+
+    @Test("Work on large values is bounded")
+    func work() throws {
+        let text = String(repeating: "a", count: 1 << 20)
+        let ruleset = try Ruleset(
+            rules(
+                Array(repeating: "resource.data.s.replace('a', 'bb').size() > 0", count: 30).joined(separator: " && ")))
+        let clock = ContinuousClock()
+        var verdict: Verdict?
+        let time = clock.measure { verdict = ruleset.judge(request(resource: ["s": .string(text)])) }
+        #expect(verdict?.isAllowed == false)
+        #expect(time < .seconds(5))
+    }
+
+    @Test(
+        "Sets and lists of many similar values take no quadratic time",
+        arguments: [
+            "resource.data.l.toSet().size() > 0", "resource.data.l.hasAll(resource.data.l)",
+            "resource.data.l[0] in resource.data.l.removeAll([resource.data.l[0]])",
+        ])
+    func similarValues(condition: String) throws {
+        // The values differ in their last part alone.
+        let common = Value.string(String(repeating: "a", count: 20))
+        let lists = (0..<8_000).map { Value.array([common, common, common, common, .integer(Int64($0))]) }
+        let ruleset = try Ruleset(rules(condition))
+        let clock = ContinuousClock()
+        let time = clock.measure { _ = ruleset.judge(request(resource: ["l": .array(lists)])) }
+        #expect(time < .seconds(10))
+    }
+
+    @Test("Coverage has the values of conditions, as the emulator writes them")
+    func coverage() throws {
+        let ruleset = try Ruleset(rules("resource.data.n == 1 || resource.data.missing"))
+        let coverage = ExpressionCoverage(expressions: ruleset.tree.count)
+        _ = ruleset.judge(request(), access: TestDocuments(), coverage: coverage)
+        _ = ruleset.judge(request(resource: ["n": 2]), access: TestDocuments(), coverage: coverage)
+        let json = ruleset.coverageJSON(coverage, name: "firestore.rules")
+        #expect(json.contains("\"name\":\"firestore.rules\""))
+        #expect(json.contains("{\"value\":{\"boolValue\":true},\"count\":1}"))
+        #expect(json.contains("\"causeMessage\":\"Property missing is undefined on object.\""))
+        let lines = ruleset.coverageLines(coverage)
+        #expect(lines.first == "line 4: 1 true, 0 false, 1 failed: resource.data.n == 1 || resource.data.missing")
+        #expect(lines.contains("line 4: 1 true, 1 false, 0 failed: resource.data.n == 1"))
+    }
+}

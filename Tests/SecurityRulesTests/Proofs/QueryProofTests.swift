@@ -1,0 +1,178 @@
+// What can be proven of a query, and what cannot.
+
+import DocumentModel
+import Expressions
+import Testing
+
+@testable import SecurityRules
+
+@Suite("Proofs of queries", .timeLimit(.minutes(20)))
+struct QueryProofTests {
+    /// A filter from a text: `n > 1`, `s in ["a"]`, joined by ` and ` or by ` or `.
+    private func query(_ text: String) throws -> StructuredQuery {
+        let separator = text.contains(" or ") ? " or " : " and "
+        let parts = try text.split(separator: separator).map { part in
+            try RulesTestFile("allow list a where \(part)").cases[0].request.query?.filter
+        }
+        let filters = parts.compactMap { $0 }
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
+        if !filters.isEmpty { query.filter = separator == " or " ? .or(filters) : .and(filters) }
+        return query
+    }
+
+    private func isAllowed(_ filter: String, _ condition: String) throws -> Bool {
+        try Ruleset(rules(condition)).judge(request(.list, path: ["a"], query: try query(filter))).isAllowed
+    }
+
+    @Test(
+        "Provable",
+        arguments: [
+            ("s == \"a\"", "resource.data.s == 'a'"), ("s == \"a\"", "'a' == resource.data['s']"),
+            ("s == \"a\"", "resource.data.s.size() == 1 && resource.data.s.matches('[a-c]')"),
+            ("s == \"a\"", "'s' in resource.data && resource.data.get('s', 'b') == 'a'"),
+            ("s == \"alice\"", "resource.data.s == request.auth.uid"),
+            ("s == \"alice\"", "request.auth.uid in [resource.data.s, 'bob']"),
+            ("s >= \"a\" and s <= \"a\"", "resource.data.s == 'a'"), ("n >= 1 and n <= 1", "resource.data.n == 1"),
+            ("n == 1", "resource.data.n + 1 == 2 && resource.data.n is number"), ("n > 1", "resource.data.n > 0"),
+            ("n > 1", "resource.data.n >= 1 && resource.data.n != 1 && !(resource.data.n < 1)"),
+            ("n >= 1 and n < 5", "resource.data.n > 0 && resource.data.n <= 5"), ("n > 1", "0 < resource.data.n"),
+            ("n > 1", "resource.data.n != null && resource.data.n is number && !(resource.data.n is string)"),
+            ("s in [\"a\", \"b\"]", "resource.data.s in ['a', 'b', 'c']"), ("n in [1, 2]", "resource.data.n < 3"),
+            ("n == 1 or n == 2", "resource.data.n == 1 || resource.data.n == 2"),
+            ("n == 1 or s == \"a\"", "resource.data.n == 1 || resource.data.s == 'a'"),
+            ("n != 5", "resource.data.n != 5 && resource.data.n != null"),
+            ("n not-in [1, 2]", "!(resource.data.n in [1, 2])"),
+            ("t array-contains \"a\"", "'a' in resource.data.t && resource.data.t is list"),
+            ("t array-contains \"a\"", "resource.data.t.hasAny(['z', 'a']) && resource.data.t.hasAll(['a'])"),
+            ("t array-contains-any [\"a\", \"b\"]", "resource.data.t.hasAny(['a', 'b'])"),
+            ("m.x == \"a\"", "resource.data.m.x == 'a' && resource.data.m is map && 'x' in resource.data.m"),
+            ("s > \"a\"", "resource.data.s is string && resource.data.s >= 'a'"), ("b == true", "resource.data.b"),
+            ("s == \"a\"", "resource.data.s == 'a' || resource.data.zz == 1"), ("s == \"a\"", "resource != null"),
+            ("s == \"a\"", "request.query.limit == null && request.method == 'list'"),
+            ("s == \"a\"", "exists(/databases/$(database)/documents/b/$(resource.data.s))"),
+        ])
+    func provable(filter: String, condition: String) throws {
+        let ruleset = try Ruleset(rules(condition))
+        let request = request(.list, path: ["a"], query: try query(filter))
+        let verdict = ruleset.judge(request, ["b/a": [:]])
+        #expect(verdict.isAllowed, "\(ruleset.explanation(of: verdict))")
+    }
+
+    @Test(
+        "Not provable",
+        arguments: [
+            ("s == \"b\"", "resource.data.s == 'a'"), ("s == \"a\"", "resource.data.t == 'a'"),
+            // A document may have the integer or the double.
+            ("n == 1", "resource.data.n is int"), ("n == 0", "resource.data.n/ 1 is float"),
+            ("n > 1", "resource.data.n >= 2"), ("n > 1", "resource.data.n is int"), ("n > 1", "resource.data.n == 2"),
+            ("n > 1", "resource.data.n < 5"), ("n > 1", "resource.data.n + 1 > 1"),
+            ("n > 1", "resource.data.n == resource.data.n"),
+            ("n in [1, 7]", "resource.data.n in [1, 2]"), ("n == 1 or s == \"a\"", "resource.data.n == 1"),
+            ("n != 5", "resource.data.n != 6"), ("n != 5", "resource.data.n is number"),
+            // The strict equality of lists distinguishes 1 from 1.0, and the query does not.
+            ("t array-contains 1", "1 in resource.data.t"), ("n in [1, 2]", "resource.data.n in [1, 2]"),
+            ("t array-contains \"a\"", "resource.data.t == ['a']"),
+            ("t array-contains \"a\"", "resource.data.t.hasOnly(['a'])"),
+            ("t array-contains-any [\"a\", \"b\"]", "'a' in resource.data.t"),
+            // What a query says nothing about may be there or not.
+            ("s == \"a\"", "!('n' in resource.data)"), ("s == \"a\"", "resource.data.get('n', 5) == 5"),
+            ("s == \"a\"", "resource.data.keys() == ['s']"), ("s == \"a\"", "resource.data.size() > 0"),
+            ("s == \"a\"", "id == 'x'"), ("s == \"a\"", "resource.id == 'x' || resource.__name__ == /a"),
+            ("s == \"a\"", "resource == null"), ("n > 1", "resource.data.n > 'a'"),
+            ("n > 1", "[resource.data.n].toSet().size() == 1"),
+            ("n > 1", "{'a': resource.data.n} == {'a': 2}"), ("m.x == 1", "resource.data.m == {'x': 1}"),
+            // Where the order of strings by UTF-8 differs from that by UTF-16.
+            ("s > \"\u{FFFF}\"", "resource.data.s > '\u{FFFF}'"), ("s < \"😀\"", "resource.data.s < '😀'"),
+            ("s == \"a\"", "resource.data.s.size() == 2 || request.query.limit == 1"),
+        ])
+    func notProvable(filter: String, condition: String) throws {
+        #expect(try !isAllowed(filter, condition))
+    }
+
+    @Test("Negations of what is not provable are not provable either")
+    func negations() throws {
+        for condition in [
+            "'s' in resource.data", "resource.data.n == 2", "resource.data.n < 5", "id == 'x'",
+            "resource.data.t.hasAny(['a'])",
+        ] {
+            #expect(try !isAllowed("n > 1", condition) && !isAllowed("n > 1", "!(\(condition))"), "\(condition)")
+        }
+    }
+
+    @Test("Tests of null and of not-a-number")
+    func unary() throws {
+        func allowed(_ operation: DocumentModel.UnaryOperator, _ condition: String) throws -> Bool {
+            var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
+            query.filter = .unary(try FieldPath("n"), operation)
+            return try Ruleset(rules(condition)).judge(request(.list, path: ["a"], query: query)).isAllowed
+        }
+        #expect(try allowed(.isNull, "resource.data.n == null"))
+        #expect(try allowed(.isNotNull, "resource.data.n != null"))
+        #expect(try allowed(.isNaN, "math.isNaN(resource.data.n) && resource.data.n is float"))
+        #expect(try allowed(.isNotNaN, "resource.data.n != null"))
+        #expect(try !allowed(.isNotNaN, "resource.data.n is number"))
+    }
+
+    @Test("A field to sort by exists")
+    func orders() throws {
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")], limit: 5)
+        query.orderBy = [Order(field: try FieldPath("n"), direction: .descending)]
+        let ruleset = try Ruleset(
+            rules("'n' in resource.data && request.query.orderBy.n == 'DESC' && request.query.limit == 5"))
+        #expect(ruleset.judge(request(.list, path: ["a"], query: query)).isAllowed)
+        let other = try Ruleset(rules("resource.data.n != null"))
+        #expect(!other.judge(request(.list, path: ["a"], query: query)).isAllowed)
+    }
+
+    @Test("A query that names its document reads it, and has the values of wildcards")
+    func documentName() throws {
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
+        query.filter = .field(
+            .documentName, .isIn,
+            EncodedValue(.array(["x", "y"].map { .reference("projects/p/databases/(default)/documents/a/\($0)") })))
+        let listed = request(.list, path: ["a"], query: query)
+        let documents: [String: MapValue] = ["a/x": ["n": 1], "a/y": ["n": 2]]
+        #expect(try Ruleset(rules("id in ['x', 'y'] && resource.id == id")).judge(listed, documents).isAllowed)
+        #expect(try Ruleset(rules("resource.data.n > 0")).judge(listed, documents).isAllowed)
+        #expect(try !Ruleset(rules("resource.data.n > 1")).judge(listed, documents).isAllowed)
+        #expect(try !Ruleset(rules("resource.data.n > 0")).judge(listed, ["a/x": ["n": 1]]).isAllowed)
+        let verdict = try Ruleset(rules("resource.data.n > 0")).judge(listed, documents)
+        #expect(verdict.reads.count == 2)
+    }
+
+    @Test("A group needs a rule for every depth")
+    func groups() throws {
+        func isAllowed(_ pattern: String, group: Bool, _ condition: String = "true", version: Int = 2) throws -> Bool {
+            let text = """
+                rules_version = '\(version)';
+                service cloud.firestore { match /databases/{database}/documents {
+                  match \(pattern) { allow list: if \(condition); }
+                } }
+                """
+            let query = StructuredQuery(from: [CollectionSelector(collectionID: "a", allDescendants: group)])
+            return try Ruleset(text).judge(request(.list, path: ["a"], query: query)).isAllowed
+        }
+        #expect(try isAllowed("/{path=**}/a/{id}", group: true))
+        #expect(try isAllowed("/{path=**}/a/{id}", group: false))
+        #expect(try isAllowed("/{path=**}", group: true, version: 1))
+        #expect(try !isAllowed("/a/{id}", group: true))
+        #expect(try isAllowed("/a/{id}", group: false))
+        #expect(try !isAllowed("/{path=**}/b/{id}", group: true))
+        #expect(try !isAllowed("/{b}/{c}/a/{id}", group: true))
+        #expect(try !isAllowed("/{path=**}/a/{id}", group: true, "path == /b"))
+        #expect(try isAllowed("/{path=**}/a/{id}", group: true, "path is path && id is string"))
+    }
+
+    @Test("Filters with very many cases are denied in bounded time")
+    func manyCases() throws {
+        let part = Filter.field(try FieldPath("n"), .isIn, EncodedValue(.array((0..<30).map { .integer($0) })))
+        let parts = try (0..<4).map { index in
+            Filter.field(try FieldPath("f\(index)"), .isIn, EncodedValue(.array((0..<30).map { .integer($0) })))
+        }
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
+        query.filter = part
+        #expect(try Ruleset(rules("resource.data.n >= 0")).judge(request(.list, path: ["a"], query: query)).isAllowed)
+        query.filter = .and(parts)
+        #expect(try !Ruleset(rules("true")).judge(request(.list, path: ["a"], query: query)).isAllowed)
+    }
+}

@@ -1,0 +1,45 @@
+// Replays the saved corpus of the fuzzer of rules, and texts that mutate valid ones; see Tests/Fuzz.
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import SecurityRules
+
+@Suite("Any text as rules", .timeLimit(.minutes(20)))
+struct RulesFuzzCorpusTests {
+    @Test("Every saved input of the fuzzer keeps every property")
+    func replay() throws {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let corpus = tests.appendingPathComponent("Fuzz/Corpus/SecurityRules")
+        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
+        #expect(files.count > 20)
+        for file in files {
+            let bytes = [UInt8](try Data(contentsOf: file))
+            #expect(RulesCheck.violation(bytes) == nil, "\(file.lastPathComponent)")
+        }
+    }
+
+    @Test("Texts with parts removed, repeated and exchanged keep every property")
+    func mutations() throws {
+        let scripts = try RulesScriptTests.scripts.map {
+            try #require(try RulesTestFile(try String(contentsOf: $0, encoding: .utf8)).rules)
+        }
+        var random = SeededGenerator(seed: UInt64(CaseShare.number))
+        for _ in 0..<300 {
+            var bytes = Array(random.pick(scripts).utf8)
+            for _ in 0...random.below(4) {
+                let start = random.below(bytes.count)
+                let end = min(bytes.count, start + random.below(12))
+                switch random.below(3) {
+                case 0: bytes.removeSubrange(start..<end)
+                case 1: bytes.insert(contentsOf: bytes[start..<end], at: random.below(bytes.count))
+                default: bytes[start] = random.pick(Array("{}()[]/$*.,;:=!&|'\"0a\u{0}".utf8))
+                }
+            }
+            #expect(
+                RulesCheck.violation(bytes) == nil, "seed \(random.seed): \(String(decoding: bytes, as: UTF8.self))")
+        }
+    }
+}
