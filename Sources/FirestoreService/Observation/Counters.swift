@@ -27,8 +27,8 @@ package final class ServiceCounters: TurnObserver, Sendable {
     /// Messages sent to listeners.
     package let listenMessages = Counter()
 
-    /// Calls ended, a row of status codes for each method.
-    private let ended = InlineArray<816, Counter> { _ in Counter() }
+    /// Calls ended, by method and status code.
+    private let ended = InlineArray<48, InlineArray<17, Counter>> { _ in InlineArray { _ in Counter() } }
     /// Nanoseconds from a call's arrival to its answer, by method.
     private let latencies = InlineArray<48, Histogram> { _ in Histogram() }
     /// Calls that began and ended in this loop iteration, by method; a bit for each method that has any.
@@ -37,12 +37,10 @@ package final class ServiceCounters: TurnObserver, Sendable {
 
     package init() {}
 
-    private static let codeCount = StatusCode.allCases.count
-
     /// Counts the end of a call.
     @inline(__always)
     package func callEnded(_ rpc: RPC, _ code: StatusCode) {
-        ended[rpc.row * Self.codeCount + Int(code.rawValue)].add()
+        ended[rpc.row][Int(code.rawValue)].add()
     }
 
     /// Notes how long a call took that was not answered in the turn in which it came.
@@ -75,7 +73,7 @@ package final class ServiceCounters: TurnObserver, Sendable {
     }
 
     package func callsEnded(_ method: Method, _ code: StatusCode) -> UInt64 {
-        ended[method.rpc.row * Self.codeCount + Int(code.rawValue)].value
+        ended[method.rpc.row][Int(code.rawValue)].value
     }
 
     package func latency(_ method: Method) -> HistogramReading { latencies[method.rpc.row].reading }

@@ -120,105 +120,38 @@ final class MetricsPage: Sendable {
     }
 
     private func appendStore(_ store: StoreStatistics, _ page: inout MetricsText) {
-        let engine = store.engine
-        page.single("hearth_commits_total", .counter, "Commits applied.", store.commits)
-        page.single("hearth_documents_written_total", .counter, "Documents written or deleted.", store.documentsWritten)
-        page.single(
-            "hearth_documents_expired_total", .counter, "Expired documents that were deleted.", store.documentsExpired)
-        page.single(
-            "hearth_commit_groups_total", .counter, "Commit groups; one sync makes a group durable.", store.groups)
+        for metric in StoreMetric.all { page.single(metric.name, metric.kind, metric.help, metric.value(store)) }
+        appendCommitGroups(store, &page)
+        appendFiles(store.engine, &page)
+        appendIndexSizes(&page)
+    }
+
+    private func appendCommitGroups(_ store: StoreStatistics, _ page: inout MetricsText) {
         page.family("hearth_commit_group_requests", .histogram, "Requests of one commit group.")
         page.histogram([:], store.groupRequests, buckets: Self.sizeBuckets, scale: 1)
         page.family("hearth_sync_seconds", .histogram, "Time to write and sync the log frame of a commit group.")
-        page.histogram([:], engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
-        page.single(
-            "hearth_commit_repeats_total", .counter, "Repeated requests that got the result of the first one.",
-            store.repeatsAnswered)
-        page.single(
-            "hearth_housekeeping_failures_total", .counter,
-            "Failures of the store's own commits, which are tried again.", store.housekeepingFailures)
-        page.single(
-            "hearth_transactions_aborted_total", .counter, "Transactions that ended with ABORTED.",
-            store.transactionsAborted)
-        page.single("hearth_transactions_open", .gauge, "Open transactions.", store.transactionsOpen)
-        page.single(
-            "hearth_commit_queue_requests", .gauge, "Requests in the queue of the commit thread.", store.requestsQueued)
-        page.single(
-            "hearth_commit_queue_bytes", .gauge, "Bytes of the requests in the queue of the commit thread.",
-            store.bytesQueued)
-        page.single(
-            "hearth_adaptive_indexes", .gauge, "Indexes that were built on demand or are being built.",
-            store.adaptiveIndexes.count)
-        page.single(
-            "hearth_adaptive_indexes_made_total", .counter, "Indexes whose build on demand was completed.",
-            store.adaptiveIndexes.made)
-        page.single(
-            "hearth_adaptive_indexes_dropped_total", .counter, "Indexes built on demand that were dropped.",
-            store.adaptiveIndexes.dropped)
-        page.single("hearth_databases", .gauge, "Databases that contain or contained documents.", store.databases)
+        page.histogram([:], store.engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
+    }
 
-        page.single("hearth_log_written_bytes_total", .counter, "Bytes of synced log frames.", engine.logBytesWritten)
+    private func appendFiles(_ engine: EngineStatistics, _ page: inout MetricsText) {
         page.family("hearth_log_segments", .gauge, "Segments of the write-ahead log.")
         page.sample(["state": "used"], engine.logSegmentsInUse)
         page.sample(["state": "spare"], engine.logSegmentsSpare)
         page.single(
             "hearth_log_file_bytes", .gauge, "Size of all log segments.",
-            (engine.logSegmentsInUse + engine.logSegmentsSpare) * self.store.configuration.engine.logSegmentBytes)
-        page.single(
-            "hearth_memtable_entries", .gauge, "Entries of the memtables, which are not in runs yet.",
-            engine.memtableEntries)
-        page.single("hearth_memtable_bytes", .gauge, "Memory of the memtables.", engine.memtableBytes)
-        page.single("hearth_runs", .gauge, "Sorted runs.", engine.runs)
-        page.single("hearth_run_entries", .gauge, "Entries of all runs.", engine.runEntries)
-        page.single("hearth_run_file_bytes", .gauge, "Size of the files of all runs.", engine.runBytes)
-        let sizes = self.store.indexSizes
+            (engine.logSegmentsInUse + engine.logSegmentsSpare) * store.configuration.engine.logSegmentBytes)
+        page.family(
+            "hearth_run_written_bytes_total", .counter, "Bytes written to runs, by level; checkpoints write level 0.")
+        for (level, bytes) in engine.runBytesWritten.enumerated() { page.sample(["level": "\(level)"], bytes) }
+    }
+
+    private func appendIndexSizes(_ page: inout MetricsText) {
+        let sizes = store.indexSizes
         let spaces = [("values", sizes.values), ("elements", sizes.elements), ("declared", sizes.declared)]
         page.family("hearth_index_entries", .gauge, "Index entries in runs, estimated.")
         for (kind, size) in spaces { page.sample(["kind": kind], size.entries) }
         page.family("hearth_index_bytes", .gauge, "Bytes of index entries in runs, estimated.")
         for (kind, size) in spaces { page.sample(["kind": kind], size.bytes) }
-        page.family(
-            "hearth_run_written_bytes_total", .counter, "Bytes written to runs, by level; checkpoints write level 0.")
-        for (level, bytes) in engine.runBytesWritten.enumerated() { page.sample(["level": "\(level)"], bytes) }
-        page.single(
-            "hearth_merge_pending_bytes", .gauge, "Bytes of runs that are being merged or should be.",
-            engine.mergePendingBytes)
-        page.single("hearth_merges_total", .counter, "Completed merges of runs.", engine.merges)
-        page.single("hearth_merge_entries_total", .counter, "Entries read by merges.", engine.mergedEntries)
-        page.single(
-            "hearth_merge_seconds_total", .counter, "Time spent in merges.", Double(engine.mergeNanoseconds) / 1e9)
-        page.single(
-            "hearth_merge_pace_seconds_total", .counter, "Time for which commits were slowed because merges lag.",
-            Double(engine.paceNanoseconds) / 1e9)
-        page.single(
-            "hearth_history_entries", .gauge,
-            "Superseded values that are known to be kept for reads at earlier versions.", engine.historyEntries)
-        page.single("hearth_history_swept_total", .counter, "Superseded values removed.", engine.historyEntriesSwept)
-        page.single("hearth_checkpoints_total", .counter, "Completed checkpoints.", engine.checkpoints)
-        page.single(
-            "hearth_checkpoint_entries_total", .counter, "Entries written by checkpoints.", engine.checkpointEntries)
-        page.single(
-            "hearth_checkpoint_seconds_total", .counter, "Time spent in checkpoints.",
-            Double(engine.checkpointNanoseconds) / 1e9)
-        page.single(
-            "hearth_writer_stalls_total", .counter, "Times that commits had to wait for a checkpoint.",
-            engine.writerStalls)
-        page.single(
-            "hearth_store_full", .gauge, "1 while commits other than deletes are refused because the disk is full.",
-            engine.isFull)
-        page.single(
-            "hearth_disk_reserve_bytes", .gauge, "Disk space that is reserved for commits that only delete.",
-            engine.reserveBytes)
-        page.single(
-            "hearth_store_retrying", .gauge,
-            "1 while a checkpoint, a merge or a log segment has failed and is tried again.",
-            engine.obstacle != nil)
-        page.single(
-            "hearth_store_failed_attempts_total", .counter, "Checkpoints and merges that failed and were tried again.",
-            engine.failedAttempts)
-        page.single(
-            "hearth_store_failed", .gauge,
-            "1 after a write of the log has failed or a merge has met damage, until a restart.", engine.hasFailed)
     }
 
     // MARK: The process
