@@ -150,7 +150,9 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(name: "EventLoops", dependencies: ["Basics", "CUV", "TLS"], swiftSettings: strictAndUnsafe),
-        .target(name: "Connections", dependencies: ["Basics", "TLS", "Calls", "EventLoops"], swiftSettings: strictAndUnsafe),
+        .target(
+            name: "Connections", dependencies: ["Basics", "TLS", "Calls", "EventLoops"],
+            swiftSettings: strictAndUnsafe),
         .target(
             name: "NativeProtocol", dependencies: ["Basics", "TLS", "Calls", "EventLoops", "Connections"],
             swiftSettings: strictAndUnsafe),
@@ -164,7 +166,8 @@ let package = Package(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
-                "Indexing", "QueryEngine", "DocumentStore", "TLS", "Calls", "FirestoreService", "EventLoops", "Connections",
+                "Indexing", "QueryEngine", "DocumentStore", "TLS", "Calls", "FirestoreService", "EventLoops",
+                "Connections",
                 "NativeProtocol", "HTTPProtocols",
             ],
             swiftSettings: strict),
@@ -268,7 +271,7 @@ let package = Package(
             name: "StoreTestSupport",
             dependencies: ["Basics", "DocumentModel", "StoreFormat", "QueryEngine", "TestSupport"],
             path: "Tests/StoreTestSupport", swiftSettings: strict),
-        tests("StoreFormatTests", ["DocumentModel", "StoreFormat", "StoreTestSupport"]),
+        tests("StoreFormatTests", ["Basics", "DocumentModel", "StoreFormat", "StoreTestSupport"]),
         tests("IndexingTests", ["Basics", "DocumentModel", "Indexing", "StoreTestSupport"]),
         tests(
             "QueryEngineTests",

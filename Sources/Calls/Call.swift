@@ -87,12 +87,12 @@ package struct Call: Sendable {
     package func makeSignal() -> LoopSignal { LoopSignal(on: loop) { [self] in resume() } }
 
     /// Asks the client of a bidirectional call to stop sending: at most one window of messages still comes.
-    package func holdMessages() { carrier.setHeld(stream, true) }
+    package func pauseMessages() { carrier.setPaused(stream, true) }
 
     /// Lets the client send again.
-    package func releaseMessages() { carrier.setHeld(stream, false) }
+    package func resumeMessages() { carrier.setPaused(stream, false) }
 
-    // MARK: What the client said
+    // MARK: The client's metadata
 
     /// Whether the protocol has a place for credentials.
     package var carriesCredentials: Bool { carrier.carriesCredentials }

@@ -27,7 +27,7 @@ package protocol CallCarrier: AnyObject, Sendable {
     func stream(_ stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?)
     func resume(_ stream: UInt32)
     func hasRoom(_ stream: UInt32) -> Bool
-    func setHeld(_ stream: UInt32, _ isHeld: Bool)
+    func setPaused(_ stream: UInt32, _ isPaused: Bool)
     func remainingMilliseconds(_ stream: UInt32) -> UInt64?
 
     /// Whether the protocol has a place for credentials.

@@ -25,13 +25,13 @@ package final class RPCTable: Sendable {
     private let pathBytes: [UInt8]
     private let paths: [(range: Range<Int>, rpc: RPC)]
     /// The text for clients that call a procedure which is known and not served, by its path.
-    private let unservedText: @Sendable (String) -> String?
+    private let unimplementedText: @Sendable (String) -> String?
 
     /// - Parameters:
     ///   - entries: with distinct numbers, none of them zero.
-    ///   - unservedText: the text of UNIMPLEMENTED for a path that is none of the entries'; nil for a general
+    ///   - unimplementedText: the text of UNIMPLEMENTED for a path that is none of the entries'; nil for a general
     ///     text. The path may have been cut.
-    package init(_ entries: [Entry], unservedText: @escaping @Sendable (String) -> String? = { _ in nil }) {
+    package init(_ entries: [Entry], unimplementedText: @escaping @Sendable (String) -> String? = { _ in nil }) {
         var byNumber: [RPC?] = Array(repeating: nil, count: 1 + Int(entries.map(\.rpc.number).max() ?? 0))
         var names: [UInt16: String] = [:]
         var pathBytes: [UInt8] = []
@@ -51,7 +51,7 @@ package final class RPCTable: Sendable {
         self.names = names
         self.pathBytes = pathBytes
         self.paths = paths
-        self.unservedText = unservedText
+        self.unimplementedText = unimplementedText
     }
 
     /// The procedure of this number, if it is served.
@@ -75,6 +75,6 @@ package final class RPCTable: Sendable {
 
     /// Why a path that is not served is refused.
     package func refusal(ofPath path: String) -> Refusal {
-        unservedText(path).map(Refusal.notImplemented) ?? .unknownPath(path)
+        unimplementedText(path).map(Refusal.notImplemented) ?? .unknownPath(path)
     }
 }

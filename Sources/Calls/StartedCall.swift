@@ -5,7 +5,7 @@ package protocol StartedCall: AnyObject, Sendable {
     /// Sends one more message of a bidirectional call.
     func send(_ payload: [UInt8], isLast: Bool)
     /// Asks the service to pause: only messages that are on their way still come.
-    func holdMessages()
+    func pauseMessages()
     /// Lets the service continue.
-    func releaseMessages()
+    func resumeMessages()
 }

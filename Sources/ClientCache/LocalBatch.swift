@@ -105,7 +105,7 @@ package struct LocalBatch: Sendable {
     // MARK: Storage
 
     func encoded() -> [UInt8] {
-        var writer = WireWriter(capacity: request.count + 64)
+        var writer = ByteBuffer(capacity: request.count + 64)
         writer.append(byte: Self.format)
         writer.append(littleEndian: localMicroseconds)
         writer.append(littleEndian: identity.sessionHigh)

@@ -64,7 +64,7 @@ package struct LocalNamedQuery: Sendable, Equatable {
     }
 
     func encoded() -> [UInt8] {
-        var writer = WireWriter(capacity: name.utf8.count + contents.count + 16)
+        var writer = ByteBuffer(capacity: name.utf8.count + contents.count + 16)
         writer.append(littleEndian: readMicroseconds)
         writer.appendVarint(UInt64(name.utf8.count))
         writer.append(utf8: name)

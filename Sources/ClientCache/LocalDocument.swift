@@ -1,5 +1,6 @@
 // A document as a client knows it.
 
+import Basics
 package import DocumentModel
 
 /// A field whose value the server will set to the time of the commit, in a document with pending writes.
@@ -171,14 +172,14 @@ extension FieldEdits {
     static func setting(
         _ values: some Sequence<(FieldPath, EncodedValue?)>, in fields: [UInt8]
     ) throws(InvalidDocument) -> [UInt8] {
-        var bytes = WireWriter(capacity: 64)
+        var bytes = ByteBuffer(capacity: 64)
         var edits: [FieldEdit] = []
         for (path, value) in values {
             let start = bytes.count
             if let value { bytes.append(value.span) }
             edits.append(FieldEdit(path: path, value: value == nil ? nil : start..<bytes.count))
         }
-        var result = WireWriter(capacity: fields.count + bytes.count + 16)
+        var result = ByteBuffer(capacity: fields.count + bytes.count + 16)
         try FieldEdits(edits).apply(to: fields.byteSpan, values: bytes.bytes, into: &result)
         return result.copyBytes()
     }

@@ -10,7 +10,7 @@ internal import Storage
 ///     record:  | kind, 1 | key length, varint | key | value length, varint | value |  for each;  kind 0 deletes
 struct LocalDraft: ~Copyable {
     private(set) var mutations = MutationBatch()
-    private(set) var record = WireWriter(capacity: 1 << 12)
+    private(set) var record = ByteBuffer(capacity: 1 << 12)
 
     var isEmpty: Bool { mutations.isEmpty }
 

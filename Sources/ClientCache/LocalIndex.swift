@@ -44,7 +44,7 @@ struct LocalIndex {
     private static var damaged: RequestError { RequestError(.dataLoss, "An index of the cache is damaged.") }
 
     func encoded() -> [UInt8] {
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         writer.append(byte: phase.rawValue)
         writer.append(byte: index.kind.rawValue)
         writer.appendVarint(UInt64(index.collectionID.utf8.count))
@@ -91,7 +91,7 @@ struct LocalCollection {
 
     /// The value of the catalogue.
     func encoded() -> [UInt8] {
-        var writer = WireWriter(capacity: 16)
+        var writer = ByteBuffer(capacity: 16)
         writer.appendVarint(number)
         writer.appendVarint(UInt64(documentCount))
         writer.append(path)
@@ -113,7 +113,7 @@ struct LocalFieldNumbers: FieldNumbering {
     }
 
     static func key(of name: RawSpan, under parent: UInt64) -> [UInt8] {
-        var key = WireWriter(capacity: 64)
+        var key = ByteBuffer(capacity: 64)
         FieldNumbers.writeKey(name, under: parent, database: LocalKey.database, into: &key)
         return key.copyBytes()
     }
@@ -201,7 +201,7 @@ final class LocalIndexUsage: IndexUsage {
     private let note = Monitor(Note())
 
     /// The smallest number of documents that an index must leave out to be made.
-    let scanMinimum = 100
+    let scanMin = 100
 
     func noteUse(of indexes: [AdaptiveIndex]) {}
 
@@ -216,6 +216,6 @@ final class LocalIndexUsage: IndexUsage {
 
     /// The indexes that would have left out most of what the query has read.
     func wanted(results: Int) -> [AdaptiveIndex] {
-        note.withLock { $0.documents >= max(scanMinimum, 2 * results) ? $0.indexes : [] }
+        note.withLock { $0.documents >= max(scanMin, 2 * results) ? $0.indexes : [] }
     }
 }

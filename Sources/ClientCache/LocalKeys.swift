@@ -22,6 +22,7 @@
 // The space `documents` has what the program sees: cached documents with the pending writes applied. The operators of
 // the server read it. `remote` has the server's state of the documents that pending writes change, and only of those.
 
+internal import Basics
 internal import DocumentModel
 internal import StoreFormat
 
@@ -64,7 +65,7 @@ enum LocalKey {
     }
 
     static func batch(_ number: UInt64) -> [UInt8] {
-        var key = WireWriter(capacity: 16)
+        var key = ByteBuffer(capacity: 16)
         key.append(byte: LocalSpace.batches)
         key.append(bigEndian: number)
         return key.copyBytes()
@@ -81,7 +82,7 @@ enum LocalKey {
 
     /// A long part is cut, and ends with a hash.
     private static func key(_ space: UInt8, _ part: [UInt8]) -> [UInt8] {
-        var key = WireWriter(capacity: part.count + 1)
+        var key = ByteBuffer(capacity: part.count + 1)
         key.append(byte: space)
         key.append(part)
         key.cutKeyPart(from: 1)
@@ -90,7 +91,7 @@ enum LocalKey {
 
     /// The keys of a target's documents begin with this.
     static func members(of target: UInt32) -> [UInt8] {
-        var key = WireWriter(capacity: 8)
+        var key = ByteBuffer(capacity: 8)
         key.append(byte: LocalSpace.members)
         key.append(bigEndian: target)
         return key.copyBytes()
@@ -125,7 +126,7 @@ struct LocalLocation {
     let path: [UInt8]
 
     init(path: [UInt8]) {
-        var writer = WireWriter(capacity: path.count + 16)
+        var writer = ByteBuffer(capacity: path.count + 16)
         isTruncated = DocumentKey.write(path.byteSpan, database: LocalKey.database, into: &writer).isCut
         key = writer.copyBytes()
         self.path = path

@@ -31,7 +31,7 @@ enum LocalRecord {
     // MARK: Documents as the program sees them
 
     static func encode(_ document: LocalDocument, at location: LocalLocation, lastUsed: UInt32) -> [UInt8] {
-        var writer = WireWriter(capacity: document.fields.count + 64)
+        var writer = ByteBuffer(capacity: document.fields.count + 64)
         var flags: UInt8 = document.hasPendingWrites ? pendingFlag : 0
         if document.isProvisional { flags |= provisionalFlag }
         if document.isPartial { flags |= partialFlag }
@@ -40,7 +40,7 @@ enum LocalRecord {
         writer.append(littleEndian: lastUsed)
         writer.append(littleEndian: document.updateMicroseconds)
         if !document.estimates.isEmpty {
-            var estimates = WireWriter(capacity: 64)
+            var estimates = ByteBuffer(capacity: 64)
             for estimate in document.estimates { append(estimate, to: &estimates) }
             writer.appendVarint(UInt64(estimates.count))
             writer.append(estimates.bytes)
@@ -49,7 +49,7 @@ enum LocalRecord {
         return writer.copyBytes()
     }
 
-    private static func append(_ estimate: PendingTimestamp, to writer: inout WireWriter) {
+    private static func append(_ estimate: PendingTimestamp, to writer: inout ByteBuffer) {
         let segments = estimate.path.utf8Segments
         writer.appendVarint(UInt64(segments.count))
         for segment in segments {
@@ -64,9 +64,9 @@ enum LocalRecord {
     }
 
     private static func appendRecord(
-        _ document: LocalDocument, at location: LocalLocation, to writer: inout WireWriter
+        _ document: LocalDocument, at location: LocalLocation, to writer: inout ByteBuffer
     ) {
-        var header = WireWriter(capacity: 32)
+        var header = ByteBuffer(capacity: 32)
         let isNew = document.createMicroseconds == document.updateMicroseconds
         StoredRecord.writeHeader(
             createMicroseconds: isNew ? nil : document.createMicroseconds, path: location.path.byteSpan,
@@ -154,7 +154,7 @@ enum LocalRecord {
     static func encode(
         remote state: DocumentState, visible: DocumentState, at location: LocalLocation
     ) -> [UInt8] {
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         writer.append(byte: Kind(state).rawValue)
         writer.append(byte: Kind(visible).rawValue)
         let isPartial = state.document?.isPartial ?? false
@@ -198,10 +198,10 @@ enum LocalRecord {
         }
     }
 
-    // MARK: Documents that are known to be missing
+    // MARK: Missing documents
 
     static func encode(missing microseconds: UInt64, isProvisional: Bool, lastUsed: UInt32) -> [UInt8] {
-        var writer = WireWriter(capacity: 16)
+        var writer = ByteBuffer(capacity: 16)
         writer.append(byte: isProvisional ? provisionalFlag : 0)
         writer.append(littleEndian: lastUsed)
         writer.append(littleEndian: microseconds)

@@ -52,7 +52,7 @@ extension LocalStore {
         var seen: Set<[UInt8]> = []
         for result in bundle.results where seen.insert(result.canonical).inserted { try seed(result) }
         for query in bundle.queries { put(LocalKey.namedQuery(query.name), query.encoded()) }
-        var record = WireWriter(capacity: 32)
+        var record = ByteBuffer(capacity: 32)
         record.append(littleEndian: bundle.createMicroseconds)
         record.append(utf8: bundle.id)
         put(LocalKey.bundle(bundle.id), record.copyBytes())

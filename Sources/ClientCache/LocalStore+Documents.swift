@@ -112,7 +112,7 @@ extension LocalStore {
         _ plan: QueryPlan, usingIndexes usesIndexes: Bool = true, _ body: (String, LocalDocument) -> Void
     ) throws(RequestError) {
         defer { finishReading() }
-        var name = WireWriter(capacity: 256)
+        var name = ByteBuffer(capacity: 256)
         name.append(utf8: namePrefix)
         let prefixByteCount = name.count
         let usage = createsIndexes && usesIndexes ? LocalIndexUsage() : nil
@@ -309,7 +309,7 @@ extension LocalStore {
         return stale
     }
 
-    // MARK: What the server sends
+    // MARK: Updates from the server
 
     /// Applies documents and targets that the server has sent, as one state.
     ///

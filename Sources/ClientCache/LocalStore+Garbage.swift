@@ -103,7 +103,7 @@ extension LocalStore {
     private func removeGarbage(_ key: [UInt8], keeping isShown: (String) -> Bool) throws(RequestError) -> Bool {
         guard let value = try value(forKey: key) else { return false }
         if key.first == LocalSpace.documents {
-            var path = WireWriter(capacity: 128)
+            var path = ByteBuffer(capacity: 128)
             try Self.writePath(key: key.byteSpan, value: value.byteSpan, into: &path)
             if isShown(name(path.copyBytes())) { return false }
         }

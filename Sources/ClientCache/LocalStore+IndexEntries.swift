@@ -38,7 +38,7 @@ extension LocalStore {
     /// The same for a record whose document is not known.
     func indexRemoval(of key: [UInt8], _ value: [UInt8]) throws(RequestError) {
         if indexes.groups.isEmpty || key.first != LocalSpace.documents { return }
-        var path = WireWriter(capacity: 128)
+        var path = ByteBuffer(capacity: 128)
         try Self.writePath(key: key.byteSpan, value: value.byteSpan, into: &path)
         try index(key, path: path.copyBytes(), to: nil)
     }
@@ -79,7 +79,7 @@ extension LocalStore {
     }
 
     static func writePath(
-        key: RawSpan, value: RawSpan, into path: inout WireWriter
+        key: RawSpan, value: RawSpan, into path: inout ByteBuffer
     ) throws(RequestError) {
         guard let parts = DocumentKey.parts(of: key), let offset = LocalRecord.recordOffset(in: value),
             let record = StoredRecordView(value.extracting(offset..<value.byteCount), versionMicroseconds: 0),
@@ -106,7 +106,7 @@ extension LocalStore {
     /// The key of a document's collection in the catalogue, which has it from now on.
     func collection(ofDocument path: RawSpan) throws(RequestError) -> [UInt8] {
         let collection = DocumentKey.collectionPath(ofDocument: path)
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         DocumentKey.writeCatalogue(collection, database: LocalKey.database, into: &writer)
         let key = writer.copyBytes()
         if try collections()[key] != nil { return key }

@@ -53,7 +53,7 @@ extension LocalStore {
                 if derivation.fields.numbers[key] == nil {
                     let number = derivation.fields.next
                     derivation.fields.numbers[key] = number
-                    var value = WireWriter(capacity: 10)
+                    var value = ByteBuffer(capacity: 10)
                     value.appendVarint(number)
                     put(key, value.copyBytes())
                 }
@@ -140,7 +140,7 @@ extension LocalStore {
         var entries: [[UInt8]] = []
         if let field = derivation.fields.number(of: index.index.field) {
             let space: KeySpace = index.index.kind == .values ? .values : .elements
-            var prefix = WireWriter(capacity: 16)
+            var prefix = ByteBuffer(capacity: 16)
             for collection in try collections().values where entries.count < Self.removedEntriesMax {
                 IndexKey.begin(space, collection: collection.number, field: field, into: &prefix)
                 try forEach(in: prefix.copyBytes(), atMost: Self.removedEntriesMax) { (key, _) throws(RequestError) in
@@ -173,7 +173,7 @@ extension LocalStore {
         let start = indexes.buildPosition.isEmpty ? [LocalSpace.documents] : indexes.buildPosition
         var changed: [(key: [UInt8], value: [UInt8])] = []
         var last: [UInt8] = []
-        var path = WireWriter(capacity: 128)
+        var path = ByteBuffer(capacity: 128)
         try forEach(in: [LocalSpace.documents], from: start, atMost: documentsMax) {
             (key, value) throws(RequestError) in
             visited += 1

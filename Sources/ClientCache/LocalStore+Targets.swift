@@ -64,8 +64,8 @@ extension LocalStore {
 
     func members(of target: UInt32) throws(RequestError) -> [[UInt8]] {
         var paths: [[UInt8]] = []
-        var key = WireWriter(capacity: 128)
-        var path = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 128)
+        var path = ByteBuffer(capacity: 128)
         let prefixByteCount = LocalKey.members(of: target).count
         try forEach(in: LocalKey.members(of: target)) { (member, value) throws(RequestError) in
             if value.byteCount > 0 {

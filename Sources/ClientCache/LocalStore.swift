@@ -291,7 +291,7 @@ package final class LocalStore {
         let reservedEnd = uses.needsReservation ? uses.nextReservedEnd : uses.reservedEnd
         if (byteCount, entryByteCount) != storedByteCounts || reservedEnd != uses.reservedEnd {
             storedByteCounts = (byteCount, entryByteCount)
-            var bytes = WireWriter(capacity: 20)
+            var bytes = ByteBuffer(capacity: 20)
             bytes.append(littleEndian: UInt64(byteCount))
             bytes.append(littleEndian: UInt64(max(0, entryByteCount)))
             bytes.append(littleEndian: reservedEnd)

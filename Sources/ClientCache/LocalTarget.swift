@@ -47,7 +47,7 @@ package struct LocalTarget: Sendable, Equatable {
     }
 
     func encoded() -> [UInt8] {
-        var writer = WireWriter(capacity: canonical.count + token.count + 32)
+        var writer = ByteBuffer(capacity: canonical.count + token.count + 32)
         writer.append(littleEndian: id)
         writer.append(littleEndian: lastUsed)
         writer.append(littleEndian: snapshotMicroseconds)

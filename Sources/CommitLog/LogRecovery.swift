@@ -16,7 +16,7 @@ package struct RecoveredLog {
     package var lastFrameStart = LogFormat.framesStart
     /// The bytes of the last page before `endOffset`.
     package var tail: [UInt8] = []
-    /// Segment files with nothing of use.
+    /// Segment files without records that are needed.
     package var free: [SegmentPool.FreeFile] = []
     package var highestSequence: UInt64 = 0
     package var lastVersion = CommitVersion.zero
@@ -112,7 +112,7 @@ package struct LogRecovery {
             log.tail = unsafe Array(bytes[tailStart..<log.endOffset])
             offset += frame.frameBytes
         }
-        unsafe try lookForFrames(behind: offset, in: bytes, header, path: path)
+        unsafe try scanForFrames(behind: offset, in: bytes, header, path: path)
         if firstBad == nil { firstBad = (path, offset) }
     }
 
@@ -193,7 +193,7 @@ package struct LogRecovery {
     }
 
     /// Throws when a good frame of this life follows the first bad one.
-    private func lookForFrames(
+    private func scanForFrames(
         behind bad: Int, in bytes: UnsafeRawBufferPointer, _ header: SegmentHeader, path: String
     ) throws(StorageError) {
         var offset = bad + 8

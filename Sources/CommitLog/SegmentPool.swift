@@ -33,7 +33,7 @@ package final class SegmentPool: Sendable {
         var isStopping = false
 
         /// Free files to keep.
-        var sparesMax: Int
+        var spareFilesMax: Int
 
         var needsSegment: Bool { (ready.last?.byteCount ?? 0) < demandBytes }
     }
@@ -53,7 +53,7 @@ package final class SegmentPool: Sendable {
 
     private let directory: String
     private let segmentBytes: Int
-    private let sparesMax: Int
+    private let spareFilesMax: Int
     /// The file of the reserve, as it should be; of no bytes if there is to be none.
     private let reserve: FreeFile
     private let fault: FaultInjection
@@ -66,10 +66,10 @@ package final class SegmentPool: Sendable {
     package init(directory: String, options: EngineOptions) {
         self.directory = directory
         segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
-        sparesMax = options.logSpareSegmentsMax
+        spareFilesMax = options.logSpareSegmentsMax
         reserve = FreeFile(path: directory + "/reserve", byteCount: LogFormat.roundedToPage(options.logReserveBytes))
         fault = FaultInjection(fault: options.fault)
-        state = Monitor(State(demandBytes: segmentBytes, sparesMax: options.logSpareSegmentsMax))
+        state = Monitor(State(demandBytes: segmentBytes, spareFilesMax: options.logSpareSegmentsMax))
     }
 
     /// Takes over what recovery found, and the reserve. Comes before everything else.
@@ -120,7 +120,7 @@ package final class SegmentPool: Sendable {
                 state.inUse.removeFirst()
                 state.free.append(FreeFile(path: first.file.path, byteCount: first.byteCount))
             }
-            state.sparesMax = self.sparesMax
+            state.spareFilesMax = self.spareFilesMax
             // What was released can be used again, without new space.
             if state.free.contains(where: { $0.byteCount == self.segmentBytes }) { state.error = nil }
         }
@@ -128,7 +128,7 @@ package final class SegmentPool: Sendable {
 
     /// Gives most of the free files' space back, until segments are released again: nobody is writing.
     package func trim() {
-        state.update { $0.sparesMax = min(self.sparesMax, 1) }
+        state.update { $0.spareFilesMax = min(self.spareFilesMax, 1) }
     }
 
     /// Removes the files that are not needed. Comes last, after `run` has returned; what cannot be removed stays,
@@ -203,7 +203,7 @@ package final class SegmentPool: Sendable {
         if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) {
             return .remove(state.free.remove(at: odd))
         }
-        if state.free.count > state.sparesMax { return .remove(state.free.removeFirst()) }
+        if state.free.count > state.spareFilesMax { return .remove(state.free.removeFirst()) }
         return nil
     }
 

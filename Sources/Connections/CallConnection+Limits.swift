@@ -37,7 +37,7 @@ extension CallConnection {
             return end(.handshakeTimeout, .deadlineExceeded, text)
         }
         let idle = configuration.idleMilliseconds
-        if idle > 0, openCalls == 0, now - lastHeardAt >= idle { return end(.idle, .ok, "idle for \(idle) ms") }
+        if idle > 0, openCalls == 0, now - lastReceivedAt >= idle { return end(.idle, .ok, "idle for \(idle) ms") }
         let stalled = configuration.stalledReplyMilliseconds
         if stalled > 0 { endStalledReplies(now: now, limit: stalled) }
         let pause = [limit, idle, stalled].filter { $0 > 0 }.min() ?? limit
@@ -55,7 +55,7 @@ extension CallConnection {
         dropStalledOutput(now: now, limit: limit)
     }
 
-    // MARK: The end
+    // MARK: Ending
 
     /// Gives up the calls that are left, informs their clients, and closes.
     package func abandon() {

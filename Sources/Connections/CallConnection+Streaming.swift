@@ -5,8 +5,8 @@ package import Calls
 // window and the channel have room, in the shares that the loop gives the connection.
 
 /// Messages, and bytes, of a source that are made between two looks at the clock.
-private let messagesPerLook = 16
-private let bytesPerLook = 8 << 10
+private let messagesPerCheck = 16
+private let bytesPerCheck = 8 << 10
 
 extension CallConnection {
     package func stream(_ stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?) {
@@ -58,7 +58,7 @@ extension CallConnection {
         var unspent = 0
         var messages = 0
         defer { core.loop.spend(unspent) }
-        guard let source = core.state.calls.beginAsking(stream) else { return }
+        guard let source = core.state.calls.beginProducing(stream) else { return }
         repeat {
             let isOpenWindow = hasWindow(stream)
             core.state.calls.noteWindow(of: stream, isOpen: isOpenWindow, now: core.loop.nowMilliseconds)
@@ -90,7 +90,7 @@ extension CallConnection {
                 if core.state.calls.sourceWaits(stream) { replyWaits(stream) }
                 return
             }
-            if messages % messagesPerLook == 1 || unspent >= bytesPerLook {
+            if messages % messagesPerCheck == 1 || unspent >= bytesPerCheck {
                 core.loop.spend(unspent)
                 unspent = 0
             }

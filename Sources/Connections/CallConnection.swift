@@ -37,10 +37,10 @@ package protocol CallConnection: CallCarrier, ChannelDriver, TimerTarget {
     /// Sends what has gathered, if it is worth a write before the turn ends.
     func flushIfDue()
 
-    // MARK: Time and the end
+    // MARK: Time limits and ending
 
     /// Loop time at which the client was last heard.
-    var lastHeardAt: UInt64 { get }
+    var lastReceivedAt: UInt64 { get }
     /// Bytes of messages of which parts are missing.
     var assemblyBytes: Int { get }
     /// Why the client is too slow, if it is: it has begun something and does not continue.
@@ -81,7 +81,7 @@ extension CallConnection {
         set { core.state.connectionContext = newValue }
     }
 
-    // MARK: The life of a call
+    // MARK: Lifetime of a call
 
     /// Counts a call, which begins now.
     package func makeCall(_ stream: UInt32, _ head: RequestHead) -> Call { core.makeCall(stream, head, on: self) }

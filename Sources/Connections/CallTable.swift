@@ -31,7 +31,7 @@ package struct CallTable {
         let timer: EventLoop.Timer
     }
 
-    /// What the owner of a call that is over has to tell and to stop.
+    /// What the owner of an ended call has to notify and to stop.
     package struct Ended {
         let source: (any ResponseSource)?
         let timer: EventLoop.Timer?
@@ -109,7 +109,7 @@ package struct CallTable {
         return makeReady(stream)
     }
 
-    // MARK: Asking
+    // MARK: Sources to poll
 
     /// Takes out all ready streams, to be asked in order.
     mutating func takeReady() -> [UInt32] {
@@ -122,7 +122,7 @@ package struct CallTable {
     mutating func putBack(_ streams: ArraySlice<UInt32>) { ready.insert(contentsOf: streams, at: 0) }
 
     /// The source to ask; nil when the call is over or its source has ended.
-    mutating func beginAsking(_ stream: UInt32) -> (any ResponseSource)? {
+    mutating func beginProducing(_ stream: UInt32) -> (any ResponseSource)? {
         guard let position = entries.position(of: stream), let source = entries[position: position].source else {
             return nil
         }

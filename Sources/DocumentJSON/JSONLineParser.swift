@@ -1,4 +1,4 @@
-import Basics
+package import Basics
 import DocumentModel
 import Glibc
 
@@ -16,10 +16,10 @@ package struct JSONLineParser: ~Copyable {
     private let documentsRoot: [UInt8]
 
     /// Canonical document bytes of the line being read.
-    private var output = WireWriter(capacity: 64 << 10)
+    private var output = ByteBuffer(capacity: 64 << 10)
     /// Members of the objects that are open, innermost last.
     private var members: [Member] = []
-    private var reordered = WireWriter(capacity: 4 << 10)
+    private var reordered = ByteBuffer(capacity: 4 << 10)
     private var text: [UInt8] = []
     private var name: [UInt8] = []
 
@@ -164,7 +164,7 @@ package struct JSONLineParser: ~Copyable {
         Self.copy(0..<reordered.count, of: reordered, to: &output)
     }
 
-    private static func copy(_ range: Range<Int>, of source: borrowing WireWriter, to target: inout WireWriter) {
+    private static func copy(_ range: Range<Int>, of source: borrowing ByteBuffer, to target: inout ByteBuffer) {
         target.append(source.bytes.extracting(range))
     }
 

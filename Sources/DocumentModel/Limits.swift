@@ -1,6 +1,6 @@
 /// The published limits of Firestore.
 ///
-/// Limits that an operator may choose belong to the gateway. Source: "Usage and limits" in the documentation of
+/// Limits that an operator may choose belong to the server. Source: "Usage and limits" in the documentation of
 /// Firestore.
 package enum Limits {
     /// Bytes of one request message.

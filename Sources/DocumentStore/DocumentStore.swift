@@ -44,7 +44,7 @@ package final class DocumentStore: Sendable {
 
     private init(_ configuration: StoreConfiguration) throws {
         self.configuration = configuration
-        databases = DatabaseDirectory(maximum: configuration.databasesMaximum)
+        databases = DatabaseDirectory(maximum: configuration.databasesMax)
         let recovery = Recovery(configuration: configuration, databases: databases)
         engine = try StorageEngine.open(
             directory: configuration.directory, volume: configuration.volume,
@@ -53,9 +53,9 @@ package final class DocumentStore: Sendable {
         let applier = try recovery.makeApplier(latest: writer.latest)
         versions = VersionClock(clock: configuration.clock, engine: engine)
         transactions = TransactionTable(configuration: configuration)
-        changes = ChangeFeed(bytesMaximum: configuration.changeFeedBytesMaximum, versions: versions)
+        changes = ChangeFeed(bytesMax: configuration.changeFeedBytesMax, versions: versions)
         queue = CommitQueue(
-            requestsMaximum: configuration.queuedRequestsMaximum, bytesMaximum: configuration.queuedBytesMaximum)
+            requestsMax: configuration.queuedRequestsMax, bytesMax: configuration.queuedBytesMax)
         adaptiveIndexes =
             configuration.automaticIndexes == .adaptive
             ? AdaptiveIndexes(configuration, databases: databases, indexState: indexState) : nil
@@ -79,7 +79,7 @@ package final class DocumentStore: Sendable {
             KeySpace.definitions.rawValue, KeySpace.overrides.rawValue,
         ]
         options.scannedSpaces = KeySpace.values.rawValue...KeySpace.declared.rawValue
-        options.groupBytesMax = min(configuration.groupBytesMaximum, EngineLimits.groupBytesMax / 4)
+        options.groupBytesMax = min(configuration.groupBytesMax, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }
         return options
     }
@@ -217,7 +217,7 @@ package final class DocumentStore: Sendable {
     /// Ends a transaction without a commit. Fine for one that has ended already or is unknown.
     package func rollback(_ identifier: TransactionIdentifier) {
         guard let transaction = transactions.end(identifier) else { return }
-        if transaction.mayHoldOthersUp { queue.submitRelease(identifier.number) }
+        if transaction.mayBlockOthers { queue.submitRelease(identifier.number) }
     }
 
     // MARK: Locks
@@ -241,7 +241,7 @@ package final class DocumentStore: Sendable {
         guard let transaction = transactions.open(identifier) else { return completion(.failure(.unknownTransaction)) }
         var keys: [UInt64] = []
         if let number = databases.number(of: transaction.database) {
-            var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+            var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
             for name in names {
                 guard let view = try? ResourceNameView(resource: name.byteSpan), view.isDocument else { continue }
                 DocumentKey.write(view.pathBytes, database: number, into: &key)
@@ -264,7 +264,7 @@ package final class DocumentStore: Sendable {
                     completion: { _ in })))
     }
 
-    // MARK: Reads that wait
+    // MARK: Waiting reads
 
     /// Whether a read must wait before ``StoreReader/readPoint(_:in:)``: for locks, or for commits that are not visible
     /// yet. Then call ``prepareRead(_:locking:completion:)``.
@@ -313,7 +313,7 @@ package final class DocumentStore: Sendable {
         return microseconds
     }
 
-    // MARK: Care
+    // MARK: Maintenance
 
     /// Figures for metrics and people.
     package var statistics: StoreStatistics {
@@ -327,7 +327,7 @@ package final class DocumentStore: Sendable {
             repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),
             housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
             transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
-            databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.figures ?? AdaptiveIndexFigures(),
+            databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
             engine: engine.statistics)
     }
 
@@ -344,6 +344,6 @@ package final class DocumentStore: Sendable {
 
     /// Makes the commit thread look at its clock: for tests that have stepped it.
     package func noticeTime() {
-        queue.nudge()
+        queue.wake()
     }
 }

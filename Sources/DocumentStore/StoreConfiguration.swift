@@ -15,24 +15,24 @@ package struct StoreConfiguration: Sendable {
     package var clock: any StoreClock = SystemClock()
 
     /// Requests that may wait for the commit thread; the next fails with `RESOURCE_EXHAUSTED`.
-    package var queuedRequestsMaximum = 100_000
+    package var queuedRequestsMax = 100_000
 
     /// Bytes of requests that may wait for the commit thread; the next fails with `RESOURCE_EXHAUSTED`.
-    package var queuedBytesMaximum = 256 << 20
+    package var queuedBytesMax = 256 << 20
 
     /// Log bytes after which a group of commits is sealed although more requests wait; bounds the time of one sync.
-    package var groupBytesMaximum = 4 << 20
+    package var groupBytesMax = 4 << 20
 
     /// Bytes of documents that the writes of one commit may read and write, with those of intermediate states, before
     /// it is refused with `RESOURCE_EXHAUSTED`; bounds the time for which one commit may hold up the others. A commit
     /// that replaces or deletes 500 documents of the largest size fits.
-    package var commitWorkBytesMaximum = 512 << 20
+    package var commitWorkBytesMax = 512 << 20
 
     /// Transactions open at once; the next begin fails with `RESOURCE_EXHAUSTED`.
-    package var transactionsMaximum = 100_000
+    package var transactionsMax = 100_000
 
     /// Transactions that one connection may have open at once; its next begin fails with `RESOURCE_EXHAUSTED`.
-    package var transactionsPerConnectionMaximum = 10_000
+    package var transactionsPerConnectionMax = 10_000
 
     /// Age at which a transaction expires, in milliseconds.
     package var transactionLifetimeMilliseconds: UInt64 = 270_000
@@ -41,16 +41,16 @@ package struct StoreConfiguration: Sendable {
     package var transactionIdleMilliseconds: UInt64 = 60_000
 
     /// Documents and ranges one transaction may read before it gets `RESOURCE_EXHAUSTED`; bounds its read set.
-    package var transactionReadsMaximum = 100_000
+    package var transactionReadsMax = 100_000
 
-    /// How long the holder of a lease may be silent before others stop waiting for it, in milliseconds.
-    package var leaseIdleMilliseconds: UInt64 = 1_000
+    /// How long a transaction may be idle during its turn before others stop waiting for it, in milliseconds.
+    package var turnIdleMilliseconds: UInt64 = 1_000
 
-    /// How long a lease lasts at most, however busy its holder is, in milliseconds: so long a commit may wait for it.
-    package var leaseHoldMilliseconds: UInt64 = 3_000
+    /// How long a turn lasts at most, in milliseconds: a commit waits no longer for it.
+    package var turnMilliseconds: UInt64 = 3_000
 
-    /// How long a begin may wait for its lease before it continues without one, in milliseconds.
-    package var leaseWaitMilliseconds: UInt64 = 20_000
+    /// How long a begin may wait for its turn before it continues without one, in milliseconds.
+    package var turnWaitMilliseconds: UInt64 = 20_000
 
     /// How transactions run that ask for nothing in particular.
     package var concurrencyMode = TransactionOptions.ConcurrencyMode.optimistic
@@ -64,34 +64,34 @@ package struct StoreConfiguration: Sendable {
     package var lockIdleMilliseconds: UInt64 = 10_000
 
     /// Share locks held at once; beyond, reads of pessimistic transactions take none.
-    package var shareLocksMaximum = 1_000_000
+    package var shareLocksMax = 1_000_000
 
-    /// Commits that may wait for a lease to end, and begins that may wait for a lease; further ones continue at once,
-    /// and transactions may then have to retry. Waiting commits may hold `queuedBytesMaximum` besides the queue.
-    package var parkedCommitsMaximum = 10_000
+    /// Commits that may wait for a turn to end, and begins that may wait for a turn; further ones continue at once,
+    /// and transactions may then have to retry. Waiting commits may hold `queuedBytesMax` besides the queue.
+    package var parkedCommitsMax = 10_000
 
     /// Writers' sessions whose results are remembered; past it the longest idle one is forgotten.
-    package var sessionsMaximum = 10_000
+    package var sessionsMax = 10_000
 
     /// Results remembered for one session: how far its sequence may run ahead of its oldest unanswered commit.
-    package var resultsPerSessionMaximum = 1_024
+    package var resultsPerSessionMax = 1_024
 
     /// Time without a commit after which a session is forgotten, in milliseconds.
     package var sessionIdleMilliseconds: UInt64 = 600_000
 
     /// Entries of the ring of recent changes, by which the ranges of transactions are validated without reading again.
-    package var recentChangesMaximum = 262_144
+    package var recentChangesMax = 262_144
 
     /// Memory for the recent changes that listeners have not taken yet, in bytes. A listener that needs older
     /// ones compares two states of the store.
-    package var changeFeedBytesMaximum = 32 << 20
+    package var changeFeedBytesMax = 32 << 20
 
     /// Entries read again for one range of one transaction before it gets `ABORTED` instead; bounds the time for
     /// which one commit may hold up the others.
-    package var rangeRescanMaximum = 20_000
+    package var rangeRescanMax = 20_000
 
     /// Databases that this store may have; the next is refused with `RESOURCE_EXHAUSTED`.
-    package var databasesMaximum = 100_000
+    package var databasesMax = 100_000
 
     /// Which fields are indexed as they are written. Turned off, entries are given up; turned on again, they are built
     /// again in the background.
@@ -101,7 +101,7 @@ package struct StoreConfiguration: Sendable {
     package var adaptiveIndexes = AdaptiveIndexSettings()
 
     /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
-    package var indexEntriesPerDocumentMaximum = 40_000
+    package var indexEntriesPerDocumentMax = 40_000
 
     /// Time between two rounds that delete expired documents (`ttl` of field overrides), in
     /// milliseconds; 0 begins none: tools that only look at a directory must not change it.

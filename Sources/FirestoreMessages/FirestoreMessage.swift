@@ -1,4 +1,5 @@
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// A request or response of `google.firestore.v1.Firestore` that can be read from and written to protobuf bytes.
 ///
@@ -14,13 +15,13 @@ package protocol FirestoreMessage {
     /// Reads the whole message; unknown fields are skipped.
     init(wire: RawSpan) throws
     /// Appends the fields of the message, without tag and length.
-    func encode(into writer: inout WireWriter)
+    func encode(into writer: inout ByteBuffer)
 }
 
 extension FirestoreMessage {
     /// The message's bytes on their own.
     package func encodedBytes() -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         encode(into: &writer)
         return [UInt8](copying: writer.bytes)
     }

@@ -31,9 +31,9 @@ extension Call {
         guard rpc.shape != .bidirectional else { return }
         let now = loop.turnNanoseconds
         if now == begunAt {
-            counters.callAnsweredAtOnce(rpc, on: loop)
+            counters.callAnsweredImmediately(rpc, on: loop)
         } else {
-            counters.callTook(rpc, nanoseconds: now &- begunAt)
+            counters.recordDuration(rpc, nanoseconds: now &- begunAt)
         }
     }
 }

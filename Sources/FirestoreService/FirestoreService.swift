@@ -30,7 +30,7 @@ package final class FirestoreService {
     private var lastDatabase: DatabaseName?
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource] = []
-    package let lastingStreams = LastingStreams()
+    package let longLivedStreams = LongLivedStreams()
     private var loneClient = LoneClientDetector()
     private var loopListeners: LoopListeners?
 
@@ -100,7 +100,7 @@ package final class FirestoreService {
         return listeners
     }
 
-    // MARK: Answering
+    // MARK: Replies
 
     /// Ends the call with OK and one message. If `write` throws, the call is still open.
     @inline(__always)
@@ -178,7 +178,7 @@ package final class FirestoreService {
         }
     }
 
-    // MARK: What every method asks
+    // MARK: Checks of every method
 
     /// Asks the policy, if there is one.
     @inline(__always)

@@ -2,7 +2,7 @@
 package enum Caller: Sendable {
     /// No credential.
     case anonymous
-    /// A user of an application, judged by the security rules.
+    /// A user of an application, checked by the security rules.
     case user(User)
     /// A server, by an API key, a service account or a client certificate.
     case service(ServicePrincipal)

@@ -12,7 +12,7 @@
 // by a byte below every segment's first, so that bytes are in the order of names. One too long is cut and hashed like
 // an id; the document's key is the value of such an entry.
 
-internal import Basics
+package import Basics
 package import DocumentModel
 package import Storage
 package import StorageEngines
@@ -34,7 +34,7 @@ package struct DeclaredIndex: Sendable, Equatable {
     // MARK: Layout
 
     /// Replaces what is in `writer` by the key of the definition.
-    package func writeKey(into writer: inout WireWriter) {
+    package func writeKey(into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: KeySpace.definitions.rawValue)
         writer.append(bigEndian: database)
@@ -42,8 +42,8 @@ package struct DeclaredIndex: Sendable, Equatable {
     }
 
     /// Replaces what is in `writer` by the value of the definition: its state and its shape.
-    package func writeValue(into writer: inout WireWriter) {
-        var part = WireWriter(capacity: 64)
+    package func writeValue(into writer: inout ByteBuffer) {
+        var part = ByteBuffer(capacity: 64)
         state.append(to: &part)
         writer.reset()
         writer.appendVarint(UInt64(part.count))
@@ -73,7 +73,7 @@ package struct DeclaredIndex: Sendable, Equatable {
     }
 
     /// What all keys of its entries begin with, of one collection if it is not over a group.
-    package func writePrefix(collection: UInt64, into writer: inout WireWriter) {
+    package func writePrefix(collection: UInt64, into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: KeySpace.declared.rawValue)
         writer.appendVarint(number)
@@ -82,7 +82,7 @@ package struct DeclaredIndex: Sendable, Equatable {
 
     /// The range of all its entries.
     package var entries: (from: [UInt8], to: [UInt8]) {
-        var writer = WireWriter(capacity: 16)
+        var writer = ByteBuffer(capacity: 16)
         writer.append(byte: KeySpace.declared.rawValue)
         writer.appendVarint(number)
         let from = writer.copyBytes()
@@ -92,7 +92,7 @@ package struct DeclaredIndex: Sendable, Equatable {
 }
 
 extension IndexShape {
-    package func append(to writer: inout WireWriter) {
+    package func append(to writer: inout ByteBuffer) {
         writer.append(byte: (isGroup ? 1 : 0) | (reversesName ? 2 : 0))
         writer.appendVarint(UInt64(collectionID.utf8.count))
         writer.append(utf8: collectionID)
@@ -148,9 +148,9 @@ extension IndexShape {
 /// The declared indexes as the commit thread keeps them.
 package struct DeclaredIndexes: ~Copyable {
     package private(set) var all: [DeclaredIndex] = []
-    private var key = WireWriter(capacity: 512)
-    private var oldKey = WireWriter(capacity: 512)
-    private var suffix = WireWriter(capacity: 256)
+    private var key = ByteBuffer(capacity: 512)
+    private var oldKey = ByteBuffer(capacity: 512)
+    private var suffix = ByteBuffer(capacity: 256)
 
     package var isEmpty: Bool { all.isEmpty }
 
@@ -166,7 +166,7 @@ package struct DeclaredIndexes: ~Copyable {
         }
     }
 
-    /// Takes a definition in its new state, or with nil lets go of it.
+    /// Takes a definition in its new state; nil removes it.
     package mutating func set(_ index: DeclaredIndex, _ state: IndexState?) {
         all.removeAll { $0.number == index.number && $0.database == index.database }
         guard let state else { return }
@@ -232,13 +232,13 @@ package struct DeclaredIndexes: ~Copyable {
     /// - Returns: whether it has one: all fields are there, and the vector if there is to be one.
     private static func write(
         _ index: DeclaredIndex, _ document: borrowing IndexedDocument, _ fields: RawSpan, element: RawSpan?,
-        _ suffix: borrowing WireWriter, into key: inout WireWriter
+        _ suffix: borrowing ByteBuffer, into key: inout ByteBuffer
     ) -> Bool {
         if let vector = index.shape.vector, vector.elementBytes(in: fields) == nil { return false }
         index.writePrefix(collection: document.collection, into: &key)
         let start = key.count
         for part in index.shape.parts {
-            let left = start + IndexKey.valueBytesMaximum - key.count
+            let left = start + IndexKey.valueBytesMax - key.count
             let isDescending = part.kind == .descending
             if part.kind == .contains, let element {
                 ValueKey.appendPrefix(wireValue: element, bytesMax: left, into: &key)

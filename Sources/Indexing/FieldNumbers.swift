@@ -10,7 +10,7 @@
 // Numbers are given in the order in which commits that succeed bring new fields, and are stored among the keys of these
 // commits; recovery walks the same documents in the same order and gives the same numbers. They are never taken back.
 
-internal import Basics
+package import Basics
 package import DocumentModel
 package import Storage
 package import StorageEngines
@@ -34,11 +34,11 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
     /// Positions numbered by the commit being made.
     private var numbered: [Int] = []
     private var nextNumber: UInt64?
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-    private var value = WireWriter(capacity: 16)
+    private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
+    private var value = ByteBuffer(capacity: 16)
 
     /// Numbers kept in memory between commits.
-    private static let cachedMaximum = 65_536
+    private static let cachedMax = 65_536
 
     package init(latest: LatestReader) {
         self.latest = latest
@@ -75,7 +75,7 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
     /// Empties the cache when it has become large.
     private mutating func endCommit() {
         if !numbered.isEmpty { numbered.removeAll(keepingCapacity: true) }
-        if numbers.count <= FieldNumbers.cachedMaximum { return }
+        if numbers.count <= FieldNumbers.cachedMax { return }
         numbers.removeAll()
         positions.removeAll()
     }
@@ -107,7 +107,7 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
     }
 
     private static func position(
-        of key: borrowing WireWriter, in positions: inout ByteTable, _ numbers: inout [UInt64], _ latest: LatestReader
+        of key: borrowing ByteBuffer, in positions: inout ByteTable, _ numbers: inout [UInt64], _ latest: LatestReader
     ) throws(StorageError) -> Int {
         let lookup = key.bytes.extracting(1..<key.count)
         let hash = ByteTable.hash(lookup)
@@ -133,7 +133,7 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
     // MARK: Layout
 
     /// Writes a dictionary key into an empty writer.
-    package static func writeKey(_ name: RawSpan, under parent: UInt64, database: UInt32, into writer: inout WireWriter)
+    package static func writeKey(_ name: RawSpan, under parent: UInt64, database: UInt32, into writer: inout ByteBuffer)
     {
         writer.reset()
         writer.append(byte: KeySpace.fields.rawValue)
@@ -143,7 +143,7 @@ package struct FieldNumbers: FieldNumbering, ~Copyable {
         writer.cutKeyPart(from: KeyLayout.pathOffset)
     }
 
-    static func writeCounterKey(into writer: inout WireWriter) {
+    static func writeCounterKey(into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: KeySpace.meta.rawValue)
         writer.append(byte: UInt8(ascii: "f"))

@@ -127,7 +127,7 @@ extension FieldOverride {
         return text + "}"
     }
 
-    package func append(to writer: inout WireWriter) {
+    package func append(to writer: inout ByteBuffer) {
         writer.append(counted: collectionID)
         writer.append(counted: field.map { "\($0)" } ?? "")
         writer.append(byte: (indexes == nil ? 0 : 1) | (expires ? 2 : 0) | (isAdaptive ? 4 : 0))
@@ -158,7 +158,7 @@ extension FieldOverride {
     }
 
     /// Appends a list of entries, counted.
-    package static func append(_ overrides: [FieldOverride], to writer: inout WireWriter) {
+    package static func append(_ overrides: [FieldOverride], to writer: inout ByteBuffer) {
         writer.appendVarint(UInt64(overrides.count))
         for override in overrides { override.append(to: &writer) }
     }
@@ -191,7 +191,7 @@ extension FieldOverride.Modes {
     }
 }
 
-extension WireWriter {
+extension ByteBuffer {
     fileprivate mutating func append(counted text: String) {
         appendVarint(UInt64(text.utf8.count))
         append(utf8: text)
@@ -214,7 +214,7 @@ package struct IndexDeclaration: Sendable, Equatable {
     }
 
     /// Entries of both kinds that a database may have.
-    package static let entriesMaximum = 1_000
+    package static let entriesMax = 1_000
 
     /// The indexes to be kept beside the automatic ones, each once.
     package var shapes: [IndexShape] {
@@ -226,8 +226,8 @@ package struct IndexDeclaration: Sendable, Equatable {
     /// - Throws: `INVALID_ARGUMENT` for too many entries, and for fields that have two, or that cannot make documents
     ///   expire.
     package func check() throws(RequestError) {
-        if indexes.count + fieldOverrides.count > Self.entriesMaximum {
-            throw .invalidArgument("A database may have \(Self.entriesMaximum) indexes and field overrides.")
+        if indexes.count + fieldOverrides.count > Self.entriesMax {
+            throw .invalidArgument("A database may have \(Self.entriesMax) indexes and field overrides.")
         }
         var fields: Set<FieldOverride> = []
         var expiring: Set<String> = []
@@ -254,10 +254,10 @@ package struct IndexDeclaration: Sendable, Equatable {
         }
     }
 
-    package func append(to writer: inout WireWriter) {
+    package func append(to writer: inout ByteBuffer) {
         FieldOverride.append(fieldOverrides, to: &writer)
         for shape in indexes {
-            var part = WireWriter(capacity: 64)
+            var part = ByteBuffer(capacity: 64)
             shape.append(to: &part)
             writer.appendVarint(UInt64(part.count))
             writer.append(part.bytes)

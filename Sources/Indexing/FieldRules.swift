@@ -42,8 +42,8 @@ package struct FieldRules: Sendable {
         var children: [Place] = []
         /// The node of fields inside that have no separate one.
         var others: Place = 0
-        /// Something is or was kept here or further inside.
-        var isOfUse = true
+        /// Entries of the field or of fields inside it are or were kept.
+        var hasEntries = true
     }
 
     private var nodes: [Node] = []
@@ -74,15 +74,15 @@ package struct FieldRules: Sendable {
         nodes.append(Node(name: [], kept: inherited, changed: changedInherited))
         nodes[place].others = place + 1
         nodes[place + 1].others = place + 1
-        nodes[place + 1].isOfUse = !inherited.union(changedInherited).isEmpty
-        var isOfUse = nodes[place + 1].isOfUse || !kept.union(changed).isEmpty
+        nodes[place + 1].hasEntries = !inherited.union(changedInherited).isEmpty
+        var hasEntries = nodes[place + 1].hasEntries || !kept.union(changed).isEmpty
         let names = Set(paths.filter { $0.count > path.count && $0.starts(with: path) }.map { $0[path.count] })
         for name in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             let child = add(path + [name], paths, overrides, previous)
             nodes[place].children.append(child)
-            if nodes[child].isOfUse { isOfUse = true }
+            if nodes[child].hasEntries { hasEntries = true }
         }
-        nodes[place].isOfUse = isOfUse
+        nodes[place].hasEntries = hasEntries
         return place
     }
 
@@ -104,7 +104,7 @@ package struct FieldRules: Sendable {
     var kindsKept: EntryKinds { nodes.reduce(EntryKinds()) { $0.union($1.kept) } }
 
     /// No entry is or was kept.
-    var areOfNoUse: Bool { !nodes[FieldRules.root].isOfUse }
+    var haveNoEntries: Bool { !nodes[FieldRules.root].hasEntries }
 
     /// Some entries stood otherwise before.
     var changeAnything: Bool { !nodes.allSatisfy(\.changed.isEmpty) }
@@ -119,21 +119,21 @@ package struct FieldRules: Sendable {
     }
 
     /// Whether entries of the field or of fields inside it are or were kept.
-    func isOfUse(_ place: Place) -> Bool { nodes[place].isOfUse }
+    func hasEntries(_ place: Place) -> Bool { nodes[place].hasEntries }
 
-    // MARK: What is done
+    // MARK: Entries to put and to remove
 
-    /// To what end a document is walked.
+    /// The purpose for which a document is walked.
     package enum Purpose {
         /// A write; everything is as the rules say.
         case write
-        /// A write while entries are being brought in line: what may be there is removed.
-        case writeAmidChange
+        /// A write while entries are being adapted to new rules: entries that may exist are removed.
+        case writeDuringChange
         /// Entries that are not kept any more.
-        case leftovers
+        case removed
         /// Entries that were not kept before.
-        case newcomers
-        /// Entries that are there for certain, and those that may be.
+        case added
+        /// Entries that certainly exist, and entries that may exist.
         case certain, uncertain
     }
 
@@ -141,11 +141,11 @@ package struct FieldRules: Sendable {
     func puts(_ place: Place, _ purpose: Purpose) -> EntryKinds {
         let node = nodes[place]
         return switch purpose {
-        case .write, .writeAmidChange: node.kept
-        case .newcomers: node.kept.intersection(node.changed)
+        case .write, .writeDuringChange: node.kept
+        case .added: node.kept.intersection(node.changed)
         case .certain: node.kept.subtracting(node.changed)
         case .uncertain: node.changed
-        case .leftovers: []
+        case .removed: []
         }
     }
 
@@ -154,9 +154,9 @@ package struct FieldRules: Sendable {
         let node = nodes[place]
         return switch purpose {
         case .write: node.kept
-        case .writeAmidChange: node.kept.union(node.changed)
-        case .leftovers: node.changed.subtracting(node.kept)
-        case .newcomers, .certain, .uncertain: []
+        case .writeDuringChange: node.kept.union(node.changed)
+        case .removed: node.changed.subtracting(node.kept)
+        case .added, .certain, .uncertain: []
         }
     }
 

@@ -12,7 +12,7 @@
 // Until then fields that changed are not read through their entries, and a commit removes whatever of them may be
 // there.
 
-internal import Basics
+package import Basics
 package import DocumentModel
 package import Storage
 package import StorageEngines
@@ -92,13 +92,13 @@ package struct GroupFields: Sendable {
     }
 
     /// To what end a write walks a document.
-    package var purpose: FieldRules.Purpose { state.hasWork ? .writeAmidChange : .write }
+    package var purpose: FieldRules.Purpose { state.hasWork ? .writeDuringChange : .write }
 
     /// Writes do not depend on the group.
     package var isPlain: Bool { overrides.allSatisfy { $0.indexes == nil } && !state.hasWork }
 
     /// A write changes no entries of fields.
-    package var keepsNothing: Bool { state.hasWork ? rules.areOfNoUse : rules.kindsKept.isEmpty }
+    package var keepsNothing: Bool { state.hasWork ? rules.haveNoEntries : rules.kindsKept.isEmpty }
 
     /// The field whose time makes documents expire.
     package var expiringField: FieldPath? { overrides.first(where: \.expires)?.field }
@@ -106,7 +106,7 @@ package struct GroupFields: Sendable {
     // MARK: Layout
 
     /// Replaces what is in `writer` by the key under which this is stored.
-    package func writeKey(into writer: inout WireWriter) {
+    package func writeKey(into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: KeySpace.overrides.rawValue)
         writer.append(bigEndian: database)
@@ -115,8 +115,8 @@ package struct GroupFields: Sendable {
     }
 
     /// Replaces what is in `writer` by the value that is stored.
-    package func writeValue(into writer: inout WireWriter) {
-        var part = WireWriter(capacity: 64)
+    package func writeValue(into writer: inout ByteBuffer) {
+        var part = ByteBuffer(capacity: 64)
         state.append(to: &part)
         writer.reset()
         writer.appendVarint(UInt64(part.count))

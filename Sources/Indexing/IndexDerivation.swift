@@ -10,7 +10,7 @@
 // Entries follow from documents and from the overrides of their fields (`FieldRules`). The log holds both in their
 // order, and recovery derives the same entries again.
 
-internal import Basics
+package import Basics
 internal import DocumentModel
 package import Storage
 package import StoreFormat
@@ -57,7 +57,7 @@ package struct IndexedDocument: ~Escapable {
 /// Derives entries, with buffers that are kept. Belongs to one thread.
 package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
     package var fields: Numbers
-    private var key = WireWriter(capacity: 512)
+    private var key = ByteBuffer(capacity: 512)
     /// What is kept of the document being derived, where that is not all.
     private var rules: FieldRules?
     private var purpose = FieldRules.Purpose.write
@@ -158,7 +158,7 @@ package struct IndexDerivation<Numbers: FieldNumbering & ~Copyable>: ~Copyable {
         var (removals, puts) = (EntryKinds.all, EntryKinds.all)
         if level.place != Self.noPlace, let rules {
             place = rules.field(name, in: level.place)
-            if !rules.isOfUse(place) { return }
+            if !rules.hasEntries(place) { return }
             (removals, puts) = (rules.removals(place, purpose), rules.puts(place, purpose))
         }
         let field = try fields.number(of: name, under: level.parent, database: document.database)
@@ -225,11 +225,11 @@ package enum IndexedValue {
 
 extension IndexedValue {
     /// A document of fewer bytes cannot have more entries than `entriesMax`: an element takes four.
-    private static let entryBytesMinimum = 4
+    private static let entryBytesMin = 4
 
     /// Whether a document of so many bytes may have more entries than allowed.
     package static func mayExceed(entriesMax: Int, fields: RawSpan) -> Bool {
-        fields.byteCount / entryBytesMinimum > entriesMax
+        fields.byteCount / entryBytesMin > entriesMax
     }
 
     /// Whether a document would have more entries than allowed.

@@ -12,17 +12,18 @@
 // their ids; a query that needs the order of values reads the documents of such a group. The same goes for ids that are
 // cut.
 
+package import Basics
 package import DocumentModel
 package import StoreFormat
 
 package enum IndexKey {
     /// Bytes of a value in a key; one that takes all of them may be cut.
-    package static let valueBytesMaximum = 220
+    package static let valueBytesMax = 220
     /// Bytes of a cut id's segment.
-    static let cutSegmentBytes = KeyLayout.plainBytesMaximum + KeyLayout.cutTailBytes
+    static let cutSegmentBytes = KeyLayout.plainBytesMax + KeyLayout.cutTailBytes
 
     /// Begins a key in an empty writer: what all entries of one field in one collection share.
-    package static func begin(_ space: KeySpace, collection: UInt64, field: UInt64, into writer: inout WireWriter) {
+    package static func begin(_ space: KeySpace, collection: UInt64, field: UInt64, into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: space.rawValue)
         writer.appendVarint(collection)
@@ -30,12 +31,12 @@ package enum IndexKey {
     }
 
     /// Appends a value, cut where it is long.
-    package static func append(value: RawSpan, into writer: inout WireWriter) {
-        ValueKey.appendPrefix(wireValue: value, bytesMax: valueBytesMaximum, into: &writer)
+    package static func append(value: RawSpan, into writer: inout ByteBuffer) {
+        ValueKey.appendPrefix(wireValue: value, bytesMax: valueBytesMax, into: &writer)
     }
 
     /// Ends a key with the segment of a document's id.
-    package static func append(idSegment: RawSpan, into writer: inout WireWriter) {
+    package static func append(idSegment: RawSpan, into writer: inout ByteBuffer) {
         writer.append(idSegment)
         writer.append(byte: UInt8(truncatingIfNeeded: idSegment.byteCount))
     }
@@ -63,7 +64,7 @@ package enum IndexKey {
 
     /// Whether an id segment was cut, so that its place says nothing about its order among its neighbours.
     package static func isCut(idSegment: RawSpan) -> Bool {
-        idSegment.byteCount == cutSegmentBytes && idSegment[byteAt: KeyLayout.plainBytesMaximum] == KeyLayout.cutMarker
+        idSegment.byteCount == cutSegmentBytes && idSegment[byteAt: KeyLayout.plainBytesMax] == KeyLayout.cutMarker
     }
 
     /// Writes the key of the document that an entry over a collection group leads to, ids upwards, into an empty
@@ -72,7 +73,7 @@ package enum IndexKey {
     /// - Parameter value: what follows the entry: the document's key if its path was cut, else nothing.
     /// - Returns: false when the entry is none.
     package static func writeDocumentKey(
-        ofGroupEntry key: RawSpan, _ value: RawSpan, _ database: UInt32, into writer: inout WireWriter
+        ofGroupEntry key: RawSpan, _ value: RawSpan, _ database: UInt32, into writer: inout ByteBuffer
     ) -> Bool {
         writer.reset()
         if value.byteCount > 0 {
@@ -86,7 +87,7 @@ package enum IndexKey {
 
     /// Appends the rest of a document's key to its database's prefix.
     /// - Parameter path: the segments of its path, all whole.
-    package static func appendDocument(atPath path: RawSpan, into writer: inout WireWriter) -> Bool {
+    package static func appendDocument(atPath path: RawSpan, into writer: inout ByteBuffer) -> Bool {
         guard let last = KeySegment.last(of: path) else { return false }
         writer.append(path.extracting(0..<last))
         writer.append(byte: KeyLayout.documentMarker)

@@ -1,10 +1,11 @@
+internal import Basics
 internal import DocumentModel
 
 extension IndexShape {
     /// A name for the index that follows from its definition: 16 hexadecimal digits. An index that is dropped and
     /// declared again has the same.
     package var identifier: String {
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         append(to: &writer)
         // FNV-1a.
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325

@@ -10,6 +10,7 @@
 // commit keeps the entries of what it writes, so that entries are complete when the walk over the documents comes to
 // its end. Readers use them at versions from then on. Every change of phase and every step goes through the log.
 
+package import Basics
 package import DocumentModel
 package import Storage
 package import StorageEngines
@@ -55,7 +56,7 @@ package struct IndexState: Equatable, Sendable {
     package static let key: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "i")]
 
     /// Appends the state as it is stored: the phase, `completeSince` (little-endian), the position.
-    package func append(to writer: inout WireWriter) {
+    package func append(to writer: inout ByteBuffer) {
         writer.append(byte: phase.rawValue)
         writer.append(littleEndian: completeSince)
         writer.append(position)

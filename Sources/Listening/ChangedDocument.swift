@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
@@ -34,7 +35,7 @@ struct EncodedDocument {
     let createMicroseconds: UInt64
 
     init(_ document: borrowing LentDocument, namePrefix: [UInt8]) {
-        var writer = WireWriter(capacity: namePrefix.count + document.path.byteCount + document.fields.byteCount + 64)
+        var writer = ByteBuffer(capacity: namePrefix.count + document.path.byteCount + document.fields.byteCount + 64)
         fields = ListenResponseWriter.appendDocument(
             ListenResponseWriter.Name(prefix: namePrefix.byteSpan, path: document.path), fields: document.fields,
             createMicroseconds: document.createMicroseconds, updateMicroseconds: document.updateMicroseconds,

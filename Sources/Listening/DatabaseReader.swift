@@ -57,7 +57,7 @@ struct DatabaseReader {
     func withDocument(
         _ path: RawSpan, at version: UInt64, _ body: (LentDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
-        var name = WireWriter(capacity: namePrefix.count + path.byteCount)
+        var name = ByteBuffer(capacity: namePrefix.count + path.byteCount)
         name.append(namePrefix)
         name.append(path)
         let point = reader.readPoint(atReadTime: version, in: database)

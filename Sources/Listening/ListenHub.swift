@@ -148,7 +148,7 @@ package final class ListenHub {
         if let batches = subscription.changes(after: position, through: readTime) {
             for batch in batches { batch.forEachChange(after: position, through: readTime) { route($0) } }
         } else {
-            for session in sessions.values { session.loseChanges(after: position) }
+            for session in sessions.values { session.handleLostChanges(after: position) }
         }
         position = readTime
         wakeTouched()

@@ -183,9 +183,9 @@ extension ListenSession {
         _ document: EncodedDocument, _ path: [UInt8], to changed: [Target], left: [Target], at version: UInt64
     ) {
         let whole = changed.filter { $0.selection == nil }.map(\.id)
-        let wholeLeft = left.filter { $0.selection == nil }.map(\.id)
-        if !whole.isEmpty || !wholeLeft.isEmpty {
-            queue.appendChange(document, path.byteSpan, nil, targets: whole, removed: wholeLeft)
+        let wholeRemoved = left.filter { $0.selection == nil }.map(\.id)
+        if !whole.isEmpty || !wholeRemoved.isEmpty {
+            queue.appendChange(document, path.byteSpan, nil, targets: whole, removed: wholeRemoved)
         }
         for target in changed {
             guard let selection = target.selection else { continue }

@@ -73,17 +73,17 @@ extension ListenSession {
 
 /// The ids of a stream's targets: the client's choice for all of them, or the server's.
 struct TargetIDs {
-    private var isServersChoice: Bool?
+    private var isChosenByServer: Bool?
     private var last: Int32 = 0
 
     /// - Parameter wanted: the id that the client sent; 0 has the server choose.
     /// - Throws: `INVALID_ARGUMENT` for a negative id, and where only some targets of a stream have ids.
     mutating func take(_ wanted: Int32) throws(RequestError) -> Int32 {
         if wanted < 0 { throw .invalidArgument("A target id must not be negative.") }
-        if let isServersChoice, isServersChoice != (wanted == 0) {
+        if let isChosenByServer, isChosenByServer != (wanted == 0) {
             throw .invalidArgument("Either all targets of a stream have ids, or none.")
         }
-        isServersChoice = wanted == 0
+        isChosenByServer = wanted == 0
         if wanted > 0 { return wanted }
         last = last == .max ? 1 : last + 1
         return last

@@ -66,10 +66,10 @@ package final class ListenSession {
     /// Changes counted in the hub's `heldChanges`.
     private var heldChanges = 0
     /// Ticks since the last message.
-    private var silentTicks = 0
+    private var ticksSinceMessage = 0
 
     /// Ticks of silence after which a heartbeat is sent: 45 s.
-    private static let silentTicksMaximum = 9
+    private static let ticksWithoutMessageMax = 9
 
     /// Opens a session.
     ///
@@ -203,7 +203,7 @@ package final class ListenSession {
     }
 
     /// The feed has lost changes above a version.
-    func loseChanges(after position: UInt64) {
+    func handleLostChanges(after position: UInt64) {
         forgetPending()
         if staleBase == nil { staleBase = position }
         touch()
@@ -236,8 +236,8 @@ package final class ListenSession {
     }
 
     func tick() {
-        silentTicks += 1
-        if silentTicks >= Self.silentTicksMaximum, targets.values.contains(where: \.isCurrent) {
+        ticksSinceMessage += 1
+        if ticksSinceMessage >= Self.ticksWithoutMessageMax, targets.values.contains(where: \.isCurrent) {
             mustSendSnapshot = true
             touch()
         }
@@ -255,7 +255,7 @@ package final class ListenSession {
     package func next(into output: inout ByteBuffer) -> ListenStep {
         while isOpen {
             if queue.pop(into: &output) {
-                silentTicks = 0
+                ticksSinceMessage = 0
                 return .message
             }
             if load != nil {

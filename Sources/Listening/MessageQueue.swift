@@ -80,7 +80,7 @@ struct MessageQueue: ~Copyable {
         _ document: LentDocument, _ selection: FieldSelection?, targets: [Int32], removed: [Int32]
     ) {
         if let selection {
-            var fields = WireWriter(capacity: 256)
+            var fields = ByteBuffer(capacity: 256)
             selection.append(document.fields, into: &fields)
             appendChange(document, fields.bytes, targets, removed)
         } else {

@@ -9,11 +9,11 @@ struct NameFilter {
     private static let hashCount = 14
 
     /// Names up to which a filter is built; a client without one lists the target again.
-    static let namesMaximum = 50_000
+    static let namesMax = 50_000
 
     private var bitmap: [UInt8]
 
-    /// - Parameter names: the number of names that may be inserted, at most `namesMaximum`.
+    /// - Parameter names: the number of names that may be inserted, at most `namesMax`.
     init(names: Int) {
         bitmap = [UInt8](repeating: 0, count: (max(names, 1) * Self.bitsPerName + 7) / 8)
     }

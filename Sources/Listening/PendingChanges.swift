@@ -27,7 +27,7 @@ struct PendingChanges {
     private(set) var base: UInt64?
 
     /// Documents up to which the list is searched from its start.
-    private static let searchedMaximum = 8
+    private static let searchedMax = 8
 
     var isEmpty: Bool { entries.isEmpty }
 
@@ -56,15 +56,15 @@ struct PendingChanges {
     }
 
     private func position(of path: [UInt8]) -> Int? {
-        if entries.count > Self.searchedMaximum { return positions[path] }
+        if entries.count > Self.searchedMax { return positions[path] }
         return entries.firstIndex { $0.document.path == path }
     }
 
     private mutating func append(_ entry: Entry) {
         entries.append(entry)
-        if entries.count == Self.searchedMaximum + 1 {
+        if entries.count == Self.searchedMax + 1 {
             for (position, entry) in entries.enumerated() { positions[entry.document.path] = position }
-        } else if entries.count > Self.searchedMaximum {
+        } else if entries.count > Self.searchedMax {
             positions[entry.document.path] = entries.count - 1
         }
     }

@@ -1,3 +1,4 @@
+internal import Basics
 import DocumentModel
 import DocumentStore
 internal import QueryEngine
@@ -23,7 +24,7 @@ struct RequiredField: Hashable {
     /// Calls `body` with the hash of the field's value in a document, or with those of its elements.
     ///
     /// - Parameter key: a writer that is reused.
-    func forEachHash(in fields: RawSpan, _ key: inout WireWriter, _ body: (Int) -> Void) {
+    func forEachHash(in fields: RawSpan, _ key: inout ByteBuffer, _ body: (Int) -> Void) {
         guard let value = DocumentBytes.value(at: path, in: fields) else { return }
         switch kind {
         case .field: body(Self.hash(of: value, &key))
@@ -33,7 +34,7 @@ struct RequiredField: Hashable {
         }
     }
 
-    private static func hash(of value: RawSpan, _ key: inout WireWriter) -> Int {
+    private static func hash(of value: RawSpan, _ key: inout ByteBuffer) -> Int {
         key.reset()
         ValueKey.append(wireValue: value, into: &key)
         return hash(key.bytes)

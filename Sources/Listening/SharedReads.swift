@@ -12,7 +12,7 @@ struct SharedReads {
     private var queries: [TargetQuery] = []
 
     /// Bytes of documents up to which documents are kept.
-    private static let bytesMaximum = 4 << 20
+    private static let bytesMax = 4 << 20
     /// The document at a version; nil if it does not exist.
     mutating func document(
         _ changed: ChangedDocument, at version: UInt64, _ reader: DatabaseReader
@@ -24,7 +24,7 @@ struct SharedReads {
             if let found { document = EncodedDocument(found, namePrefix: reader.namePrefix) }
         }
         let size = document?.bytes.count ?? 0
-        if byteCount + size > Self.bytesMaximum { return document }
+        if byteCount + size > Self.bytesMax { return document }
         byteCount += size
         changed.keep(document, at: version)
         documents.append(changed)

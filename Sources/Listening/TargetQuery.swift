@@ -30,9 +30,9 @@ final class TargetQuery {
     var matcher: QueryMatcher { plan.matcher }
 
     /// Whether the sessions of its targets share a comparison: its results are few enough to be kept.
-    var sharesComparisons: Bool { isWindow && plan.limit.map { $0 <= Self.sharedResultsMaximum } ?? false }
+    var sharesComparisons: Bool { isWindow && plan.limit.map { $0 <= Self.sharedResultsMax } ?? false }
 
-    private static let sharedResultsMaximum = 1_000
+    private static let sharedResultsMax = 1_000
 
     /// Checks and plans a query.
     ///
@@ -61,7 +61,7 @@ final class TargetQuery {
 
     /// The bytes by which equal queries are found.
     static func identity(parent: String, _ query: StructuredQuery) -> [UInt8] {
-        var writer = WireWriter(capacity: 128)
+        var writer = ByteBuffer(capacity: 128)
         writer.append(utf8: parent)
         writer.append(byte: 0)
         query.encode(into: &writer)
@@ -77,7 +77,7 @@ final class TargetQuery {
 
     /// The sort key of a result.
     func sortKey(path: RawSpan, fields: RawSpan) -> [UInt8] {
-        var key = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 128)
         guard matcher.appendSortKey(path: path, fields: fields, into: &key) else { return [] }
         return key.copyBytes()
     }

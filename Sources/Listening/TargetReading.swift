@@ -94,11 +94,11 @@ final class TargetReading {
 
     // MARK: Existence filters
 
-    private func baseIsRead() {
+    private func finishBase() {
         phase = .results
         // The client has other documents than it should: it needs the names of those that have not changed, unless it
         // has none.
-        if let expectedCount, expectedCount > 0, expectedCount != baseCount, baseCount <= NameFilter.namesMaximum {
+        if let expectedCount, expectedCount > 0, expectedCount != baseCount, baseCount <= NameFilter.namesMax {
             unchanged = NameFilter(names: baseCount)
         }
     }
@@ -118,7 +118,7 @@ final class TargetReading {
     private func countDocuments(_ paths: [[UInt8]], _ reader: DatabaseReader) throws(RequestError) {
         guard let base else { return }
         for path in paths where try reader.exists(path.byteSpan, at: base) { baseCount += 1 }
-        baseIsRead()
+        finishBase()
     }
 
     private func readDocuments(
@@ -162,7 +162,7 @@ final class TargetReading {
         }
         baseWindow = window
         baseCount = count
-        if case .finished = progress { baseIsRead() } else { run = consume execution }
+        if case .finished = progress { finishBase() } else { run = consume execution }
     }
 
     private func readResults(

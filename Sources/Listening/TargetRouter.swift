@@ -1,3 +1,4 @@
+internal import Basics
 import DocumentModel
 import DocumentStore
 internal import QueryEngine
@@ -141,7 +142,7 @@ struct QueryIndex {
     func forEachCandidate(_ change: StoreChange, _ body: (TargetQuery) -> Void) {
         for query in others { body(query) }
         if byValue.isEmpty { return }
-        var key = WireWriter(capacity: 64)
+        var key = ByteBuffer(capacity: 64)
         for (field, queries) in byValue {
             if change.existedBefore {
                 field.forEachHash(in: change.before, &key) { for query in queries[$0] ?? [] { body(query) } }

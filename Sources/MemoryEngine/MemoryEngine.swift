@@ -109,7 +109,7 @@ package final class MemoryEngine: KeyValueEngine {
     /// The engine sets no bound for its memory, so this is always nil.
     package var shortage: StorageError? { nil }
     package var recentShortage: StorageError? { nil }
-    package var recentObstacle: StorageError? { nil }
+    package var recentWriteFailure: StorageError? { nil }
 
     package func checkpointNow() throws(StorageError) {
         try check()

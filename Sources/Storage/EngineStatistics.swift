@@ -62,7 +62,7 @@ package struct EngineStatistics: Sendable, Equatable {
     /// Attempts of checkpoints and merges that failed since the engine was opened. They are tried again.
     package var failedAttempts: UInt64 = 0
     /// Why the last attempt of a checkpoint or a merge failed, unless space was missing, or nil. It is tried again.
-    package var obstacle: StorageError?
+    package var writeFailure: StorageError?
     /// Why commits are refused because of that, or nil.
     package var refusal: StorageError?
     /// Why writes are refused because space is missing, or nil.

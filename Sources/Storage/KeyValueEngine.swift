@@ -59,7 +59,7 @@ package protocol KeyValueEngine: AnyObject, Sendable {
 
     /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing.
     /// It is made again, and commits are accepted as long as there is room in memory. Costs a few locks. Any thread.
-    var recentObstacle: StorageError? { get }
+    var recentWriteFailure: StorageError? { get }
 
     /// About how much the keys in `lower..<upper` take on disk, without reading them: as of the last checkpoint, and
     /// with history, tombstones, and keys that are stored several times until they are merged. Any thread.

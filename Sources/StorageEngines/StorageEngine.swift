@@ -115,11 +115,11 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/recentObstacle``.
-    package var recentObstacle: StorageError? {
+    /// See ``KeyValueEngine/recentWriteFailure``.
+    package var recentWriteFailure: StorageError? {
         switch self {
-        case .embedded(let engine): engine.recentObstacle
-        case .memory(let engine): engine.recentObstacle
+        case .embedded(let engine): engine.recentWriteFailure
+        case .memory(let engine): engine.recentWriteFailure
         }
     }
 

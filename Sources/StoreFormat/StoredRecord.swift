@@ -7,7 +7,8 @@
 // created, which most are, has that as create time too and needs one byte of header. The full relative path is kept
 // where the key holds only a part of it.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// The header of a stored document.
 package enum StoredRecord {
@@ -20,7 +21,7 @@ package enum StoredRecord {
     ///   - createMicroseconds: nil when the document is created by this very commit.
     ///   - path: the full relative path; written only when the key is cut.
     package static func writeHeader(
-        createMicroseconds: UInt64?, path: RawSpan, isCut: Bool, into writer: inout WireWriter
+        createMicroseconds: UInt64?, path: RawSpan, isCut: Bool, into writer: inout ByteBuffer
     ) {
         writer.reset()
         writer.append(byte: (createMicroseconds == nil ? 0 : createTimeFlag) | (isCut ? pathFlag : 0))

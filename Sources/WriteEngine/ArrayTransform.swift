@@ -10,7 +10,7 @@ import DocumentModel
 enum ArrayTransform {
     /// Appends the array with the missing elements added at its end, each once. What is not an array counts as empty.
     static func appendMissing(
-        _ elements: [EncodedValue], to stored: RawSpan?, budget: inout WorkBudget, into writer: inout WireWriter
+        _ elements: [EncodedValue], to stored: RawSpan?, budget: inout WorkBudget, into writer: inout ByteBuffer
     ) throws(InvalidDocument) {
         var keys = ElementKeys()
         try writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (writer) throws(InvalidDocument) in
@@ -26,7 +26,7 @@ enum ArrayTransform {
 
     /// Appends the array without the elements equal to one of those given. What is not an array counts as empty.
     static func removeAll(
-        _ elements: [EncodedValue], from stored: RawSpan?, budget: inout WorkBudget, into writer: inout WireWriter
+        _ elements: [EncodedValue], from stored: RawSpan?, budget: inout WorkBudget, into writer: inout ByteBuffer
     ) throws(InvalidDocument) {
         var unwanted = ElementKeys()
         for element in elements where budget.payElement(element.span) { _ = unwanted.insert(element.span) }
@@ -64,7 +64,7 @@ enum ArrayTransform {
 private struct ElementKeys: ~Copyable {
     private var keys = ByteTable()
     /// The order-preserving key of one element: the same for equal ones.
-    private var key = WireWriter(capacity: 64)
+    private var key = ByteBuffer(capacity: 64)
 
     /// Adds an element, given as a `Value` message.
     /// - Returns: false if there is an equal one already.
@@ -74,7 +74,7 @@ private struct ElementKeys: ~Copyable {
         return Self.insert(key, into: &keys)
     }
 
-    private static func insert(_ key: borrowing WireWriter, into keys: inout ByteTable) -> Bool {
+    private static func insert(_ key: borrowing ByteBuffer, into keys: inout ByteTable) -> Bool {
         keys.insert(key.bytes, hash: ByteTable.hash(key.bytes), value: 0) == nil
     }
 

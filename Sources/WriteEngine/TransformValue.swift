@@ -1,5 +1,6 @@
 // What a field transform makes of a field's stored value. Rules: semantics page, section 6.
 
+import Basics
 import DocumentModel
 
 /// Computes the new values of transformed fields.
@@ -13,7 +14,7 @@ enum TransformValue {
     /// - Returns: whether the client gets the new value; it gets null for the array transforms.
     static func append(
         _ operation: FieldTransform.Operation, stored: RawSpan?, commitMicroseconds: UInt64,
-        budget: inout WorkBudget, into writer: inout WireWriter
+        budget: inout WorkBudget, into writer: inout ByteBuffer
     ) throws(InvalidDocument) -> Bool {
         switch operation {
         case .requestTime:

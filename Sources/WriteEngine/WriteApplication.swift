@@ -3,7 +3,7 @@
 // The commit thread calls `apply` for each write of a request with the document as the writes before it left it, and
 // stages what comes back. In order:
 //
-//   1. the precondition is judged against the stored document (`Precondition.check`);
+//   1. the precondition is checked against the stored document (`Precondition.check`);
 //   2. the update is applied: all fields, or the paths of the mask (`FieldEdits`);
 //   3. the transforms are applied, each seeing those before it (`TransformValue`);
 //   4. a document that came out byte for byte as it was has not changed: its update time stays.
@@ -58,13 +58,13 @@ package struct WriteOutcome: Sendable, Equatable {
 /// Belongs to one thread at a time.
 package struct WriteApplication: ~Copyable {
     /// The document that the last write with a mask or transforms made.
-    private var merged = WireWriter()
+    private var merged = ByteBuffer()
     /// The document after the mask and before the transforms, or between two transforms.
-    private var base = WireWriter()
+    private var base = ByteBuffer()
     /// Values that transforms computed.
-    private var values = WireWriter()
+    private var values = ByteBuffer()
     /// A value between two transforms of one field.
-    private var operand = WireWriter()
+    private var operand = ByteBuffer()
     /// Whether the last `.put` is in `merged` and not in its list.
     private var isMerged = false
 
@@ -221,9 +221,9 @@ extension WriteApplication {
 
     /// Writes the document as chains of transforms leave it.
     private static func transform(
-        _ document: borrowing WireWriter, by transforms: [FieldTransform], in chains: [TransformChain],
-        commitMicroseconds: UInt64, values: inout WireWriter, operand: inout WireWriter, budget: inout WorkBudget,
-        into writer: inout WireWriter, results: inout [EncodedValue]
+        _ document: borrowing ByteBuffer, by transforms: [FieldTransform], in chains: [TransformChain],
+        commitMicroseconds: UInt64, values: inout ByteBuffer, operand: inout ByteBuffer, budget: inout WorkBudget,
+        into writer: inout ByteBuffer, results: inout [EncodedValue]
     ) throws(InvalidDocument) {
         let fields = document.bytes
         let stored = try FieldRanges.locate(chains.map(\.path), in: fields)
@@ -258,17 +258,17 @@ extension WriteApplication {
 
     /// Throws unless the document in `merged` is legal; makes sure that it is canonical.
     private mutating func checkMerged(name: RawSpan) throws(InvalidDocument) {
-        let verdict = try DocumentValidator.validate(fields: merged.bytes)
-        if !verdict.isCanonical {
+        let validity = try DocumentValidator.validate(fields: merged.bytes)
+        if !validity.isCanonical {
             base.reset(keeping: Self.bufferBytesKept)
             try Self.canonicalize(merged, into: &base)
             swap(&base, &merged)
         }
-        try WriteList.checkDocumentSize(name: name, fieldsSize: verdict.size)
+        try WriteList.checkDocumentSize(name: name, fieldsSize: validity.size)
     }
 
     private static func canonicalize(
-        _ document: borrowing WireWriter, into writer: inout WireWriter
+        _ document: borrowing ByteBuffer, into writer: inout ByteBuffer
     ) throws(InvalidDocument) {
         try DocumentCanonicalizer.canonicalize(fields: document.bytes, into: &writer)
     }

@@ -1,7 +1,7 @@
 // The Swift half of Tools/demo.
 //
 // usage: hearth-demonstration convert < INDEX > LINES     Debian's package index to JSON lines
-//        hearth-demonstration tour HOST PORT              reads and writes in a gateway that holds them
+//        hearth-demonstration tour HOST PORT              reads and writes in a server that holds them
 
 import FirebaseCore
 import FirebaseFirestore

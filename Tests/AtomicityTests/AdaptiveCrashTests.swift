@@ -8,7 +8,7 @@ import HearthClient
 import TestSupport
 import Testing
 
-@Suite("Crashes with indexes on demand", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct AdaptiveCrashTests {
     private static func flags(_ mode: String) -> [String] {
         CrashTests.frequentCheckpoints + [
@@ -46,8 +46,8 @@ struct AdaptiveCrashTests {
         }
     }
 
-    @Test("Documents, entries and results agree after kill -9, in every mode and between them")
-    func entriesAgree() async throws {
+    @Test
+    func `Documents, entries and results agree after kill -9, in every mode and between them`() async throws {
         let arena = Arena()
         var random = SeededGenerator(seed: .random(in: 0...UInt64.max))
         print("seed \(random.seed)")

@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Crashes", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct CrashTests {
     /// Flags that make checkpoints frequent, so that many kills fall into one.
     static let frequentCheckpoints = ["--memtable", "1MiB"]
@@ -41,8 +41,8 @@ struct CrashTests {
         }
     }
 
-    @Test("Every acknowledged commit survives kill -9, whole")
-    func acknowledgedCommitsSurvive() async throws {
+    @Test
+    func `Every acknowledged commit survives kill -9, whole`() async throws {
         let arena = Arena()
         let writers = (0..<8).map(Writer.init)
         var random = SeededGenerator(seed: .random(in: 0...UInt64.max))
@@ -114,8 +114,8 @@ struct CrashTests {
         writer.acknowledged.store(last, ordering: .relaxed)
     }
 
-    @Test("A commit whose answer was lost and that was sent again counts once")
-    func lostAnswersCountOnce() async throws {
+    @Test
+    func `A commit whose answer was lost and that was sent again counts once`() async throws {
         let arena = Arena()
         var server = try arena.start(Self.frequentCheckpoints)
         let port = server.port

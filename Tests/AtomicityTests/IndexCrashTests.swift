@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Crashes with indexes", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct IndexCrashTests {
     /// Files between which the indexes go back and forth: what one has is dropped, built, lifted or exempt in the
     /// other.
@@ -82,8 +82,8 @@ struct IndexCrashTests {
         }
     }
 
-    @Test("Documents and entries agree after kill -9, also amid builds and overrides")
-    func entriesAgree() async throws {
+    @Test
+    func `Documents and entries agree after kill -9, also amid builds and overrides`() async throws {
         let arena = Arena()
         var random = SeededGenerator(seed: .random(in: 0...UInt64.max))
         print("seed \(random.seed)")

@@ -8,10 +8,10 @@ import HearthClient
 import TestSupport
 import Testing
 
-@Suite("Concurrent clients", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct IsolationTests {
-    @Test("Transfers between accounts keep the total, at every moment that anybody looks")
-    func transfersKeepTheTotal() async throws {
+    @Test
+    func `Transfers between accounts keep the total, at every moment that anybody looks`() async throws {
         let arena = Arena()
         let server = try arena.start()
         let accounts = (0..<10).map { "accounts/\($0)" }
@@ -77,8 +77,8 @@ struct IsolationTests {
         try arena.expectSound()
     }
 
-    @Test("No reader ever sees half a batch")
-    func batchesAreSeenWhole() async throws {
+    @Test
+    func `No reader ever sees half a batch`() async throws {
         let arena = Arena()
         let server = try arena.start()
         // Documents of one batch lie in several collections.
@@ -111,8 +111,8 @@ struct IsolationTests {
         try arena.expectSound()
     }
 
-    @Test("Clients that increment one document all finish, and the sum is exact")
-    func incrementsAreNotLost() async throws {
+    @Test
+    func `Clients that increment one document all finish, and the sum is exact`() async throws {
         let arena = Arena()
         let server = try arena.start()
         let clients = 16
@@ -146,8 +146,8 @@ struct IsolationTests {
         try arena.expectSound()
     }
 
-    @Test("Two doctors cannot both go off call: write skew is refused")
-    func writeSkewIsRefused() async throws {
+    @Test
+    func `Two doctors cannot both go off call: write skew is refused`() async throws {
         let arena = Arena()
         let server = try arena.start()
         let client = try Arena.client(of: server)

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Base64", .timeLimit(.minutes(20))) struct Base64Tests {
+@Suite(.timeLimit(.minutes(20))) struct Base64Tests {
     /// RFC 4648, section 10, and each of the 64 characters.
     private static let vectors: [(bytes: [UInt8], text: String)] = [
         ([], ""), (Array("f".utf8), "Zg=="), (Array("fo".utf8), "Zm8="), (Array("foo".utf8), "Zm9v"),
@@ -35,18 +35,16 @@ import Testing
         }
     }
 
-    @Test(
-        "Text that is not padded base64 is refused",
-        arguments: [
-            // Too short or long, padding that lacks, is too much or stands elsewhere.
-            "A", "AA", "AAA", "AAAAA", "=", "==", "===", "====", "A===", "=AAA", "A=AA", "AA=A", "AA==AA==",
-            "AAAA====", "AA=",
-            // Characters of other alphabets, white space, other bytes.
-            "-w==", "_w==", "AA A", " AAA", "AAA\n", "AA\u{0}A", "AAé", "A,AA", "AA.A",
-            // Bits that no byte uses (section 3.5).
-            "AB==", "Ax==", "A/==", "AAB=", "AA/=", "Zh==", "Zm9=",
-        ])
-    func refused(text: String) { #expect(Base64.decode(text.utf8Span.span) == nil) }
+    @Test(arguments: [
+        // Too short or long, padding that lacks, is too much or stands elsewhere.
+        "A", "AA", "AAA", "AAAAA", "=", "==", "===", "====", "A===", "=AAA", "A=AA", "AA=A", "AA==AA==",
+        "AAAA====", "AA=",
+        // Characters of other alphabets, white space, other bytes.
+        "-w==", "_w==", "AA A", " AAA", "AAA\n", "AA\u{0}A", "AAé", "A,AA", "AA.A",
+        // Bits that no byte uses (section 3.5).
+        "AB==", "Ax==", "A/==", "AAB=", "AA/=", "Zh==", "Zm9=",
+    ])
+    func `Text that is not padded base64 is refused`(text: String) { #expect(Base64.decode(text.utf8Span.span) == nil) }
 
     @Test func `The URL alphabet and absent padding are accepted where protobuf's JSON accepts them`() {
         let cases: [(String, [UInt8])] = [

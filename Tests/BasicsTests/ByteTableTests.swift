@@ -4,10 +4,10 @@ import Basics
 import TestSupport
 import Testing
 
-@Suite("Byte table", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ByteTableTests {
-    @Test("Agrees with a dictionary through growth and clearing", arguments: [UInt64(11), 12])
-    func model(seed: UInt64) {
+    @Test(arguments: [UInt64(11), 12])
+    func `Agrees with a dictionary through growth and clearing`(seed: UInt64) {
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
         var table = ByteTable(slotCount: 4)

@@ -4,7 +4,7 @@ import Basics
 import TestSupport
 import Testing
 
-@Suite("Bytes of spans", .timeLimit(.minutes(20))) struct RawSpanBytesTests {
+@Suite(.timeLimit(.minutes(20))) struct RawSpanBytesTests {
     @Test func `The first of a byte is found at every place, length and start`() {
         // Neighbours of the byte that is sought, for a subtraction may borrow from them; the ends of the range; high
         // bits.

@@ -5,10 +5,10 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Text", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct TextTests {
-    @Test("Hexadecimal digits, both ways")
-    func hexadecimal() {
+    @Test
+    func `Hexadecimal digits, both ways`() {
         let all = (0...255).map { UInt8($0) }
         let text = Hexadecimal.text(all.byteSpan)
         #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff") && text.utf8.count == 512)
@@ -19,41 +19,38 @@ struct TextTests {
     }
 
     @Test(
-        "Numbers of up to sixteen digits",
         arguments: [("0", 0), ("ff", 255), ("FFFFFFFFFFFFFFFF", UInt64.max), ("0000000000000010", 16)]
             as [(String, UInt64)])
-    func numbers(_ text: String, _ number: UInt64) {
+    func `Numbers of up to sixteen digits`(_ text: String, _ number: UInt64) {
         #expect(text.withUTF8Span { Hexadecimal.number($0) } == number)
     }
 
-    @Test("What is not a hexadecimal number", arguments: ["", "+1", "-1", "0x1", "00000000000000000", "g"])
-    func notNumbers(_ text: String) {
+    @Test(arguments: ["", "+1", "-1", "0x1", "00000000000000000", "g"])
+    func `What is not a hexadecimal number`(_ text: String) {
         #expect(text.withUTF8Span { Hexadecimal.number($0) } == nil)
     }
 
-    @Test("A number is written with sixteen digits")
-    func sixteenDigits() {
+    @Test
+    func `A number is written with sixteen digits`() {
         #expect(Hexadecimal.text(0) == "0000000000000000")
         #expect(Hexadecimal.text(0xDEAD_BEEF) == "00000000deadbeef")
     }
 
-    @Test(
-        "Percent-encoding is decoded",
-        arguments: [("a%20b", "a b"), ("%C3%a9", "é"), ("a+b", "a+b"), ("", ""), ("100%25", "100%")])
-    func percentDecoding(_ text: String, _ decoded: String) {
+    @Test(arguments: [("a%20b", "a b"), ("%C3%a9", "é"), ("a+b", "a+b"), ("", ""), ("100%25", "100%")])
+    func `Percent-encoding is decoded`(_ text: String, _ decoded: String) {
         #expect(PercentEncoding.decoded(text) == decoded)
     }
 
-    @Test("In a query + is a space; malformed escapes and text that is not UTF-8 are refused")
-    func percentEdges() {
+    @Test
+    func `In a query + is a space; malformed escapes and text that is not UTF-8 are refused`() {
         #expect(PercentEncoding.decoded("a+b%2B", plusIsSpace: true) == "a b+")
         for wrong in ["%", "%2", "%2g", "a%", "%+1", "%C3", "%FF"] {
             #expect(PercentEncoding.decoded(wrong) == nil, "\(wrong)")
         }
     }
 
-    @Test("JSON strings escape what RFC 8259 asks for")
-    func jsonStrings() {
+    @Test
+    func `JSON strings escape what RFC 8259 asks for`() {
         #expect(JSONText.quoted("") == "\"\"")
         #expect(JSONText.quoted("plain é 😀") == "\"plain é 😀\"")
         #expect(JSONText.quoted("\"\\/") == #""\"\\/""#)
@@ -62,8 +59,8 @@ struct TextTests {
         #expect(JSONText.quoted("a\nb") == #""a\nb""#)
     }
 
-    @Test("Dates agree with gmtime_r from year 1 to 9999")
-    func dates() {
+    @Test
+    func `Dates agree with gmtime_r from year 1 to 9999`() {
         var generator = SeededGenerator(seed: 20_261_122)
         let edges: [Int64] = [-62_135_596_800, -1, 0, 1, 951_782_399, 951_782_400, 253_402_300_799]
         let random = (0..<20_000).map { _ in Int64.random(in: -62_135_596_800...253_402_300_799, using: &generator) }
@@ -83,8 +80,8 @@ struct TextTests {
         }
     }
 
-    @Test("A date as RFC 3339 text")
-    func dateText() {
+    @Test
+    func `A date as RFC 3339 text`() {
         var text: [UInt8] = []
         CalendarDate(secondsSinceEpoch: 1_000_000_000).appendRFC3339(to: &text)
         #expect(String(decoding: text, as: UTF8.self) == "2001-09-09T01:46:40")

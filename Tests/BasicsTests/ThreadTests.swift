@@ -4,10 +4,10 @@ import Basics
 import Synchronization
 import Testing
 
-@Suite("Threads", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ThreadTests {
-    @Test("A thread runs its body once, and join waits for it")
-    func join() throws {
+    @Test
+    func `A thread runs its body once, and join waits for it`() throws {
         let runs = Atomic(0)
         try withoutActuallyEscaping({ _ = runs.add(1, ordering: .relaxed) }) { body in
             try SystemThread(name: "a name longer than fifteen bytes", body).join()
@@ -15,8 +15,8 @@ struct ThreadTests {
         #expect(runs.load(ordering: .relaxed) == 1)
     }
 
-    @Test("Waiters see what an update made true")
-    func monitor() throws {
+    @Test
+    func `Waiters see what an update made true`() throws {
         let monitor = Monitor(0)
         let thread = try SystemThread(name: "test") {
             for _ in 0..<1_000 { monitor.update { $0 += 1 } }
@@ -25,16 +25,16 @@ struct ThreadTests {
         thread.join()
     }
 
-    @Test("A wait with a deadline in the past returns nil, or the value that is already there")
-    func deadline() {
+    @Test
+    func `A wait with a deadline in the past returns nil, or the value that is already there`() {
         let monitor = Monitor(7)
         let now = SystemClock.monotonicNanoseconds()
         #expect(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 8 ? state : nil } == nil)
         #expect(monitor.wait(untilNanoseconds: now) { (state: inout Int) -> Int? in state == 7 ? state : nil } == 7)
     }
 
-    @Test("The monotonic clock never steps back, and the wall clock is in this century")
-    func clocks() {
+    @Test
+    func `The monotonic clock never steps back, and the wall clock is in this century`() {
         var last = SystemClock.monotonicNanoseconds()
         for _ in 0..<10_000 {
             let now = SystemClock.monotonicNanoseconds()

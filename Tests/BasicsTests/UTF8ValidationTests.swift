@@ -4,7 +4,7 @@ import Basics
 import TestSupport
 import Testing
 
-@Suite("UTF-8 validation", .timeLimit(.minutes(20))) struct UTF8ValidationTests {
+@Suite(.timeLimit(.minutes(20))) struct UTF8ValidationTests {
     private static func isValid(_ bytes: [UInt8]) -> Bool { UTF8Validation.isValid(bytes.span.bytes) }
 
     /// What the standard library says.
@@ -23,7 +23,7 @@ import Testing
         ([0xF5, 0x80, 0x80, 0x80], false), ([0xF8, 0x88, 0x80, 0x80, 0x80], false), ([0xFE], false), ([0xFF], false),
     ]
 
-    @Test func `Sequences at the edges are judged alike at every offset`() {
+    @Test func `Sequences at the edges are validated alike at every offset`() {
         for (sequence, isWellFormed) in Self.sequences {
             for before in 0...41 {
                 for after in [0, 1, 7, 8, 33] {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `Every lead byte with every second byte is judged as the standard library does`() {
+    @Test func `Every lead byte with every second byte is validated as the standard library does`() {
         for lead in 0x80...0xFF as ClosedRange<UInt8> {
             for second in 0...0xFF as ClosedRange<UInt8> {
                 for bytes in [[lead, second], [lead, second, 0x80], [lead, second, 0xBF, 0x80]] {
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `Random bytes are judged as the standard library does`() {
+    @Test func `Random bytes are validated as the standard library does`() {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
         let texts = ["a", "a", "abcdefgh", "日本", "😀"].map { Array($0.utf8) }
         let pieces = Self.sequences.map(\.0) + texts

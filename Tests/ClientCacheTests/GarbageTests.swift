@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Garbage collection of the local store", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct GarbageTests: LocalStoreFixture {
     private let directory = TemporaryDirectory("garbage")
     /// All documents of a test have about one size.
@@ -22,8 +22,8 @@ struct GarbageTests: LocalStoreFixture {
         try store.state(of: name(id)).document != nil
     }
 
-    @Test("What was read in one minute goes in the order of its use, and no more than the bound asks for")
-    func sameMinute() throws {
+    @Test
+    func `What was read in one minute goes in the order of its use, and no more than the bound asks for`() throws {
         let store = try Self.open(bytesMax: 2 << 20)
         let ids = (0..<1500).map { "d\($0 + 1000)" }
         for start in stride(from: 0, to: ids.count, by: 100) {
@@ -71,8 +71,8 @@ struct GarbageTests: LocalStoreFixture {
         }
     }
 
-    @Test("Random uses: what was used last is kept, the bound is met and not undercut, what is in use stays")
-    func random() throws {
+    @Test
+    func `Random uses: what was used last is kept, the bound is met and not undercut, what is in use stays`() throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
@@ -180,8 +180,8 @@ struct GarbageTests: LocalStoreFixture {
         return sum
     }
 
-    @Test("The disk space of removed documents is given back, whatever their size", arguments: [1, 40])
-    func space(documentFactor: Int) throws {
+    @Test(arguments: [1, 40])
+    func `The disk space of removed documents is given back, whatever their size`(documentFactor: Int) throws {
         let path = directory.path(of: "space")
         var configuration = LocalStore.Configuration(database: Self.database, directory: path, bytesMax: 2 << 20)
         configuration.isEager = false

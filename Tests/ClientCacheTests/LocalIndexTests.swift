@@ -9,7 +9,7 @@ import QueryEngine
 import TestSupport
 import Testing
 
-@Suite("Indexes of the local store", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LocalIndexTests: LocalStoreFixture {
     private let directory = TemporaryDirectory("local-index")
 
@@ -40,8 +40,8 @@ struct LocalIndexTests: LocalStoreFixture {
         while store.hasIndexWork { try store.stepIndexes(documentsMax: 50) }
     }
 
-    @Test("A query that reads much in vain makes the index that it lacks, and then uses it")
-    func creation() throws {
+    @Test
+    func `A query that reads much in vain makes the index that it lacks, and then uses it`() throws {
         let path = directory.path(of: "creation")
         var store = try Self.open(path)
         _ = try store.apply(Self.documents(300))
@@ -83,8 +83,8 @@ struct LocalIndexTests: LocalStoreFixture {
         store.close()
     }
 
-    @Test("An index that was being made when the store was closed is removed")
-    func interruption() throws {
+    @Test
+    func `An index that was being made when the store was closed is removed`() throws {
         let path = directory.path(of: "interruption")
         var store = try Self.open(path)
         _ = try store.apply(Self.documents(300))
@@ -110,8 +110,8 @@ struct LocalIndexTests: LocalStoreFixture {
         LocalIndexDefinition(collectionID: "c", field: try FieldPath(field), isOfElements: isOfElements)
     }
 
-    @Test("Indexes that a program asks for replace the others, also while those are being removed or built")
-    func replacement() throws {
+    @Test
+    func `Indexes that a program asks for replace the others, also while those are being removed or built`() throws {
         let path = directory.path(of: "replacement")
         var store = try Self.open(path)
         _ = try store.apply(Self.documents(300))
@@ -150,8 +150,8 @@ struct LocalIndexTests: LocalStoreFixture {
         store.close()
     }
 
-    @Test("Index entries count as bytes of the cache")
-    func size() throws {
+    @Test
+    func `Index entries count as bytes of the cache`() throws {
         let path = directory.path(of: "size")
         var store = try Self.open(path)
         _ = try store.apply(Self.documents(300))
@@ -240,8 +240,10 @@ struct LocalIndexTests: LocalStoreFixture {
         }
     }
 
-    @Test("Queries give the same results with and without indexes, after changes, evictions, kills and deletions")
-    func random() throws {
+    @Test
+    func `Queries give the same results with and without indexes, after changes, evictions, kills and deletions`()
+        throws
+    {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var random = Random(generator: SeededGenerator(seed: seed))

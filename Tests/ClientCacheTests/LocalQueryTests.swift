@@ -7,7 +7,7 @@ import QueryEngine
 import TestSupport
 import Testing
 
-@Suite("Queries of the local store", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LocalQueryTests: LocalStoreFixture {
     private static let at = try! FieldPath("at")
 
@@ -49,8 +49,9 @@ struct LocalQueryTests: LocalStoreFixture {
         return store
     }
 
-    @Test("Pending server timestamps sort after all timestamps and before strings, in the order of their writes")
-    func order() throws {
+    @Test
+    func `Pending server timestamps sort after all timestamps and before strings, in the order of their writes`() throws
+    {
         let store = try Self.timestamps()
         let expected = ["number", "old", "future", "first", "second", "text"]
         #expect(try Self.ids(store, Self.query(by: Self.order(.ascending))) == expected)
@@ -69,8 +70,10 @@ struct LocalQueryTests: LocalStoreFixture {
         }
     }
 
-    @Test("A pending server timestamp is equal to no timestamp and in no range of timestamps, but differs from all")
-    func filters() throws {
+    @Test
+    func `A pending server timestamp is equal to no timestamp and in no range of timestamps, but differs from all`()
+        throws
+    {
         let store = try Self.timestamps()
         #expect(try Self.ids(store, Self.query(try Self.filter(.greaterThan, Self.time(0)))) == ["old", "future"])
         #expect(
@@ -82,8 +85,8 @@ struct LocalQueryTests: LocalStoreFixture {
         #expect(try Self.ids(store, Self.query(try Self.filter(.equal, estimate))) == [])
     }
 
-    @Test("A pending timestamp inside a map, a restart, and the acknowledged value")
-    func nested() throws {
+    @Test
+    func `A pending timestamp inside a map, a restart, and the acknowledged value`() throws {
         let directory = TemporaryDirectory("local-query")
         let path = directory.path(of: "cache")
         var store = try Self.open(path)
@@ -99,8 +102,8 @@ struct LocalQueryTests: LocalStoreFixture {
         store.close()
     }
 
-    @Test("A collection group has the cached documents of all its collections")
-    func groups() throws {
+    @Test
+    func `A collection group has the cached documents of all its collections`() throws {
         let store = try Self.open()
         let names = ["c/x", "p/1/c/y", "p/2/c/z", "p/2/other/w"]
         _ = try store.apply(

@@ -30,7 +30,7 @@ enum LocalEdit {
         case .stamp: transform(.requestTime, "at")
         }
         func transform(_ operation: FieldTransform.Operation, _ path: String) {
-            var encoded = WireWriter()
+            var encoded = ByteBuffer()
             FieldTransform(path: try! FieldPath(path), operation: operation).encode(into: &encoded)
             // The path is a part of what `encode` has written.
             var reader = WireReader(encoded.bytes)
@@ -62,7 +62,7 @@ extension LocalStoreFixture {
 
     /// The `fields` entries of a document with one number.
     static func fields(_ number: Int64) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.withLengthPrefix(field: 2) { entry in
             entry.appendField(1, string: "n")
             entry.withLengthPrefix(field: 2) { Value.integer(number).encode(into: &$0) }
@@ -78,7 +78,7 @@ extension LocalStoreFixture {
 
     /// A document with any fields.
     static func found(_ id: String, _ values: [String: Value], at time: UInt64) -> RemoteUpdate {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
             writer.withLengthPrefix(field: 2) { entry in
                 entry.appendField(1, string: key)

@@ -8,14 +8,14 @@ import QueryEngine
 import TestSupport
 import Testing
 
-@Suite("The local store", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LocalStoreTests: LocalStoreFixture {
     let directory = TemporaryDirectory("local-store")
 
     // MARK: Tests
 
-    @Test("A write is visible at once; an acknowledgement keeps it, a rejection undoes it")
-    func queue() throws {
+    @Test
+    func `A write is visible at once; an acknowledgement keeps it, a rejection undoes it`() throws {
         let store = try Self.open()
         _ = try store.apply([Self.found("a", 1, at: 10)])
         let (first, changes) = try store.enqueue(
@@ -35,8 +35,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(store.isQueueEmpty)
     }
 
-    @Test("An increment counts once when the server's document has it before the acknowledgement")
-    func baseValues() throws {
+    @Test
+    func `An increment counts once when the server's document has it before the acknowledgement`() throws {
         let store = try Self.open()
         _ = try store.apply([Self.found("a", 1, at: 10)])
         let (number, _) = try store.enqueue(Self.request([("a", .add(5))]), identity: Self.identity(1))
@@ -47,8 +47,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(Self.number(try store.state(of: Self.name("a"))) == 6)
     }
 
-    @Test("Older states of a document do not replace newer ones; the server's replaces a provisional one")
-    func order() throws {
+    @Test
+    func `Older states of a document do not replace newer ones; the server's replaces a provisional one`() throws {
         let store = try Self.open()
         _ = try store.apply([Self.found("a", 1, at: 10)])
         let (number, _) = try store.enqueue(Self.request([("a", .set(2))]), identity: Self.identity(1))
@@ -63,8 +63,9 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(try store.apply([Self.found("a", 3, at: 30)]).isEmpty)
     }
 
-    @Test("An update of an unknown document, or one that breaks a rule, changes nothing; sets and deletions do")
-    func unknown() throws {
+    @Test
+    func `An update of an unknown document, or one that breaks a rule, changes nothing; sets and deletions do`() throws
+    {
         let store = try Self.open()
         _ = try store.enqueue(Self.request([("a", .add(1))], mustExist: true), identity: Self.identity(1))
         #expect(try store.state(of: Self.name("a")) == .unknown)
@@ -78,8 +79,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(try store.state(of: "projects/other/databases/(default)/documents/c/a") == .unknown)
     }
 
-    @Test("Pending server timestamps read as an estimate, null or the previous value")
-    func estimates() throws {
+    @Test
+    func `Pending server timestamps read as an estimate, null or the previous value`() throws {
         let store = try Self.open()
         _ = try store.enqueue(Self.request([("a", .set(1))]), identity: Self.identity(1))
         _ = try store.enqueue(Self.request([("a", .stamp)]), identity: Self.identity(2))
@@ -96,10 +97,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(try store.state(of: Self.name("a")).document?.estimates.isEmpty == true)
     }
 
-    @Test(
-        "Many pending writes of a document, which are acknowledged, rejected, and changed by others"
-    )
-    func manyPendingWrites() throws {
+    @Test
+    func `Many pending writes of a document, which are acknowledged, rejected, and changed by others`() throws {
         let store = try Self.open()
         _ = try store.apply([Self.found("a", 100, at: 1)])
         let count = 300
@@ -139,8 +138,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == false)
     }
 
-    @Test("A group of calls is visible call by call, and on the disk as a whole")
-    func groups() throws {
+    @Test
+    func `A group of calls is visible call by call, and on the disk as a whole`() throws {
         let path = directory.path(of: "group")
         var store = try Self.open(path)
         store.beginGroup()
@@ -157,8 +156,9 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(try store.staleOverlays() == [])
     }
 
-    @Test("A bundle's documents do not replace newer ones; the bundle and its queries are there after a restart")
-    func bundles() throws {
+    @Test
+    func `A bundle's documents do not replace newer ones; the bundle and its queries are there after a restart`() throws
+    {
         let path = directory.path(of: "bundle")
         var store = try Self.open(path)
         _ = try store.apply([Self.found("old", 1, at: 5), Self.found("new", 1, at: 50)])
@@ -187,8 +187,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(try store.state(of: Self.name("other")) == .unknown)
     }
 
-    @Test("Queries see cached documents with the pending writes applied")
-    func queries() throws {
+    @Test
+    func `Queries see cached documents with the pending writes applied`() throws {
         let store = try Self.open()
         _ = try store.apply((1...5).map { Self.found("d\($0)", $0, at: 10) })
         _ = try store.enqueue(
@@ -197,8 +197,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(try Self.results(store, try Self.plan(2)) == [0, 3])
     }
 
-    @Test("A directory has the queue, the documents and the targets after a restart")
-    func restart() throws {
+    @Test
+    func `A directory has the queue, the documents and the targets after a restart`() throws {
         let path = directory.path(of: "store")
         var store = try Self.open(path)
         let target = try store.use(target: [1, 2, 3])
@@ -230,8 +230,8 @@ struct LocalStoreTests: LocalStoreFixture {
         store.close()
     }
 
-    @Test("Garbage collection removes what is used by nothing, and keeps pending writes and active targets")
-    func garbage() throws {
+    @Test
+    func `Garbage collection removes what is used by nothing, and keeps pending writes and active targets`() throws {
         let store = try Self.open(bytesMax: 2000)
         let (active, idle) = (try store.use(target: [1]), try store.use(target: [2]))
         var updates: [RemoteUpdate] = []
@@ -258,8 +258,8 @@ struct LocalStoreTests: LocalStoreFixture {
         #expect(remaining == 100 - result.documents)
     }
 
-    @Test("With eager garbage collection a document goes with the last target that covers it")
-    func eager() throws {
+    @Test
+    func `With eager garbage collection a document goes with the last target that covers it`() throws {
         let store = try Self.open(isEager: true)
         let target = try store.use(target: [1])
         var update = TargetUpdate(id: target.id, token: [1], snapshotMicroseconds: 10)
@@ -325,10 +325,10 @@ struct LocalStoreTests: LocalStoreFixture {
         }
     }
 
-    @Test(
-        "Random writes, acknowledgements, remote changes and restarts end in the server's state",
-        arguments: [false, true])
-    func random(isPersistent: Bool) throws {
+    @Test(arguments: [false, true])
+    func `Random writes, acknowledgements, remote changes and restarts end in the server's state`(isPersistent: Bool)
+        throws
+    {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)

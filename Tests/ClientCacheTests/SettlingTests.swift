@@ -7,7 +7,7 @@ import FirestoreMessages
 import TestSupport
 import Testing
 
-@Suite("Replies to pending batches", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SettlingTests: LocalStoreFixture {
     private let directory = TemporaryDirectory("settling")
 
@@ -35,8 +35,8 @@ struct SettlingTests: LocalStoreFixture {
         return store.appliedBatchCount - before
     }
 
-    @Test("Acknowledged merges into a document that the cache does not know are not applied again and again")
-    func merges() throws {
+    @Test
+    func `Acknowledged merges into a document that the cache does not know are not applied again and again`() throws {
         let store = try Self.open()
         let numbers = try Self.enqueue(500, to: store)
         let applied = try Self.applications(store) {
@@ -48,8 +48,8 @@ struct SettlingTests: LocalStoreFixture {
         #expect(applied <= 500, "one batch for each acknowledgement")
     }
 
-    @Test("A group of replies applies the remaining batches of a document once", arguments: [false, true])
-    func groups(hasRejection: Bool) throws {
+    @Test(arguments: [false, true])
+    func `A group of replies applies the remaining batches of a document once`(hasRejection: Bool) throws {
         let store = try Self.open()
         // Updates of a document that the cache does not know have no effect here, so nothing can be predicted.
         let numbers = try Self.enqueue(500, to: store, mustExist: true)
@@ -68,8 +68,8 @@ struct SettlingTests: LocalStoreFixture {
         #expect(try store.state(of: Self.name("a")) == .unknown)
     }
 
-    @Test("An acknowledged merge into an unknown document stays visible; any state of the server replaces it")
-    func partial() throws {
+    @Test
+    func `An acknowledged merge into an unknown document stays visible; any state of the server replaces it`() throws {
         let path = directory.path(of: "partial")
         var store = try Self.open(path)
         let numbers = try Self.enqueue(2, to: store)
@@ -93,8 +93,8 @@ struct SettlingTests: LocalStoreFixture {
         store.close()
     }
 
-    @Test("A set makes a document whole again, a deletion makes it missing")
-    func whole() throws {
+    @Test
+    func `A set makes a document whole again, a deletion makes it missing`() throws {
         let store = try Self.open()
         var numbers = try Self.enqueue(1, to: store)
         numbers.append(try store.enqueue(Self.request([("a", .set(5))]), identity: Self.identity(2)).number)

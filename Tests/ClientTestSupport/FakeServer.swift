@@ -149,7 +149,7 @@ package final class FakeServer: Sendable {
 
         init(_ messages: [[UInt8]]) { self.messages = messages[...] }
 
-        func next(into output: inout WireWriter) -> SourceStep {
+        func next(into output: inout ByteBuffer) -> SourceStep {
             guard let message = messages.popFirst() else { return .finished }
             output.append(message)
             return .message
@@ -169,7 +169,7 @@ package final class FakeServer: Sendable {
             self.record = record
         }
 
-        func next(into output: inout WireWriter) -> SourceStep {
+        func next(into output: inout ByteBuffer) -> SourceStep {
             guard left > 0 else { return .finished }
             left -= 1
             output.append([UInt8](repeating: UInt8(truncatingIfNeeded: left), count: byteCount))

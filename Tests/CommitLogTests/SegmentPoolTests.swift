@@ -9,7 +9,7 @@ import Testing
 
 @testable import CommitLog
 
-@Suite("Segment pool", .timeLimit(.minutes(20))) struct SegmentPoolTests {
+@Suite(.timeLimit(.minutes(20))) struct SegmentPoolTests {
     private static let usualBytes = 64 << 10
 
     /// A pool with its thread, on its own directory.

@@ -90,7 +90,7 @@ private final class EchoStream: CallStream {
     }
 
     func received(_ message: RawSpan) {
-        if count > 0, record.state.withLock({ $0.holdsWrites }) { call.holdMessages() }
+        if count > 0, record.state.withLock({ $0.holdsWrites }) { call.pauseMessages() }
         count += 1
         waiting.append([UInt8](copying: message))
         call.resume()

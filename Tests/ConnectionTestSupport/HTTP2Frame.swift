@@ -58,7 +58,7 @@ package struct HTTP2Frame: Equatable {
 
     private init(_ kind: Kind, _ flags: UInt8, _ payload: [UInt8]) { self.init(kind, flags, stream: 0, payload) }
 
-    // MARK: Frames of honest clients
+    // MARK: Valid frames
 
     package static func settings(_ values: (UInt16, UInt32)...) -> HTTP2Frame {
         HTTP2Frame(.settings, 0, values.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + bigEndian($0.1) })

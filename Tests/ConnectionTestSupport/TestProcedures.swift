@@ -29,7 +29,7 @@ package enum TestProcedures {
 
     package static let table = RPCTable(
         entries.map { RPCTable.Entry($0.rpc, name: $0.name, paths: $0.paths) },
-        unservedText: { $0 == "/test.Store/Later" ? "Later is not implemented yet: use Now" : nil })
+        unimplementedText: { $0 == "/test.Store/Later" ? "Later is not implemented yet: use Now" : nil })
 }
 
 /// The path by which gRPC calls a procedure.

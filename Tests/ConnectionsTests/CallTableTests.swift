@@ -25,7 +25,7 @@ import Testing
         #expect(table.takeReady() == [3, 1, 2])
         #expect(!table.hasReady)
         for stream in [1, 3] as [UInt32] {
-            #expect(table.beginAsking(stream) != nil)
+            #expect(table.beginProducing(stream) != nil)
             #expect(table.makeReady(stream) == true)
         }
         #expect(table.takeReady() == [1, 3])
@@ -41,7 +41,7 @@ import Testing
     @Test func `A source that waits is asked after it is resumed, and not when a window opens`() {
         var table = table(streams: 1)
         _ = table.takeReady()
-        _ = table.beginAsking(1)
+        _ = table.beginProducing(1)
         #expect(table.sourceWaits(1) == true)
         table.makeAllReady()
         #expect(!table.hasReady)
@@ -52,12 +52,12 @@ import Testing
     @Test func `A source that is resumed while it is asked is asked again`() {
         var table = table(streams: 1)
         _ = table.takeReady()
-        _ = table.beginAsking(1)
+        _ = table.beginProducing(1)
         #expect(table.resume(1) == false)
         #expect(table.sourceWaits(1) == false)
         #expect(table.takeReady() == [1])
         // The next request starts again.
-        _ = table.beginAsking(1)
+        _ = table.beginProducing(1)
         #expect(table.sourceWaits(1) == true)
     }
 
@@ -72,7 +72,7 @@ import Testing
         var table = table(streams: 1)
         table.dropSource(of: 1)
         _ = table.takeReady()
-        #expect(table.beginAsking(1) == nil)
+        #expect(table.beginProducing(1) == nil)
         #expect(table.makeReady(1) == false)
         #expect(table.remove(1)?.source == nil)
         #expect(table.remove(1) == nil)

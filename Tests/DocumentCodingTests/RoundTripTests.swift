@@ -1,5 +1,6 @@
 // Random documents of every type, through the containers and through `[String: Any]`, against the model's own writer.
 
+import Basics
 import DocumentCoding
 import DocumentModel
 import Foundation
@@ -9,21 +10,21 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct RoundTripTests {
     static let seeds: [UInt64] = [1, 2, 3, 20_261_120]
 
-    @Test("Random documents are encoded to the canonical bytes", arguments: seeds)
-    func encodesCanonically(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `Random documents are encoded to the canonical bytes`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let encoder = FirestoreEncoder()
         for number in 0..<200 {
             let fields = random.fields(depth: 5).withFiniteDoubles
             let bytes = try encoder.documentBytes(CodableValue(.map(fields)))
             #expect(bytes == fields.documentBytes, "document \(number) of seed \(seed)")
-            let verdict = try DocumentValidator.validate(fields: bytes.span.bytes)
-            #expect(verdict.isCanonical, "document \(number) of seed \(seed)")
+            let validity = try DocumentValidator.validate(fields: bytes.span.bytes)
+            #expect(validity.isCanonical, "document \(number) of seed \(seed)")
         }
     }
 
-    @Test("Random documents are decoded from canonical bytes", arguments: seeds)
-    func decodesCanonicalBytes(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `Random documents are decoded from canonical bytes`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let decoder = FirestoreDecoder()
         for number in 0..<150 {
@@ -33,8 +34,8 @@ import Testing
         }
     }
 
-    @Test("Random documents are decoded from every other valid form", arguments: seeds)
-    func decodesIrregularBytes(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `Random documents are decoded from every other valid form`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let decoder = FirestoreDecoder()
         for number in 0..<150 {
@@ -47,8 +48,8 @@ import Testing
         }
     }
 
-    @Test("Random documents survive [String: Any]", arguments: seeds)
-    func dictionariesRoundTrip(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `Random documents survive [String: Any]`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         for number in 0..<200 {
             let fields = random.fields(depth: 5)
@@ -61,8 +62,8 @@ import Testing
         }
     }
 
-    @Test("Truncated and mutated bytes are errors or other documents, never a crash", arguments: seeds)
-    func survivesHostileBytes(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `Truncated and mutated bytes are errors or other documents, never a crash`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let decoder = FirestoreDecoder()
         for _ in 0..<60 {
@@ -89,14 +90,14 @@ import Testing
         }
     }
 
-    @Test("Bytes nested without end are refused") func refusesDeepBytes() {
+    @Test func `Bytes nested without end are refused`() {
         var value: [UInt8] = [0x58, 0]
         for _ in 0..<5000 {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             writer.withLengthPrefix(field: 9) { $0.appendField(1, bytes: value) }
             value = writer.copyBytes()
         }
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.withLengthPrefix(field: 2) { entry in
             entry.appendField(1, string: "a")
             entry.appendField(2, bytes: value)

@@ -27,35 +27,33 @@ private func roundTrip(_ line: String) throws -> String {
     return String(decoding: try parser.withDocumentBytes { try writer.line(name: name, fields: $0) }, as: UTF8.self)
 }
 
-@Suite("JSON lines", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct JSONLineTests {
-    @Test(
-        "Every type has its text",
-        arguments: [
-            ("null", Value.null), ("true", .boolean(true)), ("false", .boolean(false)), ("0", .integer(0)),
-            ("-0", .integer(0)),
-            ("9223372036854775807", .integer(.max)), ("-9223372036854775808", .integer(.min)), ("3.0", .double(3)),
-            ("1e2", .double(100)), ("5e-324", .double(.leastNonzeroMagnitude)), ("\"\"", .string("")),
-            ("\"\\u00e9\\ud83d\\ude00\\n\"", .string("é😀\n")),
-            ("{\"$bytes\":\"aGk=\"}", .bytes(Array("hi".utf8))), ("{\"$bytes\":\"\"}", .bytes([])),
-            ("{\"$timestamp\":\"1970-01-01T00:00:00Z\"}", .timestamp(TimestampValue(microseconds: 0))),
-            ("{\"$timestamp\":\"1969-12-31T23:59:59.999999999Z\"}", .timestamp(TimestampValue(microseconds: -1))),
-            (
-                "{\"$timestamp\":\"2000-02-29T12:00:00.5+01:30\"}",
-                .timestamp(TimestampValue(microseconds: 951_820_200_500_000))
-            ),
-            ("{\"$reference\":\"a/b\"}", .reference("\(database)/documents/a/b")),
-            (
-                "{\"$reference\":\"projects/q/databases/d/documents/a/b\"}",
-                .reference("projects/q/databases/d/documents/a/b")
-            ),
-            ("{\"$reference\":\"projects/a\"}", .reference("\(database)/documents/projects/a")),
-            ("{\"$geoPoint\":[52.5,-13]}", .geoPoint(GeoPointValue(latitude: 52.5, longitude: -13))),
-            ("[]", .array([])),
-            ("[1, \"a\" ,{}]", .array([.integer(1), .string("a"), .map(MapValue())])),
-            ("{\"$double\":\"-Infinity\"}", .double(-.infinity)),
-        ])
-    func typesHaveText(text: String, expected: Value) throws {
+    @Test(arguments: [
+        ("null", Value.null), ("true", .boolean(true)), ("false", .boolean(false)), ("0", .integer(0)),
+        ("-0", .integer(0)),
+        ("9223372036854775807", .integer(.max)), ("-9223372036854775808", .integer(.min)), ("3.0", .double(3)),
+        ("1e2", .double(100)), ("5e-324", .double(.leastNonzeroMagnitude)), ("\"\"", .string("")),
+        ("\"\\u00e9\\ud83d\\ude00\\n\"", .string("é😀\n")),
+        ("{\"$bytes\":\"aGk=\"}", .bytes(Array("hi".utf8))), ("{\"$bytes\":\"\"}", .bytes([])),
+        ("{\"$timestamp\":\"1970-01-01T00:00:00Z\"}", .timestamp(TimestampValue(microseconds: 0))),
+        ("{\"$timestamp\":\"1969-12-31T23:59:59.999999999Z\"}", .timestamp(TimestampValue(microseconds: -1))),
+        (
+            "{\"$timestamp\":\"2000-02-29T12:00:00.5+01:30\"}",
+            .timestamp(TimestampValue(microseconds: 951_820_200_500_000))
+        ),
+        ("{\"$reference\":\"a/b\"}", .reference("\(database)/documents/a/b")),
+        (
+            "{\"$reference\":\"projects/q/databases/d/documents/a/b\"}",
+            .reference("projects/q/databases/d/documents/a/b")
+        ),
+        ("{\"$reference\":\"projects/a\"}", .reference("\(database)/documents/projects/a")),
+        ("{\"$geoPoint\":[52.5,-13]}", .geoPoint(GeoPointValue(latitude: 52.5, longitude: -13))),
+        ("[]", .array([])),
+        ("[1, \"a\" ,{}]", .array([.integer(1), .string("a"), .map(MapValue())])),
+        ("{\"$double\":\"-Infinity\"}", .double(-.infinity)),
+    ])
+    func `Every type has its text`(text: String, expected: Value) throws {
         #expect(try value(text) == expected)
     }
 
@@ -79,8 +77,8 @@ struct JSONLineTests {
         #expect(try roundTrip(written) == written)
     }
 
-    @Test("Members come out in the order of their names' bytes, the name first")
-    func membersAreSorted() throws {
+    @Test
+    func `Members come out in the order of their names' bytes, the name first`() throws {
         let line = #"{"b":1,"é":2,"a":{"y":[{"d":1,"c":2}],"x":1},"__name__":"n","B":3}"#
         #expect(try roundTrip(line) == #"{"__name__":"n","B":3,"a":{"x":1,"y":[{"c":2,"d":1}]},"b":1,"é":2}"#)
     }
@@ -112,8 +110,8 @@ struct JSONLineTests {
         #expect(error?.reason.contains(reason) == true, "\(String(describing: error))")
     }
 
-    @Test("Nesting is bounded before the stack is")
-    func nestingIsBounded() throws {
+    @Test
+    func `Nesting is bounded before the stack is`() throws {
         let deep = String(repeating: "{\"a\":", count: 100_000)
         #expect(throws: JSONLineError.self) { try parse(deep) }
         let twenty = String(repeating: "{\"a\":", count: 20) + "1" + String(repeating: "}", count: 20)
@@ -121,8 +119,8 @@ struct JSONLineTests {
         #expect(throws: JSONLineError.self) { try parse("{\"a\":{\"a\":\(twenty)}}") }
     }
 
-    @Test("The id comes from __name__ or from the field named")
-    func idComesFromTheField() throws {
+    @Test
+    func `The id comes from __name__ or from the field named`() throws {
         #expect(try parse(#"{"__name__":"x/y/z","a":1}"#).name == .path("x/y/z"))
         #expect(try parse(#"{"a":1}"#).name == .none)
         let (name, fields) = try parse(#"{"b":2,"isbn":"1-2","a":1}"#, idField: "isbn")
@@ -136,8 +134,8 @@ struct JSONLineTests {
         }
     }
 
-    @Test("Invalid UTF-8 is refused where it stands")
-    func invalidUTF8() throws {
+    @Test
+    func `Invalid UTF-8 is refused where it stands`() throws {
         var parser = JSONLineParser(database: database)
         let bytes = Array("{\"a\":\"".utf8) + [0xC3, 0x28] + Array("\"}".utf8)
         let error = #expect(throws: JSONLineError.self) { _ = try parser.parse(bytes.span) }

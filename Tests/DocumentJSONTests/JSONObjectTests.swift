@@ -5,8 +5,8 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct JSONObjectTests {
     private func read(_ text: String) throws -> JSONObject { try JSONObject(Array(text.utf8)) }
 
-    @Test("Members are read by their kind")
-    func members() throws {
+    @Test
+    func `Members are read by their kind`() throws {
         let object = try read(
             """
              { "text": "a\\u00e9\\/\\n", "number": -12, "large": 18446744073709551615, "yes": true, "no": false,
@@ -24,8 +24,8 @@ import Testing
         #expect(try read(#"{"a": 1, "a": "last"}"#).string("a") == "last")
     }
 
-    @Test("A member of another kind is named")
-    func kinds() throws {
+    @Test
+    func `A member of another kind is named`() throws {
         let object = try read(#"{"text": "1", "number": 1, "fraction": 1.5, "array": [1]}"#)
         #expect(throws: JSONObject.Mistake("'number' is not a string")) { try object.string("number") }
         #expect(throws: JSONObject.Mistake("'text' is not an integer of its range")) {
@@ -41,14 +41,12 @@ import Testing
         }
     }
 
-    @Test(
-        "What is not a JSON object is refused",
-        arguments: [
-            "", "[]", "{", "{} x", #"{"a"}"#, #"{"a": }"#, #"{"a": 1,}"#, #"{"a": [1,]}"#, #"{"a": 01}"#,
-            #"{"a": tru}"#, #"{"a": "\q"}"#, #"{"a": "\ud800"}"#, #"{a: 1}"#,
-            #"{"a": "# + String(repeating: "[", count: 100_000),
-        ])
-    func refusals(text: String) {
+    @Test(arguments: [
+        "", "[]", "{", "{} x", #"{"a"}"#, #"{"a": }"#, #"{"a": 1,}"#, #"{"a": [1,]}"#, #"{"a": 01}"#,
+        #"{"a": tru}"#, #"{"a": "\q"}"#, #"{"a": "\ud800"}"#, #"{a: 1}"#,
+        #"{"a": "# + String(repeating: "[", count: 100_000),
+    ])
+    func `What is not a JSON object is refused`(text: String) {
         #expect(throws: JSONObject.Mistake.self) { try read(text) }
     }
 }

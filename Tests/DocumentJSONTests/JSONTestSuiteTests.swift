@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("JSON parsing vectors", .timeLimit(.minutes(20))) struct JSONTestSuiteTests {
+@Suite(.timeLimit(.minutes(20))) struct JSONTestSuiteTests {
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "JSONTestSuite")
 
     private static func files(_ letter: Character) throws -> [URL] {

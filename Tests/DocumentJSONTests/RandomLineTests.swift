@@ -7,7 +7,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Random JSON lines", .timeLimit(.minutes(20))) struct RandomLineTests {
+@Suite(.timeLimit(.minutes(20))) struct RandomLineTests {
     private static let database = "projects/p/databases/(default)"
     private static let seeds: [UInt64] = [.random(in: 0 ... .max), 1, 2, 3]
 
@@ -26,8 +26,8 @@ import Testing
         return fields
     }
 
-    @Test("A random document comes back from its line byte for byte", arguments: seeds)
-    func documentsComeBack(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `A random document comes back from its line byte for byte`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         var parser = JSONLineParser(database: Self.database)
         var writer = JSONLineWriter(database: Self.database)
@@ -42,8 +42,8 @@ import Testing
         }
     }
 
-    @Test("A document written in any JSON style has the same bytes", arguments: seeds)
-    func stylesDoNotMatter(seed: UInt64) throws {
+    @Test(arguments: seeds)
+    func `A document written in any JSON style has the same bytes`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         var parser = JSONLineParser(database: Self.database)
         for round in 0..<500 {
@@ -55,8 +55,8 @@ import Testing
         }
     }
 
-    @Test("Every saved input of the fuzzer keeps every property")
-    func corpus() throws {
+    @Test
+    func `Every saved input of the fuzzer keeps every property`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let corpus = tests.appending(path: "Fuzz/Corpus/JSONLine")
         let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)

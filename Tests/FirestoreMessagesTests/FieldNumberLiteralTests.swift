@@ -3,7 +3,7 @@
 import Foundation
 import Testing
 
-@Suite("Field number literals", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct FieldNumberLiteralTests {
     /// Forms in which code gives a field number or a tag.
     private static let patterns = [
@@ -13,8 +13,8 @@ struct FieldNumberLiteralTests {
         #"append\(byte: 0[xX](08|10|0[aA]|12|1[aA]|22)\)"#,
     ]
 
-    @Test("Sources, tools and benchmarks name every field")
-    func literals() throws {
+    @Test
+    func `Sources, tools and benchmarks name every field`() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardizedFileURL
         let patterns = try Self.patterns.map { try Regex($0) }
         var files = 0

@@ -5,7 +5,7 @@ import FirestoreMessages
 import TestSupport
 import Testing
 
-@Suite("Hostile messages", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct HostileMessageTests {
     /// Reads bytes as every message there is; the outcome does not matter, coming back does.
     private func readAsEverything(_ bytes: [UInt8]) -> Int {
@@ -47,8 +47,8 @@ struct HostileMessageTests {
         ]
     }
 
-    @Test("A message cut anywhere is read or refused")
-    func truncations() {
+    @Test
+    func `A message cut anywhere is read or refused`() {
         for sample in samples {
             for length in 0...sample.count { _ = readAsEverything(Array(sample.prefix(length))) }
             // The whole sample is at least readable as what it is.
@@ -56,8 +56,8 @@ struct HostileMessageTests {
         }
     }
 
-    @Test("Mutated messages are read or refused")
-    func mutations() {
+    @Test
+    func `Mutated messages are read or refused`() {
         var random = SeededGenerator(seed: .random(in: 0 ... .max))
         var readable = 0
         for _ in 0..<300 {

@@ -4,31 +4,31 @@ import DocumentModel
 import FirestoreMessages
 import Testing
 
-@Suite("Message decoding", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MessageDecodingTests {
-    @Test("Unknown fields of every wire type are skipped")
-    func unknownFields() throws {
+    @Test
+    func `Unknown fields of every wire type are skipped`() throws {
         // 15: varint 300, 14: fixed64, 13: fixed32, 12: two bytes; then name.
         let bytes = Hex.decode("78ac02 710102030405060708 6d01020304 62020102") + Hex.decode(Hex.field(1, "6e"))
         #expect(try GetDocumentRequest(wire: bytes.span.bytes) == GetDocumentRequest(name: "n"))
     }
 
-    @Test("The last of a doubled field and of a oneof wins")
-    func lastWins() throws {
+    @Test
+    func `The last of a doubled field and of a oneof wins`() throws {
         let bytes = Hex.decode(Hex.field(1, "61") + Hex.field(3, "01") + Hex.field(5, "0801") + Hex.field(1, "62"))
         let expected = GetDocumentRequest(
             name: "b", consistency: .readTime(TimestampValue(seconds: 1, nanoseconds: 0)))
         #expect(try GetDocumentRequest(wire: bytes.span.bytes) == expected)
     }
 
-    @Test("An empty transaction id is kept, for the server to refuse it")
-    func emptyTransaction() throws {
+    @Test
+    func `An empty transaction id is kept, for the server to refuse it`() throws {
         let bytes = Hex.decode(Hex.field(1, "61") + "1a00")
         #expect(try GetDocumentRequest(wire: bytes.span.bytes).consistency == .transaction([]))
     }
 
-    @Test("Document fields that other fields interrupt are joined in order")
-    func scatteredFields() throws {
+    @Test
+    func `Document fields that other fields interrupt are joined in order`() throws {
         let first = Hex.field(2, Hex.field(1, "61") + Hex.field(2, "1001"))
         let second = Hex.field(2, Hex.field(1, "62") + Hex.field(2, "1002"))
         let third = Hex.field(2, Hex.field(1, "63") + Hex.field(2, "1003"))
@@ -40,8 +40,8 @@ struct MessageDecodingTests {
         #expect(try DocumentMessage(wire: bytes.span.bytes).fields == Hex.decode(first + second + third))
     }
 
-    @Test("Document fields in one run are lent as they stand")
-    func contiguousFields() throws {
+    @Test
+    func `Document fields in one run are lent as they stand`() throws {
         let run = Hex.field(2, Hex.field(1, "61") + Hex.field(2, "1001")) + Hex.field(2, Hex.field(1, "62"))
         let bytes = Hex.decode(Hex.field(1, "6e") + run + Hex.field(4, "0802"))
         let view = try DocumentMessageView(bytes.span.bytes)
@@ -52,8 +52,8 @@ struct MessageDecodingTests {
         #expect(updateTime == TimestampValue(seconds: 2, nanoseconds: 0))
     }
 
-    @Test("A batch get lends every name in order, doubles included")
-    func batchGetView() throws {
+    @Test
+    func `A batch get lends every name in order, doubles included`() throws {
         let request = BatchGetDocumentsRequest(database: "d", documents: ["x", "y", "x"])
         let bytes = request.encodedBytes()
         let view = try BatchGetDocumentsRequestView(bytes.span.bytes)
@@ -64,8 +64,8 @@ struct MessageDecodingTests {
         #expect(count == 3)
     }
 
-    @Test("A commit lends the bytes of its writes")
-    func commitView() throws {
+    @Test
+    func `A commit lends the bytes of its writes`() throws {
         let bytes = Hex.decode(
             Hex.field(1, "64") + Hex.field(2, "12016e") + Hex.field(3, "09") + Hex.field(2, "12016d"))
         let view = try CommitRequestView(bytes.span.bytes)
@@ -77,14 +77,14 @@ struct MessageDecodingTests {
         #expect(transaction == [9])
     }
 
-    @Test("A status code that does not exist reads as UNKNOWN", arguments: ["0863", "08ffffffffffffffffff01"])
-    func strangeStatus(_ hex: String) throws {
+    @Test(arguments: ["0863", "08ffffffffffffffffff01"])
+    func `A status code that does not exist reads as UNKNOWN`(_ hex: String) throws {
         let bytes = Hex.decode(hex)
         #expect(try StatusMessage(wire: bytes.span.bytes).code == .unknown)
     }
 
-    @Test("A name that is not UTF-8 is refused")
-    func invalidUTF8() {
+    @Test
+    func `A name that is not UTF-8 is refused`() {
         let bytes = Hex.decode(Hex.field(1, "ff"))
         #expect(throws: InvalidDocument.self) { try GetDocumentRequest(wire: bytes.span.bytes) }
     }

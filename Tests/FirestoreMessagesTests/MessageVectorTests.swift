@@ -45,68 +45,62 @@ private let timeHex = "080510d836"
 /// One `fields` entry: key "a", value integer 1.
 private let fields = Hex.decode("1207 0a0161 12021001")
 
-@Suite("Message vectors", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MessageVectorTests {
-    @Test(
-        "A GetDocument request",
-        arguments: [
-            Vector(
-                name: "name alone", message: GetDocumentRequest(name: "n"), hex: Hex.field(1, Hex.text("n"))),
-            Vector(
-                name: "an empty mask is sent", message: GetDocumentRequest(name: "n", mask: DocumentMask(paths: [])),
-                hex: Hex.field(1, "6e") + "1200"),
-            Vector(
-                name: "transaction", message: GetDocumentRequest(name: "n", consistency: .transaction([1, 2])),
-                hex: Hex.field(1, "6e") + "1a020102"),
-            Vector(
-                name: "read time", message: GetDocumentRequest(name: "n", consistency: .readTime(time)),
-                hex: Hex.field(1, "6e") + Hex.field(5, timeHex)),
-        ])
-    func getDocument(_ vector: Vector<GetDocumentRequest>) throws { try vector.check() }
+    @Test(arguments: [
+        Vector(
+            name: "name alone", message: GetDocumentRequest(name: "n"), hex: Hex.field(1, Hex.text("n"))),
+        Vector(
+            name: "an empty mask is sent", message: GetDocumentRequest(name: "n", mask: DocumentMask(paths: [])),
+            hex: Hex.field(1, "6e") + "1200"),
+        Vector(
+            name: "transaction", message: GetDocumentRequest(name: "n", consistency: .transaction([1, 2])),
+            hex: Hex.field(1, "6e") + "1a020102"),
+        Vector(
+            name: "read time", message: GetDocumentRequest(name: "n", consistency: .readTime(time)),
+            hex: Hex.field(1, "6e") + Hex.field(5, timeHex)),
+    ])
+    func `A GetDocument request`(_ vector: Vector<GetDocumentRequest>) throws { try vector.check() }
 
-    @Test(
-        "A BatchGetDocuments request",
-        arguments: [
-            Vector(
-                name: "names", message: BatchGetDocumentsRequest(database: "d", documents: ["x", "y"]),
-                hex: Hex.field(1, "64") + Hex.field(2, "78") + Hex.field(2, "79")),
-            Vector(
-                name: "transaction",
-                message: BatchGetDocumentsRequest(database: "d", documents: [], consistency: .transaction([9])),
-                hex: Hex.field(1, "64") + Hex.field(4, "09")),
-            Vector(
-                name: "new transaction, read-only",
-                message: BatchGetDocumentsRequest(
-                    database: "d", documents: [], consistency: .newTransaction(.readOnly(readTime: nil))),
-                hex: Hex.field(1, "64") + Hex.field(5, "1200")),
-            Vector(
-                name: "read time",
-                message: BatchGetDocumentsRequest(database: "d", documents: [], consistency: .readTime(time)),
-                hex: Hex.field(1, "64") + Hex.field(7, timeHex)),
-        ])
-    func batchGetDocuments(_ vector: Vector<BatchGetDocumentsRequest>) throws { try vector.check() }
+    @Test(arguments: [
+        Vector(
+            name: "names", message: BatchGetDocumentsRequest(database: "d", documents: ["x", "y"]),
+            hex: Hex.field(1, "64") + Hex.field(2, "78") + Hex.field(2, "79")),
+        Vector(
+            name: "transaction",
+            message: BatchGetDocumentsRequest(database: "d", documents: [], consistency: .transaction([9])),
+            hex: Hex.field(1, "64") + Hex.field(4, "09")),
+        Vector(
+            name: "new transaction, read-only",
+            message: BatchGetDocumentsRequest(
+                database: "d", documents: [], consistency: .newTransaction(.readOnly(readTime: nil))),
+            hex: Hex.field(1, "64") + Hex.field(5, "1200")),
+        Vector(
+            name: "read time",
+            message: BatchGetDocumentsRequest(database: "d", documents: [], consistency: .readTime(time)),
+            hex: Hex.field(1, "64") + Hex.field(7, timeHex)),
+    ])
+    func `A BatchGetDocuments request`(_ vector: Vector<BatchGetDocumentsRequest>) throws { try vector.check() }
 
-    @Test(
-        "A BatchGetDocuments response",
-        arguments: [
-            Vector(
-                name: "found",
-                message: BatchGetDocumentsResponse(
-                    result: .found(DocumentMessage(name: "n", fields: fields, createTime: time, updateTime: time)),
-                    readTime: time),
-                hex: Hex.field(
-                    1,
-                    Hex.field(1, "6e") + Hex.encode(fields) + Hex.field(3, timeHex) + Hex.field(4, timeHex))
-                    + Hex.field(4, timeHex)),
-            Vector(
-                name: "missing, with a transaction",
-                message: BatchGetDocumentsResponse(result: .missing("n"), transaction: [8], readTime: time),
-                hex: Hex.field(2, "6e") + Hex.field(3, "08") + Hex.field(4, timeHex)),
-        ])
-    func batchGetResponse(_ vector: Vector<BatchGetDocumentsResponse>) throws { try vector.check() }
+    @Test(arguments: [
+        Vector(
+            name: "found",
+            message: BatchGetDocumentsResponse(
+                result: .found(DocumentMessage(name: "n", fields: fields, createTime: time, updateTime: time)),
+                readTime: time),
+            hex: Hex.field(
+                1,
+                Hex.field(1, "6e") + Hex.encode(fields) + Hex.field(3, timeHex) + Hex.field(4, timeHex))
+                + Hex.field(4, timeHex)),
+        Vector(
+            name: "missing, with a transaction",
+            message: BatchGetDocumentsResponse(result: .missing("n"), transaction: [8], readTime: time),
+            hex: Hex.field(2, "6e") + Hex.field(3, "08") + Hex.field(4, timeHex)),
+    ])
+    func `A BatchGetDocuments response`(_ vector: Vector<BatchGetDocumentsResponse>) throws { try vector.check() }
 
-    @Test("A ListDocuments request with every field")
-    func listDocuments() throws {
+    @Test
+    func `A ListDocuments request with every field`() throws {
         try Vector(
             name: "all",
             message: ListDocumentsRequest(
@@ -117,8 +111,8 @@ struct MessageVectorTests {
         ).check()
     }
 
-    @Test("A ListDocuments response, a ListCollectionIds request and its response")
-    func lists() throws {
+    @Test
+    func `A ListDocuments response, a ListCollectionIds request and its response`() throws {
         try Vector(
             name: "documents",
             message: ListDocumentsResponse(
@@ -136,8 +130,8 @@ struct MessageVectorTests {
         ).check()
     }
 
-    @Test("Writing requests for single documents")
-    func singleWrites() throws {
+    @Test
+    func `Writing requests for single documents`() throws {
         let document = DocumentMessage(name: "", fields: fields)
         try Vector(
             name: "create",
@@ -158,8 +152,8 @@ struct MessageVectorTests {
         ).check()
     }
 
-    @Test("Transaction messages")
-    func transactions() throws {
+    @Test
+    func `Transaction messages`() throws {
         try Vector(
             name: "begin", message: BeginTransactionRequest(database: "d"), hex: Hex.field(1, "64")
         ).check()
@@ -178,8 +172,8 @@ struct MessageVectorTests {
         ).check()
     }
 
-    @Test("Query messages")
-    func queries() throws {
+    @Test
+    func `Query messages`() throws {
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         try Vector(
             name: "run", message: RunQueryRequest(parent: "p", query: query, consistency: .transaction([1])),
@@ -198,8 +192,8 @@ struct MessageVectorTests {
         ).check()
     }
 
-    @Test("Results of writes")
-    func writeResults() throws {
+    @Test
+    func `Results of writes`() throws {
         let result = WriteResult(updateMicroseconds: 5_000_007)
         try Vector(
             name: "commit", message: CommitResponse(writeResults: [result], commitTime: time),

@@ -6,7 +6,7 @@ import FirestoreMessages
 import Foundation
 import Testing
 
-@Suite("Unpacking", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct UnpackingTests {
     private func error(_ read: () throws -> Void) -> InvalidDocument? {
         do {
@@ -22,20 +22,20 @@ struct UnpackingTests {
     }
 
     private func field(_ number: Int, _ payload: [UInt8]) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.appendField(number, bytes: payload)
         return writer.copyBytes()
     }
 
-    @Test("Strings keep NUL, which ends strings in C")
-    func nul() throws {
+    @Test
+    func `Strings keep NUL, which ends strings in C`() throws {
         let request = CreateDocumentRequest(
             parent: "p\0q", collectionID: "c", documentID: "a\0", document: DocumentMessage(name: "", fields: []))
         #expect(try read(CreateDocumentRequest.self, request.encodedBytes()) == request)
     }
 
-    @Test("An empty message differs from an absent one, and the last of several counts")
-    func presence() throws {
+    @Test
+    func `An empty message differs from an absent one, and the last of several counts`() throws {
         let name = field(FieldNumber.DeleteDocumentRequest.name, [0x6E])
         let absent = try read(ListDocumentsRequest.self, name)
         #expect(absent.mask == nil)
@@ -47,8 +47,8 @@ struct UnpackingTests {
         #expect(try read(ListDocumentsRequest.self, twice).mask?.paths == [try FieldPath("b")])
     }
 
-    @Test("Text that is not UTF-8 is refused as by the other readers, with the place of the field")
-    func invalidUTF8() {
+    @Test
+    func `Text that is not UTF-8 is refused as by the other readers, with the place of the field`() {
         let database = FieldNumber.RollbackRequest.database
         let bytes = field(database, [0x64]) + field(database, [0xFF])
         #expect(error { _ = try read(RollbackRequest.self, bytes) } == InvalidDocument(.invalidUTF8, offset: 4))
@@ -57,17 +57,17 @@ struct UnpackingTests {
         #expect(error { _ = try read(RollbackRequest.self, transaction) } == nil)
     }
 
-    @Test("A number in the place of a text is refused as by the other readers")
-    func wrongType() {
+    @Test
+    func `A number in the place of a text is refused as by the other readers`() {
         let bytes: [UInt8] = [UInt8(FieldNumber.RollbackRequest.database << 3), 1]
         #expect(error { _ = try read(RollbackRequest.self, bytes) } == InvalidDocument(.wrongWireType, offset: 1))
     }
 
-    @Test("Unknown fields are skipped, also inside of messages")
-    func unknown() throws {
-        var options = WireWriter()
+    @Test
+    func `Unknown fields are skipped, also inside of messages`() throws {
+        var options = ByteBuffer()
         options.appendField(900, bytes: [UInt8](repeating: 7, count: 100))
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.appendField(FieldNumber.RollbackRequest.database, string: "d")
         writer.appendField(FieldNumber.RollbackRequest.requestOptions, bytes: options.bytes)
         writer.appendField(901, double: 1)
@@ -75,8 +75,8 @@ struct UnpackingTests {
         #expect(read == RollbackRequest(database: "d", transaction: []))
     }
 
-    @Test("The number of fields is bounded, known and unknown, nested and not")
-    func fieldCount() throws {
+    @Test
+    func `The number of fields is bounded, known and unknown, nested and not`() throws {
         let tiny = field(FieldNumber.ListCollectionIdsResponse.collectionIds, [])
         let most = Array(repeatElement(tiny, count: 65_536).joined())
         #expect(try read(ListCollectionIdsResponse.self, most).collectionIDs.count == 65_536)
@@ -89,8 +89,8 @@ struct UnpackingTests {
         #expect(error { _ = try read(RollbackRequest.self, nested) }?.reason == .tooManyFields)
     }
 
-    @Test("Messages that would be merged again and again are refused")
-    func merges() throws {
+    @Test
+    func `Messages that would be merged again and again are refused`() throws {
         let options = field(
             FieldNumber.RollbackRequest.requestOptions, field(FieldNumber.RequestOptions.requestTags, [0x61]))
         let most = Array(repeatElement(options, count: 17).joined())
@@ -99,16 +99,16 @@ struct UnpackingTests {
         #expect(error { _ = try read(RollbackRequest.self, more) }?.reason == .tooManyFields)
     }
 
-    @Test("Nesting ends where the messages of the schema end")
-    func nesting() throws {
+    @Test
+    func `Nesting ends where the messages of the schema end`() throws {
         var bytes: [UInt8] = []
         for _ in 0..<10_000 { bytes = field(FieldNumber.RollbackRequest.requestOptions, bytes) }
         // Request options hold no messages, so that all deeper levels are the bytes of an unknown field.
         _ = try read(RollbackRequest.self, bytes)
     }
 
-    @Test("What is larger than the arena's first blocks is read and written whole")
-    func largeMessages() throws {
+    @Test
+    func `What is larger than the arena's first blocks is read and written whole`() throws {
         let ids = (0..<20_000).map { "collection-\($0)-\(String(repeating: "x", count: $0 % 50))" }
         let response = ListCollectionIdsResponse(collectionIDs: ids, nextPageToken: "next")
         #expect(try read(ListCollectionIdsResponse.self, response.encodedBytes()) == response)
@@ -116,8 +116,8 @@ struct UnpackingTests {
         #expect(try read(RollbackRequest.self, large.encodedBytes()) == large)
     }
 
-    @Test("Mutated messages are refused, or survive being written and read again")
-    func mutations() {
+    @Test
+    func `Mutated messages are refused, or survive being written and read again`() {
         var generator = SystemRandomNumberGenerator()
         let time = TimestampValue(seconds: 1_700_000_000, nanoseconds: 5_000)
         let document = DocumentMessage(name: "n", fields: Hex.decode("1207 0a0161 12021001"), createTime: time)
@@ -145,8 +145,8 @@ struct UnpackingTests {
         }
     }
 
-    @Test("Every saved input of the fuzzer keeps every property")
-    func corpus() throws {
+    @Test
+    func `Every saved input of the fuzzer keeps every property`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let folder = tests.appending(path: "Fuzz/Corpus/MessageReading")
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)

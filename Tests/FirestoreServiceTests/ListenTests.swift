@@ -7,7 +7,7 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Listen stream", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListenTests {
     private let harness: Harness
     private let call: TestCall
@@ -43,8 +43,8 @@ struct ListenTests {
 
     private var streamsOpen: UInt64? { CounterTotals([harness.service.counters])["streams_open"] }
 
-    @Test("A commit, a batch write, an update and a deletion")
-    func sources() throws {
+    @Test
+    func `A commit, a batch write, an update and a deletion`() throws {
         try begin()
         try harness.set(["c/a": Harness.fields(["n": .integer(1)])])
         #expect(try snapshots(2) == 2)
@@ -64,10 +64,10 @@ struct ListenTests {
         #expect(streamsOpen == 0)
     }
 
-    @Test(
-        "A request that is none, and one for another database, end the stream with INVALID_ARGUMENT",
-        arguments: [true, false])
-    func badRequest(isEmpty: Bool) throws {
+    @Test(arguments: [true, false])
+    func `A request that is none, and one for another database, end the stream with INVALID_ARGUMENT`(isEmpty: Bool)
+        throws
+    {
         try begin()
         call.send(isEmpty ? request(nil) : request(.remove(1), database: "projects/p/databases/other"))
         #expect(harness.loop.run { call.answer.status != nil })
@@ -79,8 +79,8 @@ struct ListenTests {
         #expect(call.answer.messages.count == count)
     }
 
-    @Test("The database of a first request that names none is that of its target")
-    func databaseOfTarget() throws {
+    @Test
+    func `The database of a first request that names none is that of its target`() throws {
         let target = ListenTarget(.documents([Harness.name("c/a")]), id: 1)
         harness.service.begin(call, request(.add(target), database: ""))
         #expect(try snapshots(1) == 1)
@@ -89,15 +89,15 @@ struct ListenTests {
         call.halfClose()
     }
 
-    @Test("Many requests are held back until the client has taken messages")
-    func held() throws {
+    @Test
+    func `Many requests are held back until the client has taken messages`() throws {
         let call = TestCall(loop: harness.loop, method: .listen, pausesAt: 1)
         let target = { (id: Int32) in ListenTarget(.documents([Harness.name("c/a")]), id: id) }
         harness.service.begin(call, request(.add(target(1))))
         for id: Int32 in 2...400 { call.send(request(.add(target(id)))) }
-        #expect(call.answer.isHeld)
+        #expect(call.answer.isPaused)
         call.takeMore()
-        #expect(harness.loop.run { !call.answer.isHeld })
+        #expect(harness.loop.run { !call.answer.isPaused })
         call.halfClose()
     }
 }

@@ -6,7 +6,7 @@ import FirestoreService
 import ServiceTestSupport
 import Testing
 
-@Suite("Listings", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListingTests {
     private func fields(_ number: Int) -> [UInt8] { Harness.fields(["n": .integer(Int64(number))]) }
 
@@ -22,8 +22,8 @@ struct ListingTests {
         return pages
     }
 
-    @Test("Pages follow each other in name order and end without a token", arguments: [1, 2, 3, 5, 6, 0])
-    func pagesByName(_ size: Int32) throws {
+    @Test(arguments: [1, 2, 3, 5, 6, 0])
+    func `Pages follow each other in name order and end without a token`(_ size: Int32) throws {
         let harness = try Harness()
         try harness.set([
             "c/b": fields(1), "c/a": fields(2), "c/é": fields(3), "c/B": fields(4), "c/__id7__": fields(5),
@@ -34,8 +34,8 @@ struct ListingTests {
         if size > 0 { #expect(pages.dropLast().allSatisfy { $0.count == Int(size) }) }
     }
 
-    @Test("The server's page size and byte limit hold whatever the client asks for")
-    func pageLimits() throws {
+    @Test
+    func `The server's page size and byte limit hold whatever the client asks for`() throws {
         var limits = ServiceLimits()
         limits.listPageDocuments = 2
         let harness = try Harness(limits: limits)
@@ -52,8 +52,8 @@ struct ListingTests {
         #expect(!page.nextPageToken.isEmpty)
     }
 
-    @Test("Missing documents that have descendants are listed by name when asked for")
-    func showMissing() throws {
+    @Test
+    func `Missing documents that have descendants are listed by name when asked for`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b/d/x": fields(2), "c/e/d/x/f/y": fields(3), "c/z": fields(4)])
         var request = ListDocumentsRequest(parent: Harness.root, collectionID: "c")
@@ -71,8 +71,8 @@ struct ListingTests {
         #expect(harness.call(.listDocuments, request).status == .invalidArgument)
     }
 
-    @Test("An empty collection id lists every collection below the parent", arguments: [0, 1, 2])
-    func allCollections(_ size: Int32) throws {
+    @Test(arguments: [0, 1, 2])
+    func `An empty collection id lists every collection below the parent`(_ size: Int32) throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "b/x": fields(2), "b/y": fields(3), "c/a/s/t": fields(4)])
         let root = ListDocumentsRequest(parent: Harness.root, collectionID: "", pageSize: size)
@@ -81,8 +81,8 @@ struct ListingTests {
         #expect(try pages(harness, below).flatMap { $0 } == ["c/a/s/t"])
     }
 
-    @Test("All collections below the parent can be ordered by name", arguments: [0, 1, 2])
-    func allCollectionsByName(_ size: Int32) throws {
+    @Test(arguments: [0, 1, 2])
+    func `All collections below the parent can be ordered by name`(_ size: Int32) throws {
         let harness = try Harness()
         try harness.set([
             "c/a": fields(1), "b/x": fields(2), "b/y": fields(3), "c/a/s/t": fields(4), "d/q/e/r": fields(5),
@@ -91,14 +91,12 @@ struct ListingTests {
         #expect(try pages(harness, request).flatMap { $0 } == ["b/x", "b/y", "c/a"])
     }
 
-    @Test(
-        "An order given as text orders the pages, doubles by name",
-        arguments: [
-            ("n", ["c/b", "c/a", "c/d", "c/c"]), ("n desc", ["c/c", "c/d", "c/a", "c/b"]),
-            ("n desc, __name__ asc", ["c/c", "c/a", "c/d", "c/b"]), ("__name__ desc", ["c/d", "c/c", "c/b", "c/a"]),
-            (" `n`  asc ", ["c/b", "c/a", "c/d", "c/c"]),
-        ])
-    func ordered(_ order: String, _ expected: [String]) throws {
+    @Test(arguments: [
+        ("n", ["c/b", "c/a", "c/d", "c/c"]), ("n desc", ["c/c", "c/d", "c/a", "c/b"]),
+        ("n desc, __name__ asc", ["c/c", "c/a", "c/d", "c/b"]), ("__name__ desc", ["c/d", "c/c", "c/b", "c/a"]),
+        (" `n`  asc ", ["c/b", "c/a", "c/d", "c/c"]),
+    ])
+    func `An order given as text orders the pages, doubles by name`(_ order: String, _ expected: [String]) throws {
         let harness = try Harness()
         try harness.set([
             "c/a": fields(2), "c/b": fields(1), "c/c": fields(3), "c/d": fields(2), "c/none": Harness.fields([:]),
@@ -111,8 +109,8 @@ struct ListingTests {
         }
     }
 
-    @Test("Listings refuse broken tokens, orders, sizes and parents")
-    func refusals() throws {
+    @Test
+    func `Listings refuse broken tokens, orders, sizes and parents`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1)])
         let good = ListDocumentsRequest(parent: Harness.root, collectionID: "c")
@@ -140,8 +138,8 @@ struct ListingTests {
         #expect(harness.call(.listDocuments, good).isOK)
     }
 
-    @Test("A listing at a read time shows the past")
-    func readTime() throws {
+    @Test
+    func `A listing at a read time shows the past`() throws {
         let harness = try Harness()
         let first = try harness.response(setting: ["c/a": fields(1)])
         try harness.set(["c/b": fields(2)])
@@ -150,8 +148,8 @@ struct ListingTests {
         #expect(try pages(harness, past) == [["c/a"]])
     }
 
-    @Test("Collection ids are listed once each, pages and descendants included", arguments: [0, 1, 2, 3])
-    func collectionIDs(_ size: Int32) throws {
+    @Test(arguments: [0, 1, 2, 3])
+    func `Collection ids are listed once each, pages and descendants included`(_ size: Int32) throws {
         let harness = try Harness()
         try harness.set(["b/x": fields(1), "a/x": fields(2), "c/x/d/y": fields(3), "c/z": fields(4)])
         var request = ListCollectionIdsRequest(parent: Harness.root, pageSize: size)

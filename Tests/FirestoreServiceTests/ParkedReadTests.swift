@@ -9,11 +9,11 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Parked reads", .timeLimit(.minutes(20))) struct ParkedReadTests {
+@Suite(.timeLimit(.minutes(20))) struct ParkedReadTests {
     private let one = Harness.fields(["a": .integer(1)])
 
-    @Test("A call that reads at the present is parked until the commit in flight is visible")
-    func parked() throws {
+    @Test
+    func `A call that reads at the present is parked until the commit in flight is visible`() throws {
         let gate = Gate(isOpen: true)
         let harness = try Harness {
             $0.engine.fault = {
@@ -25,7 +25,7 @@ import Testing
         gate.close()
         var writes = try harness.emptyWrites()
         try Harness.name("c/y").withUTF8Span { try writes.update($0, fields: one.span.bytes) }
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.append(CommitWrites(writes).request(transaction: []))
         let commit = begin(harness, .commit, writer.copyBytes())
         try gate.waitUntilReached()

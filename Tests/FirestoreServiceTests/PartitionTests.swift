@@ -5,7 +5,7 @@ import FirestoreMessages
 import ServiceTestSupport
 import Testing
 
-@Suite("Partitions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct PartitionTests {
     private let fields = Harness.fields(["a": .integer(1)])
     private let group = StructuredQuery(
@@ -46,8 +46,8 @@ struct PartitionTests {
         return sizes
     }
 
-    @Test("Fewer documents than two partitions need are not cut")
-    func tooFew() throws {
+    @Test
+    func `Fewer documents than two partitions need are not cut`() throws {
         let harness = try Harness()
         #expect(try partition(harness, 3) == [])
         try fill(harness, (0..<255).map { "posts/\($0)" })
@@ -56,8 +56,8 @@ struct PartitionTests {
         #expect(try partition(harness, 3).count == 1)
     }
 
-    @Test("Many small collections are cut into even parts")
-    func smallCollections() throws {
+    @Test
+    func `Many small collections are cut into even parts`() throws {
         let harness = try Harness()
         var paths: [String] = []
         for parent in 100..<300 { paths += (0..<7).map { "users/u\(parent)/posts/p\($0)" } }
@@ -70,8 +70,8 @@ struct PartitionTests {
         #expect(sizes.allSatisfy { $0 >= 290 && $0 <= 310 }, "\(sizes)")
     }
 
-    @Test("A large collection is cut into about even parts by a sample", arguments: [true, false])
-    func largeCollection(isCounting: Bool) throws {
+    @Test(arguments: [true, false])
+    func `A large collection is cut into about even parts by a sample`(isCounting: Bool) throws {
         let harness = try Harness()
         let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
         var paths: [String] = []
@@ -91,8 +91,8 @@ struct PartitionTests {
         #expect(sizes.allSatisfy { $0 > 1_000 && $0 < 4_000 }, "\(sizes)")
     }
 
-    @Test("Pages give the same cursors as one answer")
-    func pages() throws {
+    @Test
+    func `Pages give the same cursors as one answer`() throws {
         let harness = try Harness()
         try fill(harness, (0..<2_000).map { "posts/\($0)" })
         let all = try partition(harness, 9)
@@ -112,8 +112,8 @@ struct PartitionTests {
         #expect(paged == all)
     }
 
-    @Test("What cannot be partitioned is refused")
-    func refusals() throws {
+    @Test
+    func `What cannot be partitioned is refused`() throws {
         let harness = try Harness()
         var filtered = group
         filtered.filter = try .field(FieldPath("a"), .equal, EncodedValue(.integer(1)))

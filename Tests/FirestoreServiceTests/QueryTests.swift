@@ -9,7 +9,7 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Queries", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct QueryTests {
     private func fields(_ number: Int, padding: Int = 0) -> [UInt8] {
         Harness.fields(["n": .integer(Int64(number)), "p": .string(String(repeating: "x", count: padding))])
@@ -29,8 +29,8 @@ struct QueryTests {
         responses.compactMap { $0.document?.name.split(separator: "/").last.map(String.init) }
     }
 
-    @Test("Every message has the read time; no results give one message without a document")
-    func readTimes() throws {
+    @Test
+    func `Every message has the read time; no results give one message without a document`() throws {
         let harness = try Harness()
         let empty = try run(harness, collection)
         #expect(empty.count == 1)
@@ -43,8 +43,8 @@ struct QueryTests {
         #expect(full[0].document?.updateTime != nil)
     }
 
-    @Test("Filters, orders, limits and projections apply")
-    func stages() throws {
+    @Test
+    func `Filters, orders, limits and projections apply`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(3)])
         var query = collection
@@ -58,8 +58,8 @@ struct QueryTests {
         #expect(responses[0].document?.fields == Harness.fields(["n": .integer(3)]))
     }
 
-    @Test("The results that an offset skips are counted, with documents or without")
-    func skippedResults() throws {
+    @Test
+    func `The results that an offset skips are counted, with documents or without`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(3)])
         var query = collection
@@ -74,8 +74,8 @@ struct QueryTests {
         #expect(none.last?.readTime != nil)
     }
 
-    @Test("A result of many pages comes whole and in order")
-    func manyPages() throws {
+    @Test
+    func `A result of many pages comes whole and in order`() throws {
         let harness = try Harness()
         var writes = try harness.emptyWrites()
         for index in 0..<300 {
@@ -87,8 +87,8 @@ struct QueryTests {
         #expect(ids(try run(harness, collection)) == (0..<300).map { String(1_000 + $0) })
     }
 
-    @Test("A query that is given up leaves nothing open")
-    func givenUp() throws {
+    @Test
+    func `A query that is given up leaves nothing open`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2)])
         let request = RunQueryRequest(parent: Harness.root, query: collection)
@@ -96,8 +96,8 @@ struct QueryTests {
         #expect(CounterTotals([harness.service.counters])["streams_open"] == 0)
     }
 
-    @Test("A query at a read time or in a transaction sees that state")
-    func consistency() throws {
+    @Test
+    func `A query at a read time or in a transaction sees that state`() throws {
         let harness = try Harness()
         let first = try harness.response(setting: ["c/a": fields(1)])
         let transaction = try harness.begin(.readOnly(readTime: nil))
@@ -107,8 +107,8 @@ struct QueryTests {
         #expect(ids(try run(harness, collection)) == ["a", "b"])
     }
 
-    @Test("A query is refused without a query, with a broken one, or below a collection")
-    func refusals() throws {
+    @Test
+    func `A query is refused without a query, with a broken one, or below a collection`() throws {
         let harness = try Harness()
         let none = RunQueryRequest(parent: Harness.root, query: nil)
         #expect(harness.call(.runQuery, none).status == .invalidArgument)
@@ -120,8 +120,8 @@ struct QueryTests {
         #expect(harness.call(.runQuery, below).status == .invalidArgument)
     }
 
-    @Test("A plan is explained without running it: no document, no read time")
-    func explainedPlan() throws {
+    @Test
+    func `A plan is explained without running it: no document, no read time`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2)])
         var query = collection
@@ -140,8 +140,8 @@ struct QueryTests {
         #expect(metrics.tree == "Filter n == 1\n└─ Fetch\n   └─ IndexScan (n ASC, __name__ ASC): n == 1")
     }
 
-    @Test("A query that is analyzed returns its results and what it read")
-    func analyzedQuery() throws {
+    @Test
+    func `A query that is analyzed returns its results and what it read`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(1)])
         var query = collection
@@ -167,8 +167,8 @@ struct QueryTests {
         #expect(totals[0].totals[0].value == EncodedValue(.integer(2)))
     }
 
-    @Test("Totals come in one message by alias")
-    func aggregation() throws {
+    @Test
+    func `Totals come in one message by alias`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(4)])
         let aggregations = [
@@ -185,10 +185,10 @@ struct QueryTests {
         #expect(answers[0].readTime != nil)
     }
 
-    @Test(
-        "A reader that pauses continues at its first version, or fails when that is gone",
-        arguments: [3_600_000_000, 0] as [UInt64])
-    func pausingReader(retentionMicroseconds: UInt64) throws {
+    @Test(arguments: [3_600_000_000, 0] as [UInt64])
+    func `A reader that pauses continues at its first version, or fails when that is gone`(
+        retentionMicroseconds: UInt64
+    ) throws {
         let harness = try Harness {
             $0.engine.retentionMicroseconds = retentionMicroseconds
             $0.engine.sweepPauseMicroseconds = 1_000

@@ -7,13 +7,13 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Reading documents", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ReadingTests {
     private let one = Harness.fields(["a": .integer(1), "b": .string("x")])
     private let two = Harness.fields(["a": .integer(2)])
 
-    @Test("A document comes back as it was set, with its times")
-    func getDocument() throws {
+    @Test
+    func `A document comes back as it was set, with its times`() throws {
         let harness = try Harness()
         let commit = try harness.response(setting: ["c/x": one])
         let document = try #require(try harness.get("c/x"))
@@ -23,37 +23,35 @@ struct ReadingTests {
         #expect(document.updateTime == commit.commitTime)
     }
 
-    @Test("An empty document is found")
-    func emptyDocument() throws {
+    @Test
+    func `An empty document is found`() throws {
         let harness = try Harness()
         try harness.set(["c/x": []])
         #expect(try harness.get("c/x")?.fields == [])
     }
 
-    @Test("A missing document is NOT_FOUND and named")
-    func missingDocument() throws {
+    @Test
+    func `A missing document is NOT_FOUND and named`() throws {
         let harness = try Harness()
         let answer = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/none")))
         #expect(answer.status == .notFound)
         #expect(answer.text == "Document (\(Harness.name("c/none"))) not found.")
     }
 
-    @Test(
-        "Names that are not those of documents are refused",
-        arguments: [
-            "", "x", "projects/p", Harness.database, Harness.root, "\(Harness.root)/c", "\(Harness.root)/c/x/d",
-            "\(Harness.root)/c/", "\(Harness.root)//x", "\(Harness.root)/c/..", "\(Harness.root)/c/__x__",
-            "\(Harness.root)/c/__id0__", "\(Harness.root)/__id7__/x",
-        ])
-    func badNames(_ name: String) throws {
+    @Test(arguments: [
+        "", "x", "projects/p", Harness.database, Harness.root, "\(Harness.root)/c", "\(Harness.root)/c/x/d",
+        "\(Harness.root)/c/", "\(Harness.root)//x", "\(Harness.root)/c/..", "\(Harness.root)/c/__x__",
+        "\(Harness.root)/c/__id0__", "\(Harness.root)/__id7__/x",
+    ])
+    func `Names that are not those of documents are refused`(_ name: String) throws {
         let harness = try Harness()
         #expect(harness.call(.getDocument, GetDocumentRequest(name: name)).status == .invalidArgument)
         let batch = BatchGetDocumentsRequest(database: Harness.database, documents: [name])
         #expect(harness.call(.batchGetDocuments, batch).status == .invalidArgument)
     }
 
-    @Test("A mask lets through what it names; an empty one nothing")
-    func masks() throws {
+    @Test
+    func `A mask lets through what it names; an empty one nothing`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let masked = GetDocumentRequest(name: Harness.name("c/x"), mask: DocumentMask(paths: [try FieldPath("b")]))
@@ -66,8 +64,8 @@ struct ReadingTests {
         #expect(document.updateTime != nil)
     }
 
-    @Test("A read time shows the past, and refuses the future")
-    func readTime() throws {
+    @Test
+    func `A read time shows the past, and refuses the future`() throws {
         let harness = try Harness()
         let first = try harness.response(setting: ["c/x": one])
         try harness.set(["c/x": two])
@@ -82,16 +80,14 @@ struct ReadingTests {
         #expect(answer.text.contains("read_time cannot be in the future"))
     }
 
-    @Test(
-        "A read time that no commit can have is invalid, not too old",
-        arguments: [
-            TimestampValue(seconds: 1, nanoseconds: -1), TimestampValue(seconds: 1, nanoseconds: 1_000_000_000),
-            TimestampValue(seconds: Limits.earliestSecond - 1, nanoseconds: 0),
-            TimestampValue(seconds: .max, nanoseconds: 0),
-            TimestampValue(seconds: .min, nanoseconds: 0), TimestampValue(seconds: 0, nanoseconds: 0),
-            TimestampValue(seconds: -1, nanoseconds: 0), TimestampValue(seconds: 1, nanoseconds: 1),
-        ])
-    func invalidReadTime(_ time: TimestampValue) throws {
+    @Test(arguments: [
+        TimestampValue(seconds: 1, nanoseconds: -1), TimestampValue(seconds: 1, nanoseconds: 1_000_000_000),
+        TimestampValue(seconds: Limits.earliestSecond - 1, nanoseconds: 0),
+        TimestampValue(seconds: .max, nanoseconds: 0),
+        TimestampValue(seconds: .min, nanoseconds: 0), TimestampValue(seconds: 0, nanoseconds: 0),
+        TimestampValue(seconds: -1, nanoseconds: 0), TimestampValue(seconds: 1, nanoseconds: 1),
+    ])
+    func `A read time that no commit can have is invalid, not too old`(_ time: TimestampValue) throws {
         let harness = try Harness()
         let get = GetDocumentRequest(name: Harness.name("c/x"), consistency: .readTime(time))
         #expect(harness.call(.getDocument, get).status == .invalidArgument)
@@ -99,15 +95,15 @@ struct ReadingTests {
         #expect(harness.call(.beginTransaction, begin).status == .invalidArgument)
     }
 
-    @Test("A batch get answers found documents first, each name once, each with a read time")
-    func batchGet() throws {
+    @Test
+    func `A batch get answers found documents first, each name once, each with a read time`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one, "c/y": two])
         let names = ["c/none", "c/y", "c/x", "c/y", "c/none"].map(Harness.name)
         let answers = try harness.messages(
             .batchGetDocuments, BatchGetDocumentsRequest(database: Harness.database, documents: names),
             as: BatchGetDocumentsResponse.self)
-        let told = answers.map { answer in
+        let notified = answers.map { answer in
             switch answer.result {
             case .found(let document): "found \(document.name)"
             case .missing(let name): "missing \(name)"
@@ -115,7 +111,7 @@ struct ReadingTests {
             }
         }
         #expect(
-            told == [
+            notified == [
                 "found \(Harness.name("c/y"))", "found \(Harness.name("c/x"))", "missing \(Harness.name("c/none"))",
             ])
         #expect(Set(answers.map(\.readTime)).count == 1)
@@ -123,8 +119,8 @@ struct ReadingTests {
         #expect(answers.allSatisfy { $0.transaction.isEmpty })
     }
 
-    @Test("A batch get of many names answers each of them once")
-    func largeBatchGet() throws {
+    @Test
+    func `A batch get of many names answers each of them once`() throws {
         let harness = try Harness()
         var writes = try harness.emptyWrites()
         for index in 0..<200 {
@@ -145,8 +141,8 @@ struct ReadingTests {
         #expect(missing == (100..<200).map { Harness.name("c/d\($0 * 2)") })
     }
 
-    @Test("A batch get of no names returns the read time")
-    func emptyBatchGet() throws {
+    @Test
+    func `A batch get of no names returns the read time`() throws {
         let harness = try Harness()
         let answers = try harness.messages(
             .batchGetDocuments, BatchGetDocumentsRequest(database: Harness.database, documents: []),
@@ -156,8 +152,8 @@ struct ReadingTests {
         #expect(answers[0].readTime != nil)
     }
 
-    @Test("A batch get refuses names of another database and too many names")
-    func batchGetLimits() throws {
+    @Test
+    func `A batch get refuses names of another database and too many names`() throws {
         var limits = ServiceLimits()
         limits.batchGetDocuments = 2
         let harness = try Harness(limits: limits)
@@ -171,8 +167,8 @@ struct ReadingTests {
         #expect(answer.text.contains("at most 2"))
     }
 
-    @Test("A batch get that was cancelled has no effect on the next one")
-    func reusedSources() throws {
+    @Test
+    func `A batch get that was cancelled has no effect on the next one`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one, "c/y": two])
         let request = BatchGetDocumentsRequest(

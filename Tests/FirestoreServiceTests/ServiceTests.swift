@@ -8,12 +8,12 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Every method", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ServiceTests {
     private static let implemented = FirestoreMessages.Method.ofFirestore
 
-    @Test("Malformed bytes are INVALID_ARGUMENT", arguments: implemented)
-    func malformed(_ method: FirestoreMessages.Method) throws {
+    @Test(arguments: implemented)
+    func `Malformed bytes are INVALID_ARGUMENT`(_ method: FirestoreMessages.Method) throws {
         let harness = try Harness()
         let broken: [[UInt8]] = [
             [0x0A, 0x05, 0x01], [0xFF], [0x0B], [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
@@ -22,14 +22,14 @@ struct ServiceTests {
         for bytes in broken { #expect(harness.call(method, bytes).status == .invalidArgument, "\(bytes)") }
     }
 
-    @Test("An empty request gets a status and does not crash the server", arguments: implemented)
-    func empty(_ method: FirestoreMessages.Method) throws {
+    @Test(arguments: implemented)
+    func `An empty request gets a status and does not crash the server`(_ method: FirestoreMessages.Method) throws {
         let harness = try Harness()
         #expect(harness.call(method, []).status == .invalidArgument)
     }
 
-    @Test("Random requests get a status", arguments: implemented)
-    func random(_ method: FirestoreMessages.Method) throws {
+    @Test(arguments: implemented)
+    func `Random requests get a status`(_ method: FirestoreMessages.Method) throws {
         let harness = try Harness()
         let seed = UInt64.random(in: 0 ... .max)
         var state = seed
@@ -57,7 +57,7 @@ struct ServiceTests {
     private static func request(_ method: FirestoreMessages.Method) throws -> [UInt8] {
         let document = DocumentMessage(name: Harness.name("c/x"), fields: [])
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         let writes = WriteList(database: try DatabaseName(Harness.database))
         switch method {
         case .getDocument: GetDocumentRequest(name: Harness.name("c/x")).encode(into: &writer)
@@ -94,8 +94,8 @@ struct ServiceTests {
         return writer.copyBytes()
     }
 
-    @Test("A policy is asked before anything is done", arguments: implemented)
-    func policy(_ method: FirestoreMessages.Method) throws {
+    @Test(arguments: implemented)
+    func `A policy is asked before anything is done`(_ method: FirestoreMessages.Method) throws {
         let harness = try Harness(policy: Denial())
         let request = try Self.request(method)
         let denied = harness.call(method, request)
@@ -110,8 +110,8 @@ struct ServiceTests {
         #expect(allowed.status != .permissionDenied)
     }
 
-    @Test("Calls, documents and writes are counted")
-    func counting() throws {
+    @Test
+    func `Calls, documents and writes are counted`() throws {
         let harness = try Harness()
         try harness.set(["c/x": Harness.fields(["a": .integer(1)])])
         _ = try harness.get("c/x")

@@ -9,7 +9,7 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Conflicts of transactions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct TransactionConflictTests {
     /// What was there before the read. Each case has another collection id and another field, which are new.
     enum Prior: CaseIterable {
@@ -118,14 +118,15 @@ struct TransactionConflictTests {
     }
 
     @Test(
-        "A read of what is written before the commit aborts it, whatever was there before",
         arguments: [AutomaticIndexes.on, .off, .adaptive],
         [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic])
-    func everyRead(indexes: AutomaticIndexes, mode: TransactionOptions.ConcurrencyMode) throws {
+    func `A read of what is written before the commit aborts it, whatever was there before`(
+        indexes: AutomaticIndexes, mode: TransactionOptions.ConcurrencyMode
+    ) throws {
         let harness = try Harness {
             $0.automaticIndexes = indexes
             // Validation alone decides, and no write waits.
-            $0.shareLocksMaximum = 0
+            $0.shareLocksMax = 0
         }
         var number = 0
         for prior in Prior.allCases {

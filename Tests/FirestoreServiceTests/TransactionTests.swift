@@ -1,5 +1,6 @@
 // Transactions through the service: begin, read, commit, roll back, conflict.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
@@ -7,7 +8,7 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Transactions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct TransactionTests {
     private let one = Harness.fields(["a": .integer(1)])
     private let two = Harness.fields(["a": .integer(2)])
@@ -18,8 +19,8 @@ struct TransactionTests {
         return writes
     }
 
-    @Test("A transaction reads its snapshot and commits")
-    func readAndCommit() throws {
+    @Test
+    func `A transaction reads its snapshot and commits`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin()
@@ -29,8 +30,8 @@ struct TransactionTests {
         #expect(try harness.get("c/y")?.fields == two)
     }
 
-    @Test("A change of a document that was read aborts the commit")
-    func conflict() throws {
+    @Test
+    func `A change of a document that was read aborts the commit`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin()
@@ -41,8 +42,8 @@ struct TransactionTests {
         #expect(try harness.get("c/y") == nil)
     }
 
-    @Test("A document that comes into being after it was missed aborts the commit")
-    func phantom() throws {
+    @Test
+    func `A document that comes into being after it was missed aborts the commit`() throws {
         let harness = try Harness()
         let transaction = try harness.begin()
         #expect(try harness.get("c/x", .transaction(transaction)) == nil)
@@ -50,8 +51,8 @@ struct TransactionTests {
         #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: transaction).status == .aborted)
     }
 
-    @Test("A batch get begins a transaction and sends its id first")
-    func newTransaction() throws {
+    @Test
+    func `A batch get begins a transaction and sends its id first`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one, "c/y": two])
         let answers = try harness.messages(
@@ -68,8 +69,8 @@ struct TransactionTests {
         #expect(answer.status == .aborted)
     }
 
-    @Test("A query begins a transaction with a separate message")
-    func newTransactionByQuery() throws {
+    @Test
+    func `A query begins a transaction with a separate message`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
@@ -84,8 +85,8 @@ struct TransactionTests {
         #expect(answer.status == .aborted)
     }
 
-    @Test("A finished transaction is no longer valid, but rolling it back is fine")
-    func finished() throws {
+    @Test
+    func `A finished transaction is no longer valid, but rolling it back is fine`() throws {
         let harness = try Harness()
         let transaction = try harness.begin()
         try harness.commit(try writes(harness, "c/x", one), transaction: transaction)
@@ -99,8 +100,8 @@ struct TransactionTests {
                 == .invalidArgument)
     }
 
-    @Test("A malformed id is refused by every method that reads, also an empty one", arguments: [0, 1, 15])
-    func malformed(byteCount: Int) throws {
+    @Test(arguments: [0, 1, 15])
+    func `A malformed id is refused by every method that reads, also an empty one`(byteCount: Int) throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let consistency = ReadConsistency.transaction([UInt8](repeating: 7, count: byteCount))
@@ -129,16 +130,16 @@ struct TransactionTests {
         #expect(harness.tryCommit(try writes(harness, "c/y", one), transaction: id).isOK == (byteCount == 0))
     }
 
-    @Test("A rolled back transaction does not commit")
-    func rollback() throws {
+    @Test
+    func `A rolled back transaction does not commit`() throws {
         let harness = try Harness()
         let transaction = try harness.begin()
         #expect(harness.call(.rollback, RollbackRequest(database: Harness.database, transaction: transaction)).isOK)
         #expect(harness.tryCommit(try writes(harness, "c/x", one), transaction: transaction).status == .invalidArgument)
     }
 
-    @Test("A read-only transaction reads one state and writes nothing")
-    func readOnly() throws {
+    @Test
+    func `A read-only transaction reads one state and writes nothing`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin(.readOnly(readTime: nil))
@@ -149,8 +150,8 @@ struct TransactionTests {
         #expect(answer.text.contains("Cannot modify entities in a read-only transaction"))
     }
 
-    @Test("An id that never was one is refused")
-    func unknownTransaction() throws {
+    @Test
+    func `An id that never was one is refused`() throws {
         let harness = try Harness()
         let id = [UInt8](repeating: 7, count: 16)
         let answer = harness.call(
@@ -159,11 +160,11 @@ struct TransactionTests {
         #expect(answer.text.contains("transaction has expired"))
     }
 
-    @Test("A read that begins a transaction and says no more begins a read-only one")
-    func newTransactionIsReadOnly() throws {
+    @Test
+    func `A read that begins a transaction and says no more begins a read-only one`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
-        var request = WireWriter()
+        var request = ByteBuffer()
         request.appendField(1, string: Harness.database)
         request.appendField(2, string: Harness.name("c/x"))
         request.withLengthPrefix(field: 5) { _ in }
@@ -174,12 +175,12 @@ struct TransactionTests {
         #expect(refused.text.contains("Cannot modify entities in a read-only transaction"))
     }
 
-    @Test(
-        "What a pessimistic transaction reads by any method cannot be written before it ends",
-        arguments: [
-            FirestoreMessages.Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
-        ])
-    func locked(method: FirestoreMessages.Method) throws {
+    @Test(arguments: [
+        FirestoreMessages.Method.getDocument, .batchGetDocuments, .runQuery, .listDocuments,
+    ])
+    func `What a pessimistic transaction reads by any method cannot be written before it ends`(
+        method: FirestoreMessages.Method
+    ) throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
@@ -195,7 +196,7 @@ struct TransactionTests {
             default: ListDocumentsRequest(parent: Harness.root, collectionID: "c", consistency: consistency)
             }
         #expect(harness.call(method, request.encodedBytes()).isOK)
-        var commit = WireWriter()
+        var commit = ByteBuffer()
         commit.append(CommitWrites(try writes(harness, "c/x", two)).request())
         let waiting = TestCall(loop: harness.loop, method: .commit)
         let bytes = commit.copyBytes()
@@ -209,12 +210,12 @@ struct TransactionTests {
         #expect(try harness.get("c/x")?.fields == two)
     }
 
-    @Test(
-        "A pessimistic transaction that writes nothing is aborted when a phantom came between its queries",
-        arguments: [
-            FirestoreMessages.Method.runQuery, .runAggregationQuery, .listDocuments,
-        ])
-    func phantomWithoutWrites(method: FirestoreMessages.Method) throws {
+    @Test(arguments: [
+        FirestoreMessages.Method.runQuery, .runAggregationQuery, .listDocuments,
+    ])
+    func `A pessimistic transaction that writes nothing is aborted when a phantom came between its queries`(
+        method: FirestoreMessages.Method
+    ) throws {
         let harness = try Harness()
         try harness.set(["c/x": one])
         let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
@@ -234,9 +235,9 @@ struct TransactionTests {
         #expect(harness.tryCommit(try harness.emptyWrites(), transaction: transaction).status == .aborted)
     }
 
-    @Test("Transactions that reads begin count towards those of the connection")
-    func boundPerConnection() throws {
-        let harness = try Harness { $0.transactionsPerConnectionMaximum = 3 }
+    @Test
+    func `Transactions that reads begin count towards those of the connection`() throws {
+        let harness = try Harness { $0.transactionsPerConnectionMax = 3 }
         let query = RunQueryRequest(
             parent: Harness.root, query: StructuredQuery(from: [CollectionSelector(collectionID: "c")]),
             consistency: .newTransaction(.readWrite))

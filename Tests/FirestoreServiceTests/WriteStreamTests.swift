@@ -1,12 +1,13 @@
 // The Write stream through the service: handshake, order, tokens, failures, and a stream taken up again.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Write stream", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WriteStreamTests {
     /// A stream of a test.
     private final class Client {
@@ -20,7 +21,7 @@ struct WriteStreamTests {
         }
 
         private static func bytes(_ message: WriteRequestMessage) -> [UInt8] {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             message.encode(into: &writer)
             return writer.copyBytes()
         }
@@ -53,8 +54,8 @@ struct WriteStreamTests {
         }
     }
 
-    @Test("A handshake, pipelined writes in order, and the end")
-    func ordinary() throws {
+    @Test
+    func `A handshake, pipelined writes in order, and the end`() throws {
         let harness = try Harness()
         let client = Client(harness)
         let hello = try #require(try client.answers(1).first)
@@ -72,8 +73,8 @@ struct WriteStreamTests {
         #expect(client.status().status == .ok)
     }
 
-    @Test("A message may repeat the stream's database and name no other")
-    func otherDatabase() throws {
+    @Test
+    func `A message may repeat the stream's database and name no other`() throws {
         let harness = try Harness()
         let client = Client(harness)
         let hello = try #require(try client.answers(1).first)
@@ -94,8 +95,8 @@ struct WriteStreamTests {
         #expect(status.messages.count == 2)
     }
 
-    @Test("Half-closing after writes still answers them")
-    func halfClose() throws {
+    @Test
+    func `Half-closing after writes still answers them`() throws {
         let harness = try Harness()
         let client = Client(harness)
         try client.set("c/x", 1, token: [])
@@ -105,8 +106,8 @@ struct WriteStreamTests {
         #expect(try client.answers(3).count == 3)
     }
 
-    @Test("A failed batch ends the stream, and nothing that followed it is applied")
-    func failure() throws {
+    @Test
+    func `A failed batch ends the stream, and nothing that followed it is applied`() throws {
         let harness = try Harness()
         let client = Client(harness)
         try client.set("c/a", 1, token: [])
@@ -120,8 +121,8 @@ struct WriteStreamTests {
         #expect(try harness.get("c/c") == nil)
     }
 
-    @Test("A message that is none ends the stream after what came before it")
-    func malformed() throws {
+    @Test
+    func `A message that is none ends the stream after what came before it`() throws {
         let harness = try Harness()
         let client = Client(harness)
         try client.set("c/a", 1, token: [])
@@ -131,8 +132,8 @@ struct WriteStreamTests {
         #expect(answer.messages.count == 2)
     }
 
-    @Test("A stream taken up again applies nothing twice")
-    func resume() throws {
+    @Test
+    func `A stream taken up again applies nothing twice`() throws {
         let harness = try Harness()
         let first = Client(harness)
         let hello = try #require(try first.answers(1).first)
@@ -154,8 +155,8 @@ struct WriteStreamTests {
         #expect(try harness.get("c/x")?.fields == Harness.fields(["a": .integer(3)]))
     }
 
-    @Test("A handshake with writes, a foreign stream id or no database is refused")
-    func badHandshakes() throws {
+    @Test
+    func `A handshake with writes, a foreign stream id or no database is refused`() throws {
         let harness = try Harness()
         var writes = try harness.emptyWrites()
         try Harness.name("c/x").withUTF8Span { try writes.delete($0) }
@@ -166,13 +167,13 @@ struct WriteStreamTests {
         for handshake in handshakes { #expect(Client(harness, handshake).status().status == .invalidArgument) }
     }
 
-    @Test("Who sends faster than commits are made is asked to hold on")
-    func held() throws {
+    @Test
+    func `Who sends faster than commits are made is asked to hold on`() throws {
         let harness = try Harness()
         let client = Client(harness)
         for value in 0..<100 { try client.set("c/x", Int64(value), token: []) }
-        #expect(client.call.answer.isHeld)
+        #expect(client.call.answer.isPaused)
         #expect(try client.answers(101).count == 101)
-        #expect(!client.call.answer.isHeld)
+        #expect(!client.call.answer.isPaused)
     }
 }

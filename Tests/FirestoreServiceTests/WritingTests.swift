@@ -1,5 +1,6 @@
 // Commit, BatchWrite, CreateDocument, UpdateDocument and DeleteDocument.
 
+import Basics
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
@@ -8,13 +9,13 @@ import ServiceTestSupport
 import TestSupport
 import Testing
 
-@Suite("Writing documents", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WritingTests {
     private let one = Harness.fields(["a": .integer(1)])
     private let two = Harness.fields(["a": .integer(2)])
 
-    @Test("A commit answers one result for each write and a time above the last one")
-    func commit() throws {
+    @Test
+    func `A commit answers one result for each write and a time above the last one`() throws {
         let harness = try Harness()
         let first = try harness.response(setting: ["c/x": one, "c/y": two])
         #expect(
@@ -29,16 +30,16 @@ struct WritingTests {
         #expect(try harness.get("c/y")?.fields == two)
     }
 
-    @Test("A commit without writes and without a transaction succeeds with a time")
-    func emptyCommit() throws {
+    @Test
+    func `A commit without writes and without a transaction succeeds with a time`() throws {
         let harness = try Harness()
         let response = try harness.response(committing: try harness.emptyWrites())
         #expect(response.writeResults.isEmpty)
         #expect(response.commitTime.microseconds > 0)
     }
 
-    @Test("A commit of which one write fails changes nothing")
-    func atomicity() throws {
+    @Test
+    func `A commit of which one write fails changes nothing`() throws {
         let harness = try Harness()
         var writes = try harness.emptyWrites()
         try Harness.name("c/x").withUTF8Span { try writes.update($0, fields: one.span.bytes) }
@@ -52,11 +53,11 @@ struct WritingTests {
         #expect(try harness.get("c/x") == nil)
     }
 
-    @Test("A malformed write is refused with the document's name, and its neighbours with it")
-    func malformedWrite() throws {
+    @Test
+    func `A malformed write is refused with the document's name, and its neighbours with it`() throws {
         let harness = try Harness()
         // Document{name, fields: {"a": Value{}}}: a value without a type.
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.appendField(1, string: Harness.database)
         writer.withLengthPrefix(field: 2) { write in
             write.withLengthPrefix(field: 1) { document in
@@ -72,8 +73,8 @@ struct WritingTests {
         #expect(try harness.get("c/x") == nil)
     }
 
-    @Test("A repeated request id is applied once and answered alike")
-    func repeatedRequest() throws {
+    @Test
+    func `A repeated request id is applied once and answered alike`() throws {
         let harness = try Harness()
         var writes = try harness.emptyWrites()
         try Harness.name("c/x").withUTF8Span { name in
@@ -89,15 +90,15 @@ struct WritingTests {
         #expect(try harness.get("c/x")?.fields == Harness.fields(["n": .integer(1)]))
     }
 
-    @Test("A batch write answers for each write on its own")
-    func batchWrite() throws {
+    @Test
+    func `A batch write answers for each write on its own`() throws {
         let harness = try Harness()
         var writes = try harness.emptyWrites()
         try Harness.name("c/x").withUTF8Span { try writes.update($0, fields: one.span.bytes) }
         try Harness.name("c/y").withUTF8Span {
             try writes.update($0, fields: one.span.bytes, precondition: .exists(true))
         }
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.append(CommitWrites(writes).request())
         let answer = harness.call(.batchWrite, writer.copyBytes())
         #expect(answer.isOK)
@@ -110,15 +111,15 @@ struct WritingTests {
         #expect(try harness.get("c/x")?.fields == one)
     }
 
-    @Test("A batch write refuses a document written twice and too many writes")
-    func batchWriteLimits() throws {
+    @Test
+    func `A batch write refuses a document written twice and too many writes`() throws {
         var limits = ServiceLimits()
         limits.batchWriteWrites = 2
         let harness = try Harness(limits: limits)
         func batch(_ paths: [String]) throws -> TestAnswer {
             var writes = try harness.emptyWrites()
             for path in paths { try Harness.name(path).withUTF8Span { try writes.update($0, fields: one.span.bytes) } }
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             writer.append(CommitWrites(writes).request())
             return harness.call(.batchWrite, writer.copyBytes())
         }
@@ -127,8 +128,8 @@ struct WritingTests {
         #expect(try batch(["c/x", "c/y"]).isOK)
     }
 
-    @Test("A document is created once, under its id or a random one")
-    func create() throws {
+    @Test
+    func `A document is created once, under its id or a random one`() throws {
         let harness = try Harness()
         var request = CreateDocumentRequest(
             parent: Harness.root, collectionID: "c", documentID: "x", document: DocumentMessage(name: "", fields: one))
@@ -146,8 +147,8 @@ struct WritingTests {
         #expect(id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) })
     }
 
-    @Test("Creating refuses a named document, no collection, and ids that lead elsewhere")
-    func badCreate() throws {
+    @Test
+    func `Creating refuses a named document, no collection, and ids that lead elsewhere`() throws {
         let harness = try Harness()
         let document = DocumentMessage(name: "", fields: one)
         let requests = [
@@ -163,8 +164,8 @@ struct WritingTests {
         for request in requests { #expect(harness.call(.createDocument, request).status == .invalidArgument) }
     }
 
-    @Test("Updating creates, merges by mask, and answers with what the read mask lets through")
-    func update() throws {
+    @Test
+    func `Updating creates, merges by mask, and answers with what the read mask lets through`() throws {
         let harness = try Harness()
         let both = Harness.fields(["a": .integer(1), "b": .integer(5)])
         let created = try harness.message(
@@ -182,8 +183,8 @@ struct WritingTests {
         #expect(try harness.get("c/x")?.fields == Harness.fields(["a": .integer(2), "b": .integer(5)]))
     }
 
-    @Test("Deleting an absent document is fine unless it must exist")
-    func delete() throws {
+    @Test
+    func `Deleting an absent document is fine unless it must exist`() throws {
         let harness = try Harness()
         #expect(harness.call(.deleteDocument, DeleteDocumentRequest(name: Harness.name("c/x"))).isOK)
         let strict = DeleteDocumentRequest(name: Harness.name("c/x"), precondition: .exists(true))
@@ -206,8 +207,8 @@ struct WritingTests {
         return writes
     }
 
-    @Test("Many writes to one large document are one change of it")
-    func manyWrites() throws {
+    @Test
+    func `Many writes to one large document are one change of it`() throws {
         let harness = try Harness()
         let response = try harness.response(committing: try increments(harness, 150))
         #expect(response.writeResults.map(\.transformResults) == (1...150).map { [EncodedValue(.integer($0))] })
@@ -216,9 +217,9 @@ struct WritingTests {
         #expect(try DocumentMessage(wireBytes: answer.messages.first).fields == Harness.fields(["n": .integer(150)]))
     }
 
-    @Test("A commit that is too much work is refused and changes nothing")
-    func tooMuchWork() throws {
-        let harness = try Harness { $0.commitWorkBytesMaximum = 16 << 20 }
+    @Test
+    func `A commit that is too much work is refused and changes nothing`() throws {
+        let harness = try Harness { $0.commitWorkBytesMax = 16 << 20 }
         let answer = harness.tryCommit(try increments(harness, 50))
         #expect(answer.status == .resourceExhausted)
         #expect(answer.text.contains("16777216 bytes of documents"))

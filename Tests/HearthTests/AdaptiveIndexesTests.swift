@@ -4,10 +4,12 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Indexes on demand of a server", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct AdaptiveIndexesTests {
-    @Test("Explain names the missing index; then the list, the log and the metrics have it, also after a restart")
-    func operators() async throws {
+    @Test
+    func `Explain names the missing index; then the list, the log and the metrics have it, also after a restart`()
+        async throws
+    {
         let directory = TemporaryDirectory("adaptive")
         let data = directory.path(of: "data")
         let flags = ["--automatic-indexes", "adaptive", "--adaptive-index-demand", "20"]

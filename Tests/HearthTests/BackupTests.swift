@@ -4,10 +4,10 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("check, backup, restore", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct BackupTests {
-    @Test("A backup taken while serving has what was acknowledged before, and restores")
-    func whileServing() async throws {
+    @Test
+    func `A backup taken while serving has what was acknowledged before, and restores`() async throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data)
@@ -31,8 +31,8 @@ struct BackupTests {
         #expect(second.stop() == 0)
     }
 
-    @Test("A backup of a directory that is not served is the same")
-    func withoutServer() async throws {
+    @Test
+    func `A backup of a directory that is not served is the same`() async throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data)
@@ -48,8 +48,8 @@ struct BackupTests {
         #expect(second.stop() == 0)
     }
 
-    @Test("A backup is refused where there is no data or the target is taken")
-    func refusals() throws {
+    @Test
+    func `A backup is refused where there is no data or the target is taken`() throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         let nothing = try HearthBinary.run(["backup", "--data", data, directory.path(of: "copy")])
@@ -63,8 +63,8 @@ struct BackupTests {
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
     }
 
-    @Test("A check reports that a directory is in use, is damaged, or does not exist")
-    func check() async throws {
+    @Test
+    func `A check reports that a directory is in use, is damaged, or does not exist`() async throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         #expect(try HearthBinary.run(["check", "--data", data]).status == 1)
@@ -107,8 +107,8 @@ struct BackupTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Neither a restore nor a backup copies a directory into itself, by whatever path")
-    func overlaps() async throws {
+    @Test
+    func `Neither a restore nor a backup copies a directory into itself, by whatever path`() async throws {
         let directory = TemporaryDirectory("backup")
         try await makeBackup(in: directory)
         let copy = directory.path(of: "copy")
@@ -149,8 +149,8 @@ struct BackupTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A directory in use is not restored from")
-    func sourceInUse() throws {
+    @Test
+    func `A directory in use is not restored from`() throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data)
@@ -169,8 +169,8 @@ struct BackupTests {
         #expect(try HearthBinary.run(["check", "--data", directory.path(of: "new")]).status == 0)
     }
 
-    @Test("A restore or a backup that fails leaves nothing")
-    func failures() async throws {
+    @Test
+    func `A restore or a backup that fails leaves nothing`() async throws {
         let directory = TemporaryDirectory("backup")
         try await makeBackup(in: directory)
         let (data, copy, new) = (directory.path(of: "data"), directory.path(of: "copy"), directory.path(of: "new"))
@@ -198,8 +198,8 @@ struct BackupTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
     }
 
-    @Test("A restore leaves a directory alone that is not empty, and a damaged backup where it is")
-    func restoreRefusals() throws {
+    @Test
+    func `A restore leaves a directory alone that is not empty, and a damaged backup where it is`() throws {
         let directory = TemporaryDirectory("backup")
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data)

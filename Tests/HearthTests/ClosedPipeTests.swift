@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Output", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ClosedPipeTests {
     private let directory = TemporaryDirectory("pipe")
 
@@ -29,8 +29,8 @@ struct ClosedPipeTests {
         return server
     }
 
-    @Test("A command whose reader has gone ends quietly, as other tools do; watch too, while nothing changes")
-    func closedPipe() throws {
+    @Test
+    func `A command whose reader has gone ends quietly, as other tools do; watch too, while nothing changes`() throws {
         let server = try fill()
         let address = "--address 127.0.0.1:\(server.port)"
         for (command, first) in [
@@ -53,8 +53,8 @@ struct ClosedPipeTests {
         #expect(!FileManager.default.fileExists(atPath: "\(data)/admin.sock"))
     }
 
-    @Test("A load that is complete leaves nothing, whether or not its last line can be printed")
-    func loadWithoutReader() throws {
+    @Test
+    func `A load that is complete leaves nothing, whether or not its last line can be printed`() throws {
         let server = try fill()
         let outcome = try shell(
             #""$0" load \#(directory.path(of: "c.jsonl")) --collection c --quiet "#
@@ -65,8 +65,8 @@ struct ClosedPipeTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Output that cannot be written is an error")
-    func fullOutput() throws {
+    @Test
+    func `Output that cannot be written is an error`() throws {
         let server = try fill()
         let address = "--address 127.0.0.1:\(server.port)"
         for command in [

@@ -3,29 +3,29 @@
 import TestSupport
 import Testing
 
-@Suite("The command line", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct CommandLineTests {
     static let commands = [
         "serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes",
     ]
 
-    @Test("The overview names every command", arguments: [["--help"], ["-h"], ["help"]])
-    func overview(_ arguments: [String]) throws {
+    @Test(arguments: [["--help"], ["-h"], ["help"]])
+    func `The overview names every command`(_ arguments: [String]) throws {
         let outcome = try HearthBinary.run(arguments)
         #expect(outcome.status == 0)
         for command in Self.commands { #expect(outcome.output.contains("  \(command) ")) }
         #expect(outcome.errors.isEmpty)
     }
 
-    @Test("Without a command the overview is shown and the status is 2")
-    func nothing() throws {
+    @Test
+    func `Without a command the overview is shown and the status is 2`() throws {
         let outcome = try HearthBinary.run([])
         #expect(outcome.status == 2)
         #expect(outcome.output.contains("usage: hearth COMMAND"))
     }
 
-    @Test("Every command explains itself", arguments: commands)
-    func help(_ command: String) throws {
+    @Test(arguments: commands)
+    func `Every command explains itself`(_ command: String) throws {
         let outcome = try HearthBinary.run([command, "--help"])
         #expect(outcome.status == 0)
         #expect(outcome.output.hasPrefix("usage: hearth \(command) "))
@@ -34,8 +34,8 @@ struct CommandLineTests {
         #expect(try HearthBinary.run(["help", command]).output == outcome.output)
     }
 
-    @Test("The help of serve has defaults and environment variables")
-    func serveHelp() throws {
+    @Test
+    func `The help of serve has defaults and environment variables`() throws {
         let output = try HearthBinary.run(["serve", "--help"]).output
         for flag in [
             "--data DIR", "--host HOST", "--port PORT", "--loops N", "--max-connections N", "--drain-time TIME",
@@ -46,19 +46,17 @@ struct CommandLineTests {
         #expect(output.contains("HEARTH_DATA"))
     }
 
-    @Test(
-        "What is not understood is explained with status 2",
-        arguments: [
-            (["serv"], "did you mean serve?"), (["serve", "--prot", "1"], "did you mean --port?"),
-            (["serve", "--port"], "--port needs a value"), (["serve", "--port", "x"], "--port must be a whole number"),
-            (["serve", "--port", "65536"], "between 0 and 65535"), (["serve", "--port=-1"], "between 0 and 65535"),
-            (["serve", "--port", "1", "--port", "2"], "--port may be given only once"),
-            (["serve", "extra"], "unexpected argument"), (["serve", "--max-message", "10 apples"], "a size such as"),
-            (["serve", "--max-message", "1KiB"], "between 64KiB and 1GiB"),
-            (["serve", "--idle-time", "10"], "a time such as"), (["serve", "--log-level", "loud"], "debug, info"),
-            (["backup"], "missing argument TARGET"), (["get"], "missing argument NAME"), (["-x"], "unknown command"),
-        ])
-    func mistakes(_ arguments: [String], _ expected: String) throws {
+    @Test(arguments: [
+        (["serv"], "did you mean serve?"), (["serve", "--prot", "1"], "did you mean --port?"),
+        (["serve", "--port"], "--port needs a value"), (["serve", "--port", "x"], "--port must be a whole number"),
+        (["serve", "--port", "65536"], "between 0 and 65535"), (["serve", "--port=-1"], "between 0 and 65535"),
+        (["serve", "--port", "1", "--port", "2"], "--port may be given only once"),
+        (["serve", "extra"], "unexpected argument"), (["serve", "--max-message", "10 apples"], "a size such as"),
+        (["serve", "--max-message", "1KiB"], "between 64KiB and 1GiB"),
+        (["serve", "--idle-time", "10"], "a time such as"), (["serve", "--log-level", "loud"], "debug, info"),
+        (["backup"], "missing argument TARGET"), (["get"], "missing argument NAME"), (["-x"], "unknown command"),
+    ])
+    func `What is not understood is explained with status 2`(_ arguments: [String], _ expected: String) throws {
         let outcome = try HearthBinary.run(arguments)
         #expect(outcome.status == 2)
         #expect(outcome.errors.contains(expected), "\(outcome.errors)")
@@ -66,8 +64,8 @@ struct CommandLineTests {
         #expect(outcome.output.isEmpty)
     }
 
-    @Test("The arguments are understood where /proc is not mounted")
-    func withoutProc() throws {
+    @Test
+    func `The arguments are understood where /proc is not mounted`() throws {
         let script = #"mount -t tmpfs none /proc && exec "$0" "$@""#
         func run(_ words: [String]) throws -> HearthProcess {
             let arguments = ["--map-root-user", "--mount", "/bin/sh", "-c", script, HearthBinary.path]
@@ -82,8 +80,8 @@ struct CommandLineTests {
         #expect(outcome.status == 1 && outcome.errors.contains("/nowhere is not a"), "\(outcome.errors)")
     }
 
-    @Test("A wrong environment variable is named")
-    func environment() throws {
+    @Test
+    func `A wrong environment variable is named`() throws {
         let outcome = try HearthBinary.run(["serve"], environment: ["HEARTH_MAX_CONNECTIONS": "many"])
         #expect(outcome.status == 2)
         #expect(outcome.errors.contains("HEARTH_MAX_CONNECTIONS must be a whole number"))

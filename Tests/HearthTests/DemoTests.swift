@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Tools/demo", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct DemoTests {
     private let directory = TemporaryDirectory("demo")
 
@@ -39,8 +39,8 @@ struct DemoTests {
         return (try? String(contentsOfFile: directory.path(of: "calls"), encoding: .utf8)) ?? ""
     }
 
-    @Test("With the address of a server nothing is built that is there")
-    func builtOnce() throws {
+    @Test
+    func `With the address of a server nothing is built that is there`() throws {
         try makeTree()
         let calls = try run()
         #expect(calls.hasPrefix("load --address 127.0.0.1:9 --collection packages "), "\(calls)")

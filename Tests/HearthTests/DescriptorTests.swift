@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("File descriptors", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct DescriptorTests {
     /// A flood of connections that say nothing.
     private final class Flood {
@@ -51,8 +51,8 @@ struct DescriptorTests {
         #expect(status == 200)
     }
 
-    @Test("Connections are capped below the limit, and a flood of them disturbs nobody")
-    func capped() throws {
+    @Test
+    func `Connections are capped below the limit, and a flood of them disturbs nobody`() throws {
         let directory = TemporaryDirectory("descriptors")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"], descriptors: 160)
         let capped = try #require(lines(server, "connections_capped").first)
@@ -74,8 +74,8 @@ struct DescriptorTests {
         #expect(lines(server, "lines_suppressed").contains { $0.contains(" of=connection_refused ") })
     }
 
-    @Test("When none is left accepting pauses, and resumes when there are some again")
-    func exhausted() throws {
+    @Test
+    func `When none is left accepting pauses, and resumes when there are some again`() throws {
         let directory = TemporaryDirectory("descriptors")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
         #expect(lines(server, "connections_capped").isEmpty)
@@ -99,8 +99,8 @@ struct DescriptorTests {
         withExtendedLifetime(flood) {}
     }
 
-    @Test("A limit that leaves no connection is a clear error")
-    func tooFew() throws {
+    @Test
+    func `A limit that leaves no connection is a clear error`() throws {
         let directory = TemporaryDirectory("descriptors")
         let process = HearthProcess(["serve", "--data", directory.path(of: "data"), "--port", "0"], descriptors: 70)
         try process.start()

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Errors", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ErrorTextTests {
     private let directory = TemporaryDirectory("errors")
 
@@ -20,8 +20,8 @@ struct ErrorTextTests {
         FileManager.default.enumerator(atPath: directory.path)?.compactMap { $0 as? String }.sorted() ?? []
     }
 
-    @Test("No command that reads makes anything in a directory without a database")
-    func wrongDirectories() throws {
+    @Test
+    func `No command that reads makes anything in a directory without a database`() throws {
         let file = try write("firestore.indexes.json", #"{"indexes": []}"#)
         try FileManager.default.createDirectory(atPath: path("empty"), withIntermediateDirectories: false)
         try FileManager.default.createDirectory(atPath: path("other"), withIntermediateDirectories: false)
@@ -44,8 +44,8 @@ struct ErrorTextTests {
         }
     }
 
-    @Test("Every error is a sentence")
-    func sentences() throws {
+    @Test
+    func `Every error is a sentence`() throws {
         let (data, file) = (path("data"), try write("file", "text"))
         let server = try ServerProcess(data: data)
         let address = "127.0.0.1:\(server.port)"
@@ -108,8 +108,8 @@ struct ErrorTextTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A path may begin with a slash")
-    func leadingSlash() throws {
+    @Test
+    func `A path may begin with a slash`() throws {
         let server = try ServerProcess(data: path("data"))
         let address = ["--address", "127.0.0.1:\(server.port)"]
         let file = try write("c.jsonl", #"{"__name__":"x","n":1}"#)

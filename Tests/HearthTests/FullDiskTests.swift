@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("A server on a full disk", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct FullDiskTests {
     private static let root = "/v1/projects/p/databases/d/documents"
     private static let flags = [
@@ -50,8 +50,8 @@ struct FullDiskTests {
         return stored + (try fill(server, "b"))
     }
 
-    @Test("Commits are refused and reads succeed; deletes are accepted and free space, and commits resume")
-    func deletesMakeRoom() throws {
+    @Test
+    func `Commits are refused and reads succeed; deletes are accepted and free space, and commits resume`() throws {
         let server = try ServerProcess(data: data, arguments: Self.flags)
         let stored = try fillUp(server)
         #expect(stored.count > 500)
@@ -82,8 +82,8 @@ struct FullDiskTests {
         #expect(try HearthBinary.run(["check", "--data", data]).status == 0)
     }
 
-    @Test("A limit of file sizes counts as a full disk, and does not end the server")
-    func fileSizeLimit() throws {
+    @Test
+    func `A limit of file sizes counts as a full disk, and does not end the server`() throws {
         let server = try ServerProcess(data: data, arguments: Self.flags)
         // Segments of the log are smaller, a run is not.
         try limitFiles(of: server, to: "\(3 << 20)")
@@ -109,8 +109,10 @@ struct FullDiskTests {
         #expect(process.terminationStatus == 0)
     }
 
-    @Test("A server starts on a full disk after a kill or an orderly end, reads all, and commits when there is room")
-    func startsWhenFull() throws {
+    @Test
+    func `A server starts on a full disk after a kill or an orderly end, reads all, and commits when there is room`()
+        throws
+    {
         let first = try ServerProcess(data: data, arguments: Self.flags)
         var stored = try fillUp(first)
         first.kill()

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Load and export", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct LoadExportTests {
     private let directory = TemporaryDirectory("hearth-load-export")
 
@@ -25,8 +25,8 @@ struct LoadExportTests {
         return outcome.output
     }
 
-    @Test("What export writes loads again to the same bytes, every type of it")
-    func roundTrip() throws {
+    @Test
+    func `What export writes loads again to the same bytes, every type of it`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let types =
             #"{"__name__":"types","a":null,"b":true,"c":-5,"d":2.0,"e":{"$double":"NaN"},"f":"é\n","#
@@ -54,8 +54,10 @@ struct LoadExportTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A bad line stops the load with its number and reason; the lines before it are stored; --resume continues")
-    func badLineAndResume() throws {
+    @Test
+    func `A bad line stops the load with its number and reason; the lines before it are stored; --resume continues`()
+        throws
+    {
         let server = try ServerProcess(data: directory.path(of: "data"))
         var lines = (0..<700).map { #"{"n":\#($0)}"# }
         lines[600] = #"{"n":}"#
@@ -78,8 +80,8 @@ struct LoadExportTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Bad lines can be put aside, mended and loaded")
-    func skipBad() throws {
+    @Test
+    func `Bad lines can be put aside, mended and loaded`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let file = try write("some.jsonl", [#"{"id":"a"}"#, "nonsense", #"{"x":1}"#, "", #"{"id":"b"}"#])
         let aside = directory.path(of: "aside.jsonl")
@@ -93,8 +95,8 @@ struct LoadExportTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A load whose server and client are killed half way resumes to every document, each once")
-    func interruptedLoad() throws {
+    @Test
+    func `A load whose server and client are killed half way resumes to every document, each once`() throws {
         var server = try ServerProcess(data: directory.path(of: "data"))
         let lines = (0..<60_000).map { #"{"n":\#($0),"text":"\#(String(repeating: "y", count: 200))"}"# }
         let file = try write("long.jsonl", lines)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import hearth
 
-@Suite("Inputs of load", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LoadInputTests {
     private let directory = TemporaryDirectory("input")
 
@@ -16,8 +16,8 @@ struct LoadInputTests {
         return path
     }
 
-    @Test("What cannot be loaded is named with its remedy, and leaves no file")
-    func refusals() throws {
+    @Test
+    func `What cannot be loaded is named with its remedy, and leaves no file`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let gzip = try write("c.jsonl.gz", [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 10, 1, 2])
         let zstd = try write("c.jsonl.zst", [0x28, 0xB5, 0x2F, 0xFD, 0x24, 0x0A])
@@ -47,8 +47,8 @@ struct LoadInputTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A first line is taken for what it is")
-    func remedies() {
+    @Test
+    func `A first line is taken for what it is`() {
         func remedy(_ text: String, mayHaveBadLines: Bool = false) -> String? {
             InputKind.remedy(for: Array(text.utf8), path: "-", mayHaveBadLines: mayHaveBadLines)
         }

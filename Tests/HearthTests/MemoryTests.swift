@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Memory of a server process", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MemoryTests {
     /// Anonymous memory in RAM, in KiB: `RssAnon` of proc_pid_status(5).
     private func residentKilobytes(_ server: ServerProcess) throws -> Int {
@@ -13,8 +13,8 @@ struct MemoryTests {
         return try #require(Int(line.split(whereSeparator: { !$0.isNumber })[0]))
     }
 
-    @Test("Memory of connections that have gone is given back to the system")
-    func connectionsComeAndGo() throws {
+    @Test
+    func `Memory of connections that have gone is given back to the system`() throws {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max

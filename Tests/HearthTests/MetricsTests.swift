@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@Suite("Metrics of a server process", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MetricsTests {
     private static let root = "/v1/projects/p/databases/d/documents"
 
@@ -64,8 +64,8 @@ struct MetricsTests {
         }
     }
 
-    @Test("The page is in Prometheus' format and counts what was done")
-    func counts() throws {
+    @Test
+    func `The page is in Prometheus' format and counts what was done`() throws {
         let directory = TemporaryDirectory("metrics")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])
         for number in 0..<3 {

@@ -7,10 +7,10 @@ import Testing
 
 @testable import hearth
 
-@Suite("Progress", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ProgressTests {
-    @Test("Every command that may take long shows progress on standard error, and none if it is to be quiet")
-    func commands() throws {
+    @Test
+    func `Every command that may take long shows progress on standard error, and none if it is to be quiet`() throws {
         let directory = TemporaryDirectory("progress")
         let data = directory.path(of: "data")
         let file = directory.path(of: "c.jsonl")
@@ -43,8 +43,8 @@ struct ProgressTests {
         try run(["restore", "--data", restored, first], ["copying: "] + stages, undo: restored)
     }
 
-    @Test("The amount, and the share where the total is known")
-    func text() {
+    @Test
+    func `The amount, and the share where the total is known`() {
         #expect(
             ProgressLine.text(WorkProgress("checking the runs", done: 1_234_567, total: 2_469_134, .entries))
                 == "checking the runs: 1,234,567 entries of 2,469,134 entries, 50.0 %")

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The official client over REST", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RESTClientTests {
     /// The root of the package: the nearest folder above this file with a Package.swift.
     private static var packageRoot: URL {
@@ -24,8 +24,8 @@ struct RESTClientTests {
             ?? packageRoot.appendingPathComponent(".venv/bin/python").path
     }
 
-    @Test("Every method with a REST form answers the official client")
-    func methods() throws {
+    @Test
+    func `Every method with a REST form answers the official client`() throws {
         let directory = TemporaryDirectory("rest-client")
         let server = try ServerProcess(data: directory.path(of: "data"))
         defer { #expect(server.stop() == 0) }

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("REST against a server process", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RESTTests {
     private static let root = "/v1/projects/p/databases/(default)/documents"
     private static let names = "projects/p/databases/(default)/documents"
@@ -43,8 +43,8 @@ struct RESTTests {
         "z":{"nullValue":null}}
         """#
 
-    @Test("A document of every type goes in, out, is changed in part and is deleted")
-    func documents() throws {
+    @Test
+    func `A document of every type goes in, out, is changed in part and is deleted`() throws {
         let fields = try #require(try JSONSerialization.jsonObject(with: Data(Self.everyType.utf8)) as? NSDictionary)
         let created = try #require(
             try send("POST", "\(Self.root)/c?documentId=d", #"{"fields":\#(Self.everyType)}"#) as? [String: Any])
@@ -71,8 +71,8 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Commits, queries, aggregations, batches, transactions and listings answer as their RPCs do")
-    func methods() throws {
+    @Test
+    func `Commits, queries, aggregations, batches, transactions and listings answer as their RPCs do`() throws {
         let writes = (0..<5).map { number in
             #"{"update":{"name":"\#(Self.names)/c/\#(number)","fields":{"n":{"integerValue":\#(number)}}}}"#
         }
@@ -142,8 +142,8 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A long query is streamed in chunks")
-    func streaming() throws {
+    @Test
+    func `A long query is streamed in chunks`() throws {
         let text = String(repeating: "x", count: 2_000)
         for batch in 0..<4 {
             let writes = (0..<500).map {
@@ -160,8 +160,8 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("The emulator's reset deletes one database, many documents and all")
-    func reset() throws {
+    @Test
+    func `The emulator's reset deletes one database, many documents and all`() throws {
         let other = "/v1/projects/p/databases/other/documents"
         _ = try send("POST", "\(other)/c?documentId=stays", "{}")
         for batch in 0..<3 {
@@ -185,8 +185,8 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A reset is refused where it is switched off")
-    func resetOff() throws {
+    @Test
+    func `A reset is refused where it is switched off`() throws {
         #expect(server.stop() == 0)
         let guarded = try ServerProcess(
             data: directory.path(of: "guarded"), arguments: ["--emulator-endpoints", "off"])
@@ -196,8 +196,8 @@ struct RESTTests {
         #expect(guarded.stop() == 0)
     }
 
-    @Test("Pages of this machine may call, those of others may not")
-    func browsers() throws {
+    @Test
+    func `Pages of this machine may call, those of others may not`() throws {
         let local = try #require(client.request("GET", "\(Self.root)/c", headers: ["Origin: http://localhost:3000"]))
         #expect(local.status == 200 && local.headers["access-control-allow-origin"] == "http://localhost:3000")
         let asked = try #require(
@@ -218,8 +218,8 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A page's credentials are allowed, and refusals can be read too")
-    func credentials() throws {
+    @Test
+    func `A page's credentials are allowed, and refusals can be read too`() throws {
         let origin = "http://localhost:3000"
         let document = "\(Self.root)/c/missing"
         let asked = client.request(
@@ -242,8 +242,8 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Streams can be asked for as events")
-    func events() throws {
+    @Test
+    func `Streams can be asked for as events`() throws {
         for id in ["a", "b"] {
             _ = try send("POST", "\(Self.root)/c?documentId=\(id)", #"{"fields":{"t":{"stringValue":"x\ny"}}}"#)
         }
@@ -267,16 +267,16 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("An encoded colon before a verb and the older version's name are understood")
-    func aliases() throws {
+    @Test
+    func `An encoded colon before a verb and the older version's name are understood`() throws {
         let write = #"{"writes":[{"update":{"name":"\#(Self.names)/c/d","fields":{}}}]}"#
         _ = try send("POST", "\(Self.root)%3Acommit", write)
         _ = try send("GET", "\(Self.root.replacingOccurrences(of: "/v1/", with: "/v1beta1/"))/c/d")
         #expect(server.stop() == 0)
     }
 
-    @Test("Headers in the query count, and those that a page could not send are refused")
-    func headersInQuery() throws {
+    @Test
+    func `Headers in the query count, and those that a page could not send are refused`() throws {
         _ = try send("POST", "\(Self.root)/c?documentId=d", "{}")
         let document = "\(Self.root)/c/d"
         _ = try send("GET", "\(document)?$httpHeaders=X-Goog-Api-Client:gl-js%2F%0D%0AContent-Type:text%2Fplain%0D%0A")
@@ -300,8 +300,8 @@ struct RESTTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("The pages say that the server lives, is ready, and what it does")
-    func pages() throws {
+    @Test
+    func `The pages say that the server lives, is ready, and what it does`() throws {
         #expect(client.request("GET", "/")?.body == "Ok\n")
         #expect(client.request("GET", "/livez")?.status == 200)
         #expect(client.request("GET", "/readyz")?.body == "ready\n")

@@ -5,10 +5,10 @@ import QueryEngine
 import TestSupport
 import Testing
 
-@Suite("get and query", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ReadingCommandTests {
-    @Test("Documents are printed as lines of JSON, missing ones reported")
-    func get() async throws {
+    @Test
+    func `Documents are printed as lines of JSON, missing ones reported`() async throws {
         let directory = TemporaryDirectory("get")
         let server = try ServerProcess(data: directory.path(of: "data"))
         let client = try TestClient(server)
@@ -30,8 +30,8 @@ struct ReadingCommandTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Queries filter, order, limit and count")
-    func query() async throws {
+    @Test
+    func `Queries filter, order, limit and count`() async throws {
         let directory = TemporaryDirectory("query")
         let server = try ServerProcess(data: directory.path(of: "data"))
         let client = try TestClient(server)
@@ -61,8 +61,8 @@ struct ReadingCommandTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("The notation of a value gives its type")
-    func values() throws {
+    @Test
+    func `The notation of a value gives its type`() throws {
         let directory = TemporaryDirectory("query-values")
         let data = directory.path(of: "data")
         let lines = [
@@ -120,16 +120,14 @@ struct ReadingCommandTests {
         #expect(path.output == "{\"__name__\":\"c/integer\",\"v\":3}\n", "\(path.errors)")
     }
 
-    @Test(
-        "What is not understood is said, with status 2",
-        arguments: [
-            ("n ~ 1", "is not an operator"), ("n", "FIELD OPERATOR VALUE"), ("n ==", "FIELD OPERATOR VALUE"),
-            ("== 1", "FIELD OPERATOR VALUE"),
-            ("n == [1", "is invalid"), ("n == 99999999999999999999", "is invalid"),
-            ("n == /c", "is not the path of a document"),
-            (#"n == {"$timestmap": 1}"#, "the forms are $double"),
-        ])
-    func mistakes(condition: String, message: String) throws {
+    @Test(arguments: [
+        ("n ~ 1", "is not an operator"), ("n", "FIELD OPERATOR VALUE"), ("n ==", "FIELD OPERATOR VALUE"),
+        ("== 1", "FIELD OPERATOR VALUE"),
+        ("n == [1", "is invalid"), ("n == 99999999999999999999", "is invalid"),
+        ("n == /c", "is not the path of a document"),
+        (#"n == {"$timestmap": 1}"#, "the forms are $double"),
+    ])
+    func `What is not understood is said, with status 2`(condition: String, message: String) throws {
         let outcome = try HearthBinary.run(["query", "c", "--where", condition])
         #expect(outcome.status == 2)
         #expect(outcome.errors.contains(message), "\(outcome.errors)")
@@ -137,8 +135,8 @@ struct ReadingCommandTests {
         #expect(missing.status == 1 && missing.errors.contains("not a Hearth data directory"))
     }
 
-    @Test("Every client command takes the server's address by one flag, its older names and one variable")
-    func address() throws {
+    @Test
+    func `Every client command takes the server's address by one flag, its older names and one variable`() throws {
         let directory = TemporaryDirectory("address")
         let server = try ServerProcess(data: directory.path(of: "data"))
         defer { #expect(server.stop() == 0) }
@@ -162,8 +160,8 @@ struct ReadingCommandTests {
         }
     }
 
-    @Test("A server that cannot be reached is an error with status 1")
-    func unreachable() throws {
+    @Test
+    func `A server that cannot be reached is an error with status 1`() throws {
         // Port 9 (discard) of this machine: nothing listens there.
         let outcome = try HearthBinary.run(["get", "--address", "127.0.0.1:9", "--timeout", "200ms", "c/x"])
         #expect(outcome.status == 1)
@@ -171,10 +169,10 @@ struct ReadingCommandTests {
     }
 }
 
-@Suite("indexes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct IndexesCommandTests {
-    @Test("A file of indexes is applied to a running server, listed, and used by queries")
-    func apply() async throws {
+    @Test
+    func `A file of indexes is applied to a running server, listed, and used by queries`() async throws {
         let directory = TemporaryDirectory("indexes")
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data)
@@ -213,26 +211,26 @@ struct IndexesCommandTests {
         #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
     }
 
-    @Test(
-        "A file that makes no sense is refused in words, by a server and without one",
-        arguments: [
-            (
-                #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, "#
-                    + #"{"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#,
-                "c.a is overridden twice"
-            ),
-            (
-                #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#,
-                "ttl needs the name of a field"
-            ),
-            (
-                #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "__name__", "order": "ASCENDING"}, "#
-                    + #"{"fieldPath": "a", "order": "ASCENDING"}]}]}"#,
-                "no field may follow __name__"
-            ),
-            (#"{"indexes": 5}"#, "invalid firestore.indexes.json"),
-        ])
-    func refusals(json: String, words: String) throws {
+    @Test(arguments: [
+        (
+            #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "a", "indexes": []}, "#
+                + #"{"collectionGroup": "c", "fieldPath": "a", "indexes": []}]}"#,
+            "c.a is overridden twice"
+        ),
+        (
+            #"{"fieldOverrides": [{"collectionGroup": "c", "fieldPath": "*", "ttl": true}]}"#,
+            "ttl needs the name of a field"
+        ),
+        (
+            #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "__name__", "order": "ASCENDING"}, "#
+                + #"{"fieldPath": "a", "order": "ASCENDING"}]}]}"#,
+            "no field may follow __name__"
+        ),
+        (#"{"indexes": 5}"#, "invalid firestore.indexes.json"),
+    ])
+    func `A file that makes no sense is refused in words, by a server and without one`(json: String, words: String)
+        throws
+    {
         let directory = TemporaryDirectory("indexes")
         let data = directory.path(of: "data")
         let file = directory.path(of: "firestore.indexes.json")

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Repair and salvage", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RepairTests {
     private let directory = TemporaryDirectory("repair")
 
@@ -39,8 +39,8 @@ struct RepairTests {
         return server.process.errors
     }
 
-    @Test("check --repair makes damaged and missing entries again, and leaves damaged documents alone")
-    func check() async throws {
+    @Test
+    func `check --repair makes damaged and missing entries again, and leaves damaged documents alone`() async throws {
         let data = try await makeData()
         let entries = try #require(try files(".run", in: data).first)
         try flipBit(entries, at: 100)
@@ -57,8 +57,8 @@ struct RepairTests {
         #expect(documents.status == 1 && !documents.output.contains("repaired"), "\(documents.output)")
     }
 
-    @Test("serve --repair-indexes names damaged entries in its log and serves")
-    func serve() async throws {
+    @Test
+    func `serve --repair-indexes names damaged entries in its log and serves`() async throws {
         let data = try await makeData()
         #expect(try await expectDocuments(data, ["--repair-indexes"]).contains("indexes_intact"))
         try FileManager.default.removeItem(atPath: try #require(try files(".run", in: data).first))
@@ -68,8 +68,8 @@ struct RepairTests {
         _ = try await expectDocuments(data)
     }
 
-    @Test("salvage creates a directory of what is intact, and names what is not")
-    func salvage() async throws {
+    @Test
+    func `salvage creates a directory of what is intact, and names what is not`() async throws {
         let data = try await makeData()
         let intact = try HearthBinary.run(["salvage", data, directory.path(of: "intact")])
         #expect(intact.status == 0 && intact.output.contains("40 documents"), "\(intact.output)\(intact.errors)")

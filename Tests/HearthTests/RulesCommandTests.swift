@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("rules", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RulesCommandTests {
     private static let rules = """
         rules_version = '2';
@@ -15,8 +15,8 @@ struct RulesCommandTests {
         }
         """
 
-    @Test("A valid file is accepted, an invalid one is shown with line, column, caret and remedy")
-    func check() throws {
+    @Test
+    func `A valid file is accepted, an invalid one is shown with line, column, caret and remedy`() throws {
         let directory = TemporaryDirectory("rules")
         let file = directory.path(of: "firestore.rules")
         try Data(Self.rules.utf8).write(to: URL(fileURLWithPath: file))
@@ -30,8 +30,8 @@ struct RulesCommandTests {
         #expect(invalid.output.contains("^~\n") && invalid.output.contains("Write a space after '/' to divide."))
     }
 
-    @Test("Cases of a test file pass or fail, with the reasons and the coverage")
-    func test() throws {
+    @Test
+    func `Cases of a test file pass or fail, with the reasons and the coverage`() throws {
         let directory = TemporaryDirectory("rules")
         let file = directory.path(of: "cases")
         try Data(Self.rules.utf8).write(to: URL(fileURLWithPath: directory.path(of: "firestore.rules")))

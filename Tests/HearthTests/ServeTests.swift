@@ -4,10 +4,10 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("hearth serve", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ServeTests {
-    @Test("The ready line names the port that the system picked, and the server answers there")
-    func readyLine() async throws {
+    @Test
+    func `The ready line names the port that the system picked, and the server answers there`() async throws {
         let directory = TemporaryDirectory("serve")
         let server = try ServerProcess(data: directory.path(of: "data"))
         #expect(server.port > 0)
@@ -19,8 +19,8 @@ struct ServeTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Flags come from the environment too, and the command line wins")
-    func environment() throws {
+    @Test
+    func `Flags come from the environment too, and the command line wins`() throws {
         let directory = TemporaryDirectory("serve")
         let process = HearthProcess(
             ["serve", "--port", "0"],
@@ -34,8 +34,8 @@ struct ServeTests {
         #expect(FileManager.default.fileExists(atPath: directory.path(of: "data/FORMAT")))
     }
 
-    @Test("The log is lines of key=value with time, level and event")
-    func logLines() throws {
+    @Test
+    func `The log is lines of key=value with time, level and event`() throws {
         let directory = TemporaryDirectory("serve")
         let server = try ServerProcess(data: directory.path(of: "data"))
         #expect(server.stop() == 0)
@@ -47,8 +47,8 @@ struct ServeTests {
         #expect(events == ["starting", "ready", "draining", "statistics", "stopped"])
     }
 
-    @Test("SIGTERM and SIGINT stop in order, and what was written is there afterwards", arguments: [SIGTERM, SIGINT])
-    func signals(_ signal: Int32) async throws {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `SIGTERM and SIGINT stop in order, and what was written is there afterwards`(_ signal: Int32) async throws {
         let directory = TemporaryDirectory("serve")
         let first = try ServerProcess(data: directory.path(of: "data"))
         let client = try TestClient(first)
@@ -64,8 +64,8 @@ struct ServeTests {
         #expect(second.stop() == 0)
     }
 
-    @Test("SIGHUP reloads and does not stop; another signal then stops in order")
-    func hangUp() async throws {
+    @Test
+    func `SIGHUP reloads and does not stop; another signal then stops in order`() async throws {
         let directory = TemporaryDirectory("serve")
         let server = try ServerProcess(data: directory.path(of: "data"))
         let client = try TestClient(server)
@@ -82,8 +82,8 @@ struct ServeTests {
         #expect(server.process.errors.contains("event=stopped"))
     }
 
-    @Test("After kill -9 every answered write is there")
-    func killed() async throws {
+    @Test
+    func `After kill -9 every answered write is there`() async throws {
         let directory = TemporaryDirectory("serve")
         let first = try ServerProcess(data: directory.path(of: "data"))
         let client = try TestClient(first)
@@ -98,8 +98,8 @@ struct ServeTests {
         #expect(try HearthBinary.run(["check", "--data", directory.path(of: "data")]).status == 0)
     }
 
-    @Test("A second server on the same directory is refused")
-    func secondServer() throws {
+    @Test
+    func `A second server on the same directory is refused`() throws {
         let directory = TemporaryDirectory("serve")
         let first = try ServerProcess(data: directory.path(of: "data"))
         let second = try HearthBinary.run(["serve", "--data", directory.path(of: "data"), "--port", "0"])
@@ -110,8 +110,8 @@ struct ServeTests {
         #expect(first.stop() == 0)
     }
 
-    @Test("A directory of an unknown format is refused and left alone")
-    func unknownFormat() throws {
+    @Test
+    func `A directory of an unknown format is refused and left alone`() throws {
         let directory = TemporaryDirectory("serve")
         let data = directory.path(of: "data")
         #expect(try ServerProcess(data: data).stop() == 0)
@@ -125,8 +125,8 @@ struct ServeTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: format)) == strange)
     }
 
-    @Test("A port that is taken is an error with status 1")
-    func takenPort() throws {
+    @Test
+    func `A port that is taken is an error with status 1`() throws {
         let directory = TemporaryDirectory("serve")
         let first = try ServerProcess(data: directory.path(of: "one"), arguments: ["--loops", "1"])
         // An address of another family is not the same port: the host is spelled out.
@@ -138,8 +138,8 @@ struct ServeTests {
         #expect(first.stop() == 0)
     }
 
-    @Test("A data directory that cannot be made is an error with status 1")
-    func impossibleDirectory() throws {
+    @Test
+    func `A data directory that cannot be made is an error with status 1`() throws {
         let outcome = try HearthBinary.run(["serve", "--data", "/dev/null/data", "--port", "0"])
         #expect(outcome.status == 1)
         #expect(outcome.errors.contains("/dev/null/data"))

@@ -7,7 +7,7 @@ import Testing
 @testable import hearth
 
 /// Compares the tables of docs/operations.md with `hearth serve --help`, and the help with the configuration.
-@Suite("Settings", .timeLimit(.minutes(20))) struct SettingsPageTests {
+@Suite(.timeLimit(.minutes(20))) struct SettingsPageTests {
     private struct Setting: Hashable, CustomStringConvertible {
         /// With dashes and placeholder, as in `--port PORT`.
         var flag: String

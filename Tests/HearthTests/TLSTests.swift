@@ -5,7 +5,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("hearth serve with TLS", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct TLSTests {
     private let directory = TemporaryDirectory("tls")
     private let authority = TestAuthority()
@@ -29,8 +29,8 @@ struct TLSTests {
         try ServerProcess(data: directory.path(of: "data"), arguments: arguments)
     }
 
-    @Test("Commands load and read over TLS, and not without it")
-    func commands() throws {
+    @Test
+    func `Commands load and read over TLS, and not without it`() throws {
         let server = try serve(flags())
         let ca = try write("ca.pem", authority.certificate)
         let lines = try write("lines.jsonl", Array(#"{"__name__":"a","n":7}"#.utf8))
@@ -46,8 +46,8 @@ struct TLSTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("curl reaches the server over HTTP/1.1 and HTTP/2, and plain text gets 400")
-    func curl() throws {
+    @Test
+    func `curl reaches the server over HTTP/1.1 and HTTP/2, and plain text gets 400`() throws {
         let server = try serve(flags())
         let ca = try write("ca.pem", authority.certificate)
         let page = "localhost:\(server.port)/v1/projects/hearth/databases/(default)/documents/c"
@@ -61,8 +61,8 @@ struct TLSTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("SIGHUP gives new connections another certificate; files that do not fit change nothing")
-    func reload() throws {
+    @Test
+    func `SIGHUP gives new connections another certificate; files that do not fit change nothing`() throws {
         let server = try serve(flags())
         let ca = try write("ca.pem", authority.certificate)
         let subject = { try run("curl", ["-sv", "--cacert", ca, "https://localhost:\(server.port)/"]).errors }
@@ -80,8 +80,8 @@ struct TLSTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("With --tls-client-ca a client needs a certificate of that authority")
-    func clientCertificates() throws {
+    @Test
+    func `With --tls-client-ca a client needs a certificate of that authority`() throws {
         let clients = TestAuthority("clients")
         let server = try serve(flags() + ["--tls-client-ca", write("clients.pem", clients.certificate)])
         let issued = clients.issue(["URI:spiffe://tests/client"])
@@ -95,8 +95,8 @@ struct TLSTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("--tls-minimum 1.3 refuses TLS 1.2")
-    func minimum() throws {
+    @Test
+    func `--tls-minimum 1.3 refuses TLS 1.2`() throws {
         let server = try serve(flags() + ["--tls-minimum", "1.3"])
         let arguments = try [
             "-s", "--cacert", write("ca.pem", authority.certificate), "https://localhost:\(server.port)/",
@@ -106,8 +106,8 @@ struct TLSTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Files that are missing or do not fit end the start with their names")
-    func refusedFiles() throws {
+    @Test
+    func `Files that are missing or do not fit end the start with their names`() throws {
         let good = try flags()
         let cases: [(arguments: [String], text: String)] = [
             ([good[0], good[1]], "both --tls-cert and --tls-key"),

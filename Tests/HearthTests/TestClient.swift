@@ -1,5 +1,6 @@
 // A client of a server process with the few words that these tests need.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import HearthClient
@@ -21,7 +22,7 @@ final class TestClient: Sendable {
 
     /// The document `{n: number}`.
     func set(_ path: String, number: Int) async throws {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.withLengthPrefix(field: 2) { entry in
             entry.appendField(1, string: "n")
             entry.withLengthPrefix(field: 2) { Value.integer(Int64(number)).encode(into: &$0) }

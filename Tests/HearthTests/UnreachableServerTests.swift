@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Without a server", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct UnreachableServerTests {
     private let directory = TemporaryDirectory("unreachable")
 
@@ -19,8 +19,8 @@ struct UnreachableServerTests {
         ]
     }
 
-    @Test("Every client command says what it waits for, and ends with the reason")
-    func nothingListens() throws {
+    @Test
+    func `Every client command says what it waits for, and ends with the reason`() throws {
         for command in try commands() {
             // Port 9 (discard) of this machine: nothing listens there.
             let outcome = try HearthBinary.run(command + ["--address", "127.0.0.1:9", "--timeout", "1500ms"])
@@ -36,8 +36,8 @@ struct UnreachableServerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["c.jsonl"])
     }
 
-    @Test("Every client command has the same timeout")
-    func timeout() throws {
+    @Test
+    func `Every client command has the same timeout`() throws {
         for command in try Set(commands().map { $0[0] }) {
             let help = try HearthBinary.run([command, "--help"]).output
             #expect(help.contains("--timeout TIME"), "\(command)")
@@ -45,8 +45,8 @@ struct UnreachableServerTests {
         }
     }
 
-    @Test("A name without an address, and a server of another kind, are the reason")
-    func otherReasons() throws {
+    @Test
+    func `A name without an address, and a server of another kind, are the reason`() throws {
         let label = String(repeating: "x", count: 70)
         let unknown = try HearthBinary.run(["get", "c/x", "--address", "\(label):8080", "--timeout", "2s"])
         #expect(unknown.status == 1 && unknown.errors.contains("cannot find the host"), "\(unknown.errors)")
@@ -56,8 +56,8 @@ struct UnreachableServerTests {
         withExtendedLifetime(web) {}
     }
 
-    @Test("A server that comes in time is used, and one that goes is waited for")
-    func comesAndGoes() async throws {
+    @Test
+    func `A server that comes in time is used, and one that goes is waited for`() async throws {
         let data = directory.path(of: "data")
         let first = try ServerProcess(data: data)
         let port = first.port

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("watch", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WatchCommandTests {
     /// Starts the command and waits for its first line.
     private func watch(_ server: ServerProcess, _ words: [String], first: String) throws -> HearthProcess {
@@ -20,8 +20,8 @@ struct WatchCommandTests {
         #expect(process.status == -SIGINT)
     }
 
-    @Test("A query's results, then changes as they come; also after kill -9 of the server")
-    func query() async throws {
+    @Test
+    func `A query's results, then changes as they come; also after kill -9 of the server`() async throws {
         let directory = TemporaryDirectory("watch")
         let data = directory.path(of: "data")
         var server = try ServerProcess(data: data)
@@ -51,8 +51,8 @@ struct WatchCommandTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A document as JSON objects")
-    func document() async throws {
+    @Test
+    func `A document as JSON objects`() async throws {
         let directory = TemporaryDirectory("watch-document")
         let server = try ServerProcess(data: directory.path(of: "data"))
         let client = try TestClient(server)
@@ -71,8 +71,8 @@ struct WatchCommandTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Conditions on a document, a query that breaks a rule, a server that cannot be reached")
-    func errors() throws {
+    @Test
+    func `Conditions on a document, a query that breaks a rule, a server that cannot be reached`() throws {
         let usage = try HearthBinary.run(["watch", "c/d", "n == 1"])
         #expect(usage.status == 2 && usage.errors.contains("conditions need a collection"), "\(usage.errors)")
         // Port 9 (discard) of this machine: nothing listens there.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Identity
 
-@Suite("Who calls", .timeLimit(.minutes(20))) struct AuthenticatorTests {
+@Suite(.timeLimit(.minutes(20))) struct AuthenticatorTests {
     private let revocations = Revocations()
 
     private func authenticator(
@@ -26,8 +26,8 @@ import Testing
         base64URL(#"{"alg":"none","type":"JWT"}"#) + "."
         + base64URL(#"{"iss":"x","aud":"shop","iat":0,"exp":3600,"auth_time":0,"sub":"bob","user_id":"bob"}"#) + "."
 
-    @Test("Owner and unsigned tokens are credentials in the emulator's mode alone")
-    func emulator() throws {
+    @Test
+    func `Owner and unsigned tokens are credentials in the emulator's mode alone`() throws {
         #expect(try caller(.emulator, "Bearer owner") == "admin")
         #expect(try caller(.emulator, "Bearer \(unsigned)") == "bob")
         #expect(try caller(.emulator, nil) == "anonymous")
@@ -53,15 +53,15 @@ import Testing
         #expect(throws: TokenError.subject) { try caller(.emulator, "Bearer \(nobody)") }
     }
 
-    @Test("An open server does not look at credentials", arguments: [SecurityMode.open, .insecure])
-    func open(mode: SecurityMode) throws {
+    @Test(arguments: [SecurityMode.open, .insecure])
+    func `An open server does not look at credentials`(mode: SecurityMode) throws {
         for credential in [nil, "Bearer owner", "Bearer \(unsigned)", "Basic abc", "Bearer a.b.c"] {
             #expect(try caller(mode, credential) == "admin")
         }
     }
 
-    @Test("The field has the form 'Bearer TOKEN'")
-    func field() throws {
+    @Test
+    func `The field has the form 'Bearer TOKEN'`() throws {
         #expect(try Authenticator.bearer("Bearer abc") == Array("abc".utf8))
         #expect(try Authenticator.bearer("bEARER   a.b_c-d~+/=") == Array("a.b_c-d~+/=".utf8))
         for wrong in ["", "Bearer", "Bearer ", "Bearer  ", "Basic abc", "Bearerabc", "Bearer a b", "Bearer é", "abc"] {
@@ -69,8 +69,8 @@ import Testing
         }
     }
 
-    @Test("A certificate's name is matched exactly; a token decides before a certificate does")
-    func certificates() throws {
+    @Test
+    func `A certificate's name is matched exactly; a token decides before a certificate does`() throws {
         var list = PrincipalList([])
         let grant = PrincipalList.Grant(role: .reader, scope: Scope(projects: ["shop"]))
         try list.addCertificate("URI:spiffe://a/b", to: "job", grant)
@@ -87,8 +87,8 @@ import Testing
         #expect(throws: TokenError.scheme) { try name(["URI:spiffe://a/b"], "Basic x") }
     }
 
-    @Test("A stream ends when its token expires, its user is revoked, or its principal is")
-    func streams() throws {
+    @Test
+    func `A stream ends when its token expires, its user is revoked, or its principal is`() throws {
         let closed = try authenticator()
         let user = try closed.authenticate(bearer: TestIssuer.token(), now: present)
         try closed.check(user, now: present + 3599)
@@ -123,12 +123,12 @@ import Testing
     }
 }
 
-@Suite("Revocations of users", .timeLimit(.minutes(20))) struct RevocationTests {
+@Suite(.timeLimit(.minutes(20))) struct RevocationTests {
     private let directory = TemporaryDirectory("hearth-revocations")
     private var path: String { directory.path(of: "revoked.json") }
 
-    @Test("Revocations survive a restart, and only reach farther")
-    func persistence() throws {
+    @Test
+    func `Revocations survive a restart, and only reach farther`() throws {
         let revocations = try Revocations(path)
         #expect(revocations.version == 0)
         try revocations.revoke(uid: "ada", before: 100)
@@ -146,8 +146,8 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["revoked.json"])
     }
 
-    @Test("A damaged file is refused, and a write that fails changes nothing")
-    func damage() throws {
+    @Test
+    func `A damaged file is refused, and a write that fails changes nothing`() throws {
         for text in ["", "{}", #"{"revokedBefore":{"zz":1}}"#, #"{"revokedBefore":{"61":"x"}}"#] {
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)

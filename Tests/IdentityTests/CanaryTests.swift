@@ -6,11 +6,11 @@ import Testing
 
 @testable import Identity
 
-@Suite("Secrets and messages", .timeLimit(.minutes(20))) struct CanaryTests {
+@Suite(.timeLimit(.minutes(20))) struct CanaryTests {
     private let canary = "CANARYcanary0123456789"
 
-    @Test("No refusal of a token has a part of it")
-    func tokens() throws {
+    @Test
+    func `No refusal of a token has a part of it`() throws {
         let closed = Authenticator(
             mode: .closed, users: try TestIssuer.verifier(), principals: try Principals(), revocations: Revocations(),
             accessTokens: AccessTokens())
@@ -35,8 +35,8 @@ import Testing
         }
     }
 
-    @Test("No mistake in a file has a part of a secret")
-    func files() throws {
+    @Test
+    func `No mistake in a file has a part of a secret`() throws {
         let directory = TemporaryDirectory("hearth-canary")
         let path = directory.path(of: "principals.json")
         let reader = #""name":"a","role":"reader","projects":["p"]"#

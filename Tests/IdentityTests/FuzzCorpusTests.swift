@@ -4,9 +4,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Credentials of strangers", .timeLimit(.minutes(20))) struct FuzzCorpusTests {
-    @Test("Every saved input keeps every property")
-    func replay() throws {
+@Suite(.timeLimit(.minutes(20))) struct FuzzCorpusTests {
+    @Test
+    func `Every saved input keeps every property`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let corpus = tests.appendingPathComponent("Fuzz/Corpus/Credential")
         let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
@@ -17,8 +17,8 @@ import Testing
         }
     }
 
-    @Test("Damaged tokens, keys and files keep every property")
-    func damaged() throws {
+    @Test
+    func `Damaged tokens, keys and files keep every property`() throws {
         let point = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
         let good = [
             Array(#"{"alg":"none"}"#.utf8) + [0] + Array(#"{"sub":"a","iat":1000,"exp":1000,"aud":["p"]}"#.utf8) + [0],

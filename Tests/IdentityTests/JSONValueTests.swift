@@ -3,11 +3,11 @@ import Testing
 
 @testable import Identity
 
-@Suite("Strict JSON", .timeLimit(.minutes(20))) struct JSONValueTests {
+@Suite(.timeLimit(.minutes(20))) struct JSONValueTests {
     private func read(_ text: String) throws -> JSONValue { try JSONValue.read(Array(text.utf8)) }
 
-    @Test("Values, and back")
-    func values() throws {
+    @Test
+    func `Values, and back`() throws {
         let text = #"{"a":[1,-2.5,"x\n\"é",true,false,null],"b":{}}"#
         let value = try read(" \(text)\n")
         #expect(value["a"]?.elements?.count == 6)
@@ -19,25 +19,23 @@ import Testing
         #expect(try read("-9223372036854775808") == .integer(.min))
     }
 
-    @Test(
-        "What is not one JSON value is refused",
-        arguments: [
-            "", " ", "{", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "01", "+1", "1.", "nul", "\"", "\"\u{1}\"",
-            #""\ud800""#, #""\x""#, "1 2", "[1]x", "1e999", "'a'", "[1 2]",
-        ])
-    func malformed(text: String) {
+    @Test(arguments: [
+        "", " ", "{", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "01", "+1", "1.", "nul", "\"", "\"\u{1}\"",
+        #""\ud800""#, #""\x""#, "1 2", "[1]x", "1e999", "'a'", "[1 2]",
+    ])
+    func `What is not one JSON value is refused`(text: String) {
         #expect(throws: JSONValue.Fault.malformed) { try read(text) }
     }
 
-    @Test("Names that occur twice are refused, in other spellings too")
-    func duplicates() {
+    @Test
+    func `Names that occur twice are refused, in other spellings too`() {
         for text in [#"{"a":1,"a":1}"#, #"{"a":1,"\u0061":1}"#, #"[{"b":{"a":1,"a":2}}]"#, "{\"é\":1,\"e\u{301}\":1}"] {
             #expect(throws: JSONValue.Fault.duplicateName) { try read(text) }
         }
     }
 
-    @Test("Depth is bounded")
-    func depth() throws {
+    @Test
+    func `Depth is bounded`() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
         }
@@ -47,10 +45,11 @@ import Testing
     }
 
     @Test(
-        "Moments are whole numbers of 53 bits",
         arguments: [
             (.integer(5), 5), (.double(5.9), 5), (.double(-0.5), -1), (.integer(.max), nil), (.integer(.min), nil),
             (.double(1e20), nil), (.double(-1e300), nil), (.string("5"), nil), (.null, nil),
         ] as [(JSONValue, Int64?)])
-    func moments(value: JSONValue, expected: Int64?) { #expect(value.wholeNumber == expected) }
+    func `Moments are whole numbers of 53 bits`(value: JSONValue, expected: Int64?) {
+        #expect(value.wholeNumber == expected)
+    }
 }

@@ -7,11 +7,11 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("Keys of issuers", .timeLimit(.minutes(20))) struct KeyTests {
+@Suite(.timeLimit(.minutes(20))) struct KeyTests {
     private func read(_ text: String) throws -> KeySet { try KeySet.read(text: Array(text.utf8)) }
 
-    @Test("Certificates by identifier, as Google publishes them")
-    func map() throws {
+    @Test
+    func `Certificates by identifier, as Google publishes them`() throws {
         let text = JSONValue.object([
             "a": .string(TestIssuer.certificatePEM(TestKeys.rsa)),
             "b": .string(TestIssuer.certificatePEM(TestKeys.otherRSA)),
@@ -39,8 +39,8 @@ import Testing
         """
     private static let rsa = #"{"kty":"RSA","n":"\#(modulus)","e":"AQAB","alg":"RS256","kid":"2011-04-29"}"#
 
-    @Test("A key set, with the keys that are not for signatures passed over")
-    func webKeys() throws {
+    @Test
+    func `A key set, with the keys that are not for signatures passed over`() throws {
         let others = [
             Self.rsa.replacing("2011-04-29", with: "enc").replacing("\"kty\"", with: "\"use\":\"enc\",\"kty\""),
             #"{"kty":"oct","k":"AAAA","kid":"secret"}"#, #"{"kty":"EC","crv":"P-521","x":"","y":"","kid":"521"}"#,
@@ -57,8 +57,8 @@ import Testing
         #expect(named.key("2011-04-29")?.algorithm == .rs512)
     }
 
-    @Test("The signed examples of the RFCs verify")
-    func examples() throws {
+    @Test
+    func `The signed examples of the RFCs verify`() throws {
         let keys = try read(#"{"keys":[\#(Self.p256),\#(Self.ed25519)]}"#)
         let examples = [
             (
@@ -80,8 +80,8 @@ import Testing
         }
     }
 
-    @Test("What is not a set of keys is refused")
-    func refused() {
+    @Test
+    func `What is not a set of keys is refused`() {
         let weak = TestIssuer.certificatePEM(TestKey(.rsa(bits: 1024)))
         let publicPEM = String(decoding: TestKeys.rsa.publicPEM, as: UTF8.self)
         let cases = [
@@ -106,8 +106,8 @@ import Testing
         }
     }
 
-    @Test("A file, or a directory whose names are identifiers of PEM keys")
-    func files() throws {
+    @Test
+    func `A file, or a directory whose names are identifiers of PEM keys`() throws {
         let directory = TemporaryDirectory("hearth-keys")
         func write(_ name: String, _ bytes: [UInt8]) throws {
             try Data(bytes).write(to: URL(fileURLWithPath: directory.path(of: name)))

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Open and closed", .timeLimit(.minutes(20))) struct SecurityModeTests {
+@Suite(.timeLimit(.minutes(20))) struct SecurityModeTests {
     private static let flags: [(name: String, path: any WritableKeyPath<SecuritySettings, Bool> & Sendable)] = [
         ("--rules", \.hasRules), ("--token-issuer", \.hasTokens), ("--principals", \.hasPrincipals),
         ("--tls-cert", \.hasCertificate), ("--allow-host", \.hasAllowedHosts),
@@ -17,8 +17,8 @@ import Testing
         return try SecurityMode.of(settings)
     }
 
-    @Test("Loopback is open until one flag is given; elsewhere a flag or --insecure is needed")
-    func modes() throws {
+    @Test
+    func `Loopback is open until one flag is given; elsewhere a flag or --insecure is needed`() throws {
         #expect(try mode { _ in } == .open)
         #expect(throws: SettingsFault.openToOthers) { try mode { $0.isLoopback = false } }
         for (name, path) in Self.flags {
@@ -50,8 +50,8 @@ import Testing
         #expect(SettingsFault.openToOthers.description.contains("--insecure"))
     }
 
-    @Test("Rules of the emulator's route switch an open server to the emulator's mode, and no other")
-    func emulatorRoute() {
+    @Test
+    func `Rules of the emulator's route switch an open server to the emulator's mode, and no other`() {
         #expect(SecurityMode.open.withRulesOfEmulator == .emulator)
         #expect(SecurityMode.emulator.withRulesOfEmulator == .emulator)
         #expect(SecurityMode.insecure.withRulesOfEmulator == nil)
@@ -62,7 +62,6 @@ import Testing
     ///
     /// The columns: anonymous, user, a principal outside of its role, one within it, one that bypasses rules, admin.
     @Test(
-        "What each caller may do",
         arguments: [
             // Mode, purpose, loopback, proxied, rules.
             (.open, .documents, true, false, false, "yyyyyy"), (.open, .documents, true, true, false, "nnnnnn"),
@@ -82,7 +81,7 @@ import Testing
             (.closed, .administration, false, false, false, "unnyyy"),
             (.closed, .health, false, true, false, "yyyyyy"),
         ] as [(SecurityMode, Purpose, Bool, Bool, Bool, String)])
-    func admissions(
+    func `What each caller may do`(
         mode: SecurityMode, purpose: Purpose, isLoopback: Bool, isProxied: Bool, hasRules: Bool, expected: String
     ) {
         let callers: [Standing] = [
@@ -101,8 +100,8 @@ import Testing
         #expect(letters.joined() == expected)
     }
 
-    @Test("The summary has a line for each caller and way")
-    func summary() {
+    @Test
+    func `The summary has a line for each caller and way`() {
         let lines = SecurityMode.closed.summary(isLoopback: false, hasRules: true)
         #expect(lines.count == 10)
         #expect(
@@ -110,8 +109,8 @@ import Testing
         #expect(lines[9] == "admins, through a proxy: health yes, documents yes, observation yes, administration yes")
     }
 
-    @Test("A user of another project's issuer has the standing of no credential")
-    func otherProject() throws {
+    @Test
+    func `A user of another project's issuer has the standing of no credential`() throws {
         let user = try TestIssuer.verifier().user(TestIssuer.token(), now: present)
         func standing(_ project: String) -> Standing {
             Standing(.user(user), .read, project: project, database: "(default)", collection: nil)
@@ -121,7 +120,7 @@ import Testing
     }
 }
 
-@Suite("Slowed logins", .timeLimit(.minutes(20))) struct LoginLimiterTests {
+@Suite(.timeLimit(.minutes(20))) struct LoginLimiterTests {
     private final class Clock: Sendable {
         let milliseconds = Mutex<UInt64>(1_000_000)
         var now: UInt64 { milliseconds.withLock { $0 } }
@@ -136,8 +135,8 @@ import Testing
 
     private func network(_ text: String) throws -> CallerNetwork { try #require(CallerNetwork(text)) }
 
-    @Test("Failures double the wait up to a minute, and are forgotten")
-    func waits() throws {
+    @Test
+    func `Failures double the wait up to a minute, and are forgotten`() throws {
         let limiter = limiter()
         let caller = try network("192.0.2.1")
         var waits: [UInt64] = []
@@ -156,8 +155,8 @@ import Testing
         #expect(limiter.waitMilliseconds(caller) == 0)
     }
 
-    @Test("A name is slowed over all networks, and a network over all names")
-    func names() throws {
+    @Test
+    func `A name is slowed over all networks, and a network over all names`() throws {
         let limiter = limiter()
         for number in 0..<6 { limiter.failed(try network("192.0.2.\(number)"), name: "key") }
         let other = try network("198.51.100.1")
@@ -167,8 +166,8 @@ import Testing
         #expect(limiter.waitMilliseconds(other) == 1000)
     }
 
-    @Test("Memory is bounded")
-    func bound() throws {
+    @Test
+    func `Memory is bounded`() throws {
         let limiter = limiter(100)
         for number in 0..<5000 {
             limiter.failed(
@@ -177,17 +176,15 @@ import Testing
         }
     }
 
-    @Test(
-        "IPv6 callers share a /64; IPv4 within IPv6 is IPv4",
-        arguments: [
-            ("2001:db8::1", "2001:db8::ffff:1", true), ("2001:db8::1", "2001:db8:0:1::1", false),
-            ("::ffff:192.0.2.1", "192.0.2.1", true), ("192.0.2.1", "192.0.2.2", false),
-            ("fe80::1%eth0", "fe80::2%eth1", true), ("::", "0.0.0.0", false),
-        ])
-    func networks(one: String, other: String, isSame: Bool) throws {
+    @Test(arguments: [
+        ("2001:db8::1", "2001:db8::ffff:1", true), ("2001:db8::1", "2001:db8:0:1::1", false),
+        ("::ffff:192.0.2.1", "192.0.2.1", true), ("192.0.2.1", "192.0.2.2", false),
+        ("fe80::1%eth0", "fe80::2%eth1", true), ("::", "0.0.0.0", false),
+    ])
+    func `IPv6 callers share a /64; IPv4 within IPv6 is IPv4`(one: String, other: String, isSame: Bool) throws {
         #expect(try (network(one) == network(other)) == isSame)
     }
 
-    @Test("What is not an address has no network", arguments: ["", "localhost", "1.2.3", "%eth0", "1.2.3.4:80"])
-    func noAddress(text: String) { #expect(CallerNetwork(text) == nil) }
+    @Test(arguments: ["", "localhost", "1.2.3", "%eth0", "1.2.3.4:80"])
+    func `What is not an address has no network`(text: String) { #expect(CallerNetwork(text) == nil) }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Identity
 
-@Suite("Principals", .timeLimit(.minutes(20))) struct PrincipalTests {
+@Suite(.timeLimit(.minutes(20))) struct PrincipalTests {
     private let directory = TemporaryDirectory("hearth-principals")
     private var path: String { directory.path(of: "principals.json") }
 
@@ -33,8 +33,8 @@ import Testing
         return principal
     }
 
-    @Test("A key is made, found by its text, listed without it, and revoked")
-    func keys() throws {
+    @Test
+    func `A key is made, found by its text, listed without it, and revoked`() throws {
         let first = try PrincipalFile.edit(path) { list throws(PrincipalFault) in
             try list.addAPIKey(to: "backend", writer, now: present)
         }
@@ -69,8 +69,8 @@ import Testing
         #expect(!isNothing)
     }
 
-    @Test("A changed secret, another identifier and other forms are refused")
-    func wrongKeys() throws {
+    @Test
+    func `A changed secret, another identifier and other forms are refused`() throws {
         let key = try PrincipalFile.edit(path) { list throws(PrincipalFault) in
             try list.addAPIKey(to: "a", admin, now: present)
         }
@@ -84,8 +84,8 @@ import Testing
         #expect(try principal(key) != nil)
     }
 
-    @Test("A file that others may read, or no file, is refused", arguments: [0o644, 0o640, 0o660, 0o604, 0o602])
-    func modes(mode: Int) throws {
+    @Test(arguments: [0o644, 0o640, 0o660, 0o604, 0o602])
+    func `A file that others may read, or no file, is refused`(mode: Int) throws {
         #expect(throws: PrincipalFault.self) { try PrincipalFile.read(path) }
         try write(#"{"principals":[]}"#)
         #expect(try PrincipalFile.read(path).isEmpty)
@@ -96,8 +96,8 @@ import Testing
         #expect(throws: PrincipalFault.self) { try PrincipalFile.read(directory.path) }
     }
 
-    @Test("Each mistake in the file has a message")
-    func mistakes() throws {
+    @Test
+    func `Each mistake in the file has a message`() throws {
         let hash = String(repeating: "ab", count: 32)
         let good = #""name":"a","role":"reader","projects":["p"]"#
         let serviceKey = #"{"id":"k","publicKey":"x","created":1}"#
@@ -133,8 +133,8 @@ import Testing
         }
     }
 
-    @Test("What is written is read as the same records")
-    func roundTrip() throws {
+    @Test
+    func `What is written is read as the same records`() throws {
         let grant = PrincipalList.Grant(
             role: .reader, scope: Scope(projects: ["p", "q"], databases: ["(default)"], collections: ["users"]),
             bypassesRules: true)
@@ -148,8 +148,8 @@ import Testing
         #expect(written[1].scope.projects == nil)
     }
 
-    @Test("A change that the server would refuse is not written, and rights are not changed in passing")
-    func refusedChanges() throws {
+    @Test
+    func `A change that the server would refuse is not written, and rights are not changed in passing`() throws {
         _ = try PrincipalFile.edit(path) { list throws(PrincipalFault) in
             try list.addAPIKey(to: "a", writer, now: present)
         }
@@ -176,8 +176,8 @@ import Testing
         }
     }
 
-    @Test("Changes at the same time are all kept")
-    func concurrency() async throws {
+    @Test
+    func `Changes at the same time are all kept`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<8 {
                 group.addTask { [path, writer] in
@@ -191,8 +191,8 @@ import Testing
         #expect(try Set(PrincipalFile.read(path).map(\.name)) == Set((0..<8).map { "p\($0)" }))
     }
 
-    @Test("A role permits what it permits, within its scope")
-    func roles() {
+    @Test
+    func `A role permits what it permits, within its scope`() {
         let scope = Scope(projects: ["p"], databases: ["(default)"], collections: ["users"])
         let all = Scope(projects: nil)
         let cases: [(Role, Scope, Access, String, String, String?, Bool)] = [

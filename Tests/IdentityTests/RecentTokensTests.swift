@@ -3,9 +3,9 @@ import Testing
 
 @testable import Identity
 
-@Suite("Remembered tokens", .timeLimit(.minutes(20))) struct RecentTokensTests {
-    @Test("Memory is bounded, and what is used stays")
-    func bound() {
+@Suite(.timeLimit(.minutes(20))) struct RecentTokensTests {
+    @Test
+    func `Memory is bounded, and what is used stays`() {
         let tokens = RecentTokens<Int>(entriesMax: 100)
         let used = SHA256Hash(of: [1, 2, 3])
         tokens.remember(used, -1)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Identity
 
-@Suite("Keys of a URL", .timeLimit(.minutes(20))) struct RemoteKeysTests {
+@Suite(.timeLimit(.minutes(20))) struct RemoteKeysTests {
     /// Keeps requests until the test answers them.
     private final class Fetcher: KeyFetcher {
         let open = Mutex<[@Sendable (KeyResponse?) -> Void]>([])
@@ -40,8 +40,8 @@ import Testing
         return KeyResponse(body: Array(text.utf8), cacheControl: cacheControl)
     }
 
-    @Test("A response holds for its Cache-Control; then it is fetched once more")
-    func expiry() {
+    @Test
+    func `A response holds for its Cache-Control; then it is fetched once more`() {
         keys.tick()
         keys.tick()
         #expect(fetcher.requests == 1)
@@ -62,8 +62,8 @@ import Testing
         #expect(keys.keys.key("b") != nil)
     }
 
-    @Test("The same body keeps the same set, so that verified tokens stay remembered")
-    func sameBody() {
+    @Test
+    func `The same body keeps the same set, so that verified tokens stay remembered`() {
         keys.tick()
         let same = response("a")
         fetcher.respond(same)
@@ -75,8 +75,8 @@ import Testing
         #expect(keys.ageSeconds == 0)
     }
 
-    @Test("The last good set stays while the URL fails, lies or is silent")
-    func failures() {
+    @Test
+    func `The last good set stays while the URL fails, lies or is silent`() {
         keys.tick()
         fetcher.respond(response("a"))
         clock.step(600)
@@ -110,8 +110,8 @@ import Testing
         #expect(keys.keys.key("b") != nil)
     }
 
-    @Test("An unknown key asks at most once in 30 seconds; tokens wait for the fetch that is open")
-    func unknownKeys() {
+    @Test
+    func `An unknown key asks at most once in 30 seconds; tokens wait for the fetch that is open`() {
         let calls = Mutex(0)
         let count = { @Sendable () -> Void in calls.withLock { $0 += 1 } }
         keys.tick()
@@ -136,8 +136,8 @@ import Testing
         #expect(calls.withLock { $0 } == 4)
     }
 
-    @Test("Waiting tokens are bounded")
-    func waiters() {
+    @Test
+    func `Waiting tokens are bounded`() {
         keys.tick()
         let accepted = (0..<1100).filter { _ in keys.refresh {} }
         #expect(accepted.count == 1000)
@@ -146,19 +146,18 @@ import Testing
     }
 
     @Test(
-        "Cache-Control is between a minute and a day",
         arguments: [
             (nil, 3600), ("", 3600), ("max-age=600", 600), ("public, max-age=19000, must-revalidate", 19_000),
             ("max-age=1", 60), ("max-age=0", 60), ("max-age=999999999", 86_400),
             ("max-age=99999999999999999999", 86_400), ("max-age=-5", 60), ("max-age=x", 60), ("Max-Age = 700", 700),
             ("no-store", 60), ("no-cache, max-age=600", 60), ("s-maxage=600", 3600),
         ] as [(String?, Int64)])
-    func cacheControl(field: String?, seconds: Int64) {
+    func `Cache-Control is between a minute and a day`(field: String?, seconds: Int64) {
         #expect(RemoteKeys.holdsSeconds(field) == seconds)
     }
 
-    @Test("A token of a new key is verified after the fetch")
-    func verifier() throws {
+    @Test
+    func `A token of a new key is verified after the fetch`() throws {
         let verifier = TokenVerifier([.firebase(project: "shop", keys: keys)])
         let token = try TestIssuer.token()
         #expect(throws: TokenError.unknownKey) { try verifier.user(token, now: present) }

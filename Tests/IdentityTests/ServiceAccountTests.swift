@@ -6,7 +6,7 @@ import Testing
 
 @testable import Identity
 
-@Suite("Service accounts", .timeLimit(.minutes(20))) struct ServiceAccountTests {
+@Suite(.timeLimit(.minutes(20))) struct ServiceAccountTests {
     /// A key file, and the principals of its server.
     private struct Account {
         let file: JSONValue
@@ -52,8 +52,8 @@ import Testing
 
     init() throws { account = try Self.account.get() }
 
-    @Test("The file has what official libraries read, and the server keeps the public key alone")
-    func file() throws {
+    @Test
+    func `The file has what official libraries read, and the server keeps the public key alone`() throws {
         #expect(account.file["type"] == .string("service_account"))
         #expect(account.file["project_id"] == .string("shop"))
         #expect(account.file["token_uri"] == .string("https://db.example/token"))
@@ -64,8 +64,8 @@ import Testing
         #expect(key.account.keys[0].publicKey.hasPrefix("-----BEGIN PUBLIC KEY-----"))
     }
 
-    @Test("A token that the key signs is the principal")
-    func selfSigned() throws {
+    @Test
+    func `A token that the key signs is the principal`() throws {
         let authentication = try account.authenticator.authenticate(bearer: account.token(), now: present)
         guard case .service(let principal) = authentication.caller else {
             Issue.record("not a service")
@@ -85,8 +85,8 @@ import Testing
         #expect(try account.authenticator.authenticate(bearer: empty, now: present).caller.name == "backend")
     }
 
-    @Test("Each claim of such a token is checked")
-    func wrong() throws {
+    @Test
+    func `Each claim of such a token is checked`() throws {
         let cases: [([String: JSONValue?], TokenError)] = [
             (["iss": .string("eve")], .issuer), (["iss": nil], .issuer), (["sub": .string("eve")], .subject),
             (["sub": nil], .subject), (["aud": .string("https://firestore.googleapis.com")], .audience),
@@ -124,8 +124,8 @@ import Testing
         return account.token(base.merging(changes) { $1 })
     }
 
-    @Test("An assertion is exchanged for an access token of an hour, which survives a restart")
-    func exchange() throws {
+    @Test
+    func `An assertion is exchanged for an access token of an hour, which survives a restart`() throws {
         let google = assertion(["aud": .string("https://oauth2.googleapis.com/token")])
         #expect(throws: Never.self) {
             try account.authenticator.exchange(grantType: Self.grant, assertion: google, now: present)
@@ -155,8 +155,8 @@ import Testing
         }
     }
 
-    @Test("An assertion for another audience, account or grant is refused")
-    func wrongAssertions() throws {
+    @Test
+    func `An assertion for another audience, account or grant is refused`() throws {
         let cases: [([String: JSONValue?], TokenError)] = [
             (["aud": .string("https://other.example/token")], .audience), (["aud": nil], .audience),
             (["sub": .string("eve@shop")], .subject), (["sub": .null], .subject), (["iss": .string("eve")], .issuer),
@@ -180,8 +180,8 @@ import Testing
         }
     }
 
-    @Test("A second key of an account has the same name; another URL is another account")
-    func secondKey() throws {
+    @Test
+    func `A second key of an account has the same name; another URL is another account`() throws {
         var list = PrincipalList([])
         let grant = PrincipalList.Grant(role: .writer, scope: Scope(projects: ["shop"]))
         _ = try list.addServiceKey(to: "a", grant, url: "https://h", project: "shop", now: 1)

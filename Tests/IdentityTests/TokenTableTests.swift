@@ -5,7 +5,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("Tokens of users", .timeLimit(.minutes(20))) struct TokenTableTests {
+@Suite(.timeLimit(.minutes(20))) struct TokenTableTests {
     /// A token with changed claims, and why it is refused; nil if it is accepted.
     struct Case: Sendable, CustomTestStringConvertible {
         let name: String
@@ -57,8 +57,8 @@ import Testing
         Case("a time of sign-in that is a text", ["auth_time": .string("now")], .malformed),
     ]
 
-    @Test("Each claim is checked", arguments: cases)
-    func claims(case given: Case) throws {
+    @Test(arguments: cases)
+    func `Each claim is checked`(case given: Case) throws {
         let verifier = try TestIssuer.verifier()
         let token = try TestIssuer.token(given.changes)
         #expect(refusal(verifier, token) == given.error)
@@ -73,8 +73,8 @@ import Testing
         }
     }
 
-    @Test("A good token leads to its user with all claims")
-    func user() throws {
+    @Test
+    func `A good token leads to its user with all claims`() throws {
         let user = try TestIssuer.verifier().user(TestIssuer.token(), now: present)
         #expect(user.uid == "ada")
         #expect(user.claims["email_verified"] == .boolean(true))
@@ -86,8 +86,8 @@ import Testing
         #expect(user.isExpired(at: present + 3660))
     }
 
-    @Test("The header neither chooses an algorithm nor a key")
-    func header() throws {
+    @Test
+    func `The header neither chooses an algorithm nor a key`() throws {
         let verifier = try TestIssuer.verifier()
         let payload = JSONValue.object(TestIssuer.claims).json
         let cases: [(String, TokenError?)] = [
@@ -113,8 +113,8 @@ import Testing
         }
     }
 
-    @Test("A signature of another key, of other bytes, or none is refused")
-    func signature() throws {
+    @Test
+    func `A signature of another key, of other bytes, or none is refused`() throws {
         let verifier = try TestIssuer.verifier()
         let good = try TestIssuer.token()
         let parts = good.split(separator: UInt8(ascii: "."))
@@ -136,8 +136,8 @@ import Testing
         }
     }
 
-    @Test("A payload with a member twice, in any object, is refused")
-    func duplicates() throws {
+    @Test
+    func `A payload with a member twice, in any object, is refused`() throws {
         let verifier = try TestIssuer.verifier()
         let payload = JSONValue.object(TestIssuer.claims).json
         for extra in [#","sub":"eve"}"#, #","a":{"b":1,"b":2}}"#, #","s\u0075b":"eve"}"#] {
@@ -151,8 +151,8 @@ import Testing
         #expect(refusal(verifier, token) == .malformed)
     }
 
-    @Test("Each algorithm verifies its own signatures and no others", arguments: SignatureAlgorithm.allCases)
-    func algorithms(algorithm: SignatureAlgorithm) throws {
+    @Test(arguments: SignatureAlgorithm.allCases)
+    func `Each algorithm verifies its own signatures and no others`(algorithm: SignatureAlgorithm) throws {
         let key =
             switch algorithm {
             case .rs256, .rs384, .rs512: TestKeys.rsa
@@ -176,8 +176,8 @@ import Testing
         #expect(!other.verifies(try #require(signing.signature(of: message)), of: message))
     }
 
-    @Test("The claim with the user's identifier is configurable; the subject is checked too")
-    func userClaim() throws {
+    @Test
+    func `The claim with the user's identifier is configurable; the subject is checked too`() throws {
         let issuer = TokenIssuer(
             issuer: "https://id.example", audiences: ["a", "b"], projects: ["p", "q"], userClaim: "email",
             keys: FixedKeys(try TestIssuer.keys()))
@@ -200,8 +200,8 @@ import Testing
         #expect(throws: TokenError.unknownKey) { try verifier.user(TestIssuer.token(), now: present) }
     }
 
-    @Test("Verified tokens are remembered until they expire or their key is gone, within a bound")
-    func cache() throws {
+    @Test
+    func `Verified tokens are remembered until they expire or their key is gone, within a bound`() throws {
         let keys = FixedKeys(try TestIssuer.keys())
         let verifier = TokenVerifier([.firebase(project: "shop", keys: keys)], cachedMax: 4)
         let token = try TestIssuer.token()

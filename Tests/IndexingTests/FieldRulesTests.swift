@@ -8,7 +8,7 @@ import Testing
 
 @testable import Indexing
 
-@Suite("Field rules", .timeLimit(.minutes(20))) struct FieldRulesTests {
+@Suite(.timeLimit(.minutes(20))) struct FieldRulesTests {
     private static func override(_ path: String?, _ modes: FieldOverride.Modes?) throws -> FieldOverride {
         FieldOverride(collectionID: "c", field: try path.map { try FieldPath($0) }, indexes: modes)
     }
@@ -23,13 +23,12 @@ import Testing
     }
 
     @Test(
-        "The overrides of the drawing hold for a field and what is inside it",
         arguments: [
             ("a", EntryKinds.values), ("a.x", .values), ("a.x.y", .values), ("b", []), ("b.d", []), ("b.c", .all),
             ("b.c.d", .all),
             ("other", []), ("c", []), ("other.a", []),
         ] as [(String, EntryKinds)])
-    func drawingHolds(path: String, kept: EntryKinds) throws {
+    func `The overrides of the drawing hold for a field and what is inside it`(path: String, kept: EntryKinds) throws {
         let rules = FieldRules(try Self.drawing(), previous: [])
         #expect(rules.kinds(of: try FieldPath(path), isSettled: true) == kept)
         #expect(rules.kinds(of: try FieldPath(path), isSettled: false) == kept)
@@ -38,41 +37,41 @@ import Testing
         #expect(!rules.changeAnything)
     }
 
-    @Test("A walk stops where nothing is or was kept, and continues above what is kept")
-    func use() throws {
+    @Test
+    func `A walk stops where nothing is or was kept, and continues above what is kept`() throws {
         let rules = FieldRules(try Self.drawing(), previous: [])
-        for (path, isOfUse) in [("a", true), ("b", true), ("b.c", true), ("b.d", false), ("other", false)] {
-            #expect(rules.isOfUse(try Self.place(of: path, in: rules)) == isOfUse, "\(path)")
+        for (path, hasEntries) in [("a", true), ("b", true), ("b.c", true), ("b.d", false), ("other", false)] {
+            #expect(rules.hasEntries(try Self.place(of: path, in: rules)) == hasEntries, "\(path)")
         }
-        #expect(rules.isOfUse(FieldRules.root))
+        #expect(rules.hasEntries(FieldRules.root))
         let none = FieldRules([try Self.override(nil, [])], previous: [])
-        #expect(!none.isOfUse(FieldRules.root))
+        #expect(!none.hasEntries(FieldRules.root))
     }
 
-    @Test("Without overrides every entry is kept")
-    func noOverrides() throws {
+    @Test
+    func `Without overrides every entry is kept`() throws {
         let rules = FieldRules([], previous: [])
         #expect(rules.kinds(of: try FieldPath("a.b"), isSettled: true) == .all)
         #expect(!rules.changeAnything)
     }
 
-    @Test("While overrides are applied each purpose has its own entries")
-    func purposes() throws {
+    @Test
+    func `While overrides are applied each purpose has its own entries`() throws {
         // `a` lost its entries, `b` gained them, `c` keeps its values and gains those of elements.
         let before = [try Self.override("b", []), try Self.override("c", .ascending)]
         let after = [try Self.override("a", [])]
         let rules = FieldRules(after, previous: [before])
         #expect(rules.changeAnything)
         let expected: [(String, FieldRules.Purpose, puts: EntryKinds, removals: EntryKinds)] = [
-            ("a", .write, [], []), ("a", .writeAmidChange, [], .all), ("a", .leftovers, [], .all),
-            ("a", .newcomers, [], []),
+            ("a", .write, [], []), ("a", .writeDuringChange, [], .all), ("a", .removed, [], .all),
+            ("a", .added, [], []),
             ("a", .certain, [], []), ("a", .uncertain, .all, []),
-            ("b", .write, .all, .all), ("b", .writeAmidChange, .all, .all), ("b", .leftovers, [], []),
-            ("b", .newcomers, .all, []),
+            ("b", .write, .all, .all), ("b", .writeDuringChange, .all, .all), ("b", .removed, [], []),
+            ("b", .added, .all, []),
             ("b", .certain, [], []), ("b", .uncertain, .all, []),
-            ("c", .write, .all, .all), ("c", .writeAmidChange, .all, .all), ("c", .newcomers, .elements, []),
-            ("c", .certain, .values, []), ("c", .uncertain, .elements, []), ("c", .leftovers, [], []),
-            ("d", .newcomers, [], []), ("d", .certain, .all, []), ("d", .uncertain, [], []),
+            ("c", .write, .all, .all), ("c", .writeDuringChange, .all, .all), ("c", .added, .elements, []),
+            ("c", .certain, .values, []), ("c", .uncertain, .elements, []), ("c", .removed, [], []),
+            ("d", .added, [], []), ("d", .certain, .all, []), ("d", .uncertain, [], []),
         ]
         for (path, purpose, puts, removals) in expected {
             let place = try Self.place(of: path, in: rules)
@@ -84,8 +83,8 @@ import Testing
         #expect(rules.kinds(of: try FieldPath("c"), isSettled: true) == .all)
     }
 
-    @Test("The tree says what the rule says, path by path", arguments: [UInt64.random(in: 0 ... .max), 1, 2, 3])
-    func model(seed: UInt64) throws {
+    @Test(arguments: [UInt64.random(in: 0 ... .max), 1, 2, 3])
+    func `The tree says what the rule says, path by path`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let names = ["a", "b", "a.a", "a.b", "b.a", "a.b.a", "a.b.c", "b.b.b"]
         let modes: [FieldOverride.Modes] = [[], .ascending, .descending, .contains, [.ascending, .contains]]
@@ -106,8 +105,8 @@ import Testing
                 #expect(rules.kinds(of: path, isSettled: false) == certain, "seed \(seed): \(name)")
                 let place = try Self.place(of: name, in: rules)
                 // What was there and is not certain is removed by a write amid the change.
-                #expect(rules.removals(place, .writeAmidChange) == kinds[0].union(changed), "seed \(seed): \(name)")
-                if !kinds[0].union(changed).isEmpty { #expect(rules.isOfUse(place), "seed \(seed): \(name)") }
+                #expect(rules.removals(place, .writeDuringChange) == kinds[0].union(changed), "seed \(seed): \(name)")
+                if !kinds[0].union(changed).isEmpty { #expect(rules.hasEntries(place), "seed \(seed): \(name)") }
             }
         }
     }

@@ -1,20 +1,21 @@
 // Shapes of indexes as stored bytes.
 
+import Basics
 import DocumentModel
 import StoreTestSupport
 import Testing
 
 @testable import Indexing
 
-@Suite("Shapes of indexes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct IndexShapeTests {
-    @Test("A definition is read as it was written, and nothing else is")
-    func layout() throws {
+    @Test
+    func `A definition is read as it was written, and nothing else is`() throws {
         for parts in [[], [IndexShape.Part(field: try FieldPath("a.b"), kind: .descending)]] {
             let shape = IndexShape(
                 collectionID: "c", isGroup: true, parts: parts,
                 vector: IndexShape.VectorPart(field: try FieldPath("`é`"), dimension: 2_048))
-            var writer = WireWriter(capacity: 64)
+            var writer = ByteBuffer(capacity: 64)
             shape.append(to: &writer)
             let bytes = writer.copyBytes()
             #expect(IndexShape(bytes.byteSpan) == shape)

@@ -10,12 +10,12 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite("Listeners with hostile requests", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct HostileListenTests {
     private static let rounds = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 3_000 : 300_000
 
-    @Test("Random requests end in messages or an error")
-    func randomRequests() throws {
+    @Test
+    func `Random requests end in messages or an error`() throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var limits = ListenLimits()
@@ -76,7 +76,7 @@ struct HostileListenTests {
 
     /// A request in wire format; four of five have changed bytes.
     private static func request(_ harness: ListenHarness, _ random: inout RandomListening) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         let id = random.generator.pick([0, 1, 2, 3, 4, 5, 6, 7, -1, .max, .min] as [Int32])
         if random.generator.oneIn(5) {
             ListenRequest(database: "\(harness.database)", .remove(id)).encode(into: &writer)
@@ -113,7 +113,7 @@ struct HostileListenTests {
             // Around the position of the hub, or far from it.
             let distance = random.generator.pick([0, 1, 1_000, 1 << 40] as [Int64])
             let now = Int64(harness.clock.nowMicroseconds)
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             let time = random.generator.oneIn(2) ? now &- distance : now &+ distance
             ResumeToken(microseconds: UInt64(max(0, time))).encode(into: &writer)
             return .token(writer.copyBytes())

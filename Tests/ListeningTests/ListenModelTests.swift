@@ -8,7 +8,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite("Listeners against the model", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListenModelTests {
     /// How the sessions' bounds are chosen: some runs lose changes all the time.
     enum Bounds: String, CaseIterable {
@@ -27,8 +27,8 @@ struct ListenModelTests {
     /// the change before.
     private static let seed = UInt64(environment["HEARTH_LISTEN_SEED"] ?? "")
 
-    @Test("Every snapshot is the query at its read time", arguments: Bounds.allCases, [1, 2, 3] as [UInt64])
-    func model(bounds: Bounds, round: UInt64) throws {
+    @Test(arguments: Bounds.allCases, [1, 2, 3] as [UInt64])
+    func `Every snapshot is the query at its read time`(bounds: Bounds, round: UInt64) throws {
         let seed = Self.seed ?? (Self.isSoak ? UInt64.random(in: 0 ... .max) : 700 + round)
         print("seed \(seed), \(bounds.rawValue)")
         try run(bounds, seed)
@@ -37,7 +37,7 @@ struct ListenModelTests {
     private func run(_ bounds: Bounds, _ seed: UInt64) throws {
         var limits = ListenLimits()
         if bounds == .fewChanges { limits.changes = 3 }
-        let harness = try ListenHarness(limits: limits) { if bounds == .smallFeed { $0.changeFeedBytesMaximum = 600 } }
+        let harness = try ListenHarness(limits: limits) { if bounds == .smallFeed { $0.changeFeedBytesMax = 600 } }
         var random = RandomListening(seed: seed)
         var clients = (0..<3).map { _ in ListenClient(harness) }
         for client in clients { try client.connect() }

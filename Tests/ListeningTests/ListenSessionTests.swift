@@ -8,7 +8,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite("A Listen stream", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListenSessionTests {
     private let harness: ListenHarness
     private let client: ListenClient
@@ -54,8 +54,8 @@ struct ListenSessionTests {
 
     // MARK: Targets
 
-    @Test("A query: its documents, CURRENT, a snapshot; then only changes")
-    func query() throws {
+    @Test
+    func `A query: its documents, CURRENT, a snapshot; then only changes`() throws {
         try harness.set("c/a", ["n": .integer(1)])
         try client.listen(1, to: Self.query { $0.filter = .field(n, .greaterThan, EncodedValue(.integer(0))) })
         #expect(try messages() == ["add [1]", "change c/a [1]", "current [1]", "noChange []"])
@@ -72,8 +72,8 @@ struct ListenSessionTests {
 
     private let n = try! FieldPath("n")
 
-    @Test("A write without effect sends nothing")
-    func noEffect() throws {
+    @Test
+    func `A write without effect sends nothing`() throws {
         try harness.set("c/a", ["n": .integer(1)])
         try client.listen(1, to: Self.query())
         _ = try messages()
@@ -82,8 +82,8 @@ struct ListenSessionTests {
         #expect(try messages() == [])
     }
 
-    @Test("A commit over several targets is one snapshot; a document in two targets is sent once")
-    func severalTargets() throws {
+    @Test
+    func `A commit over several targets is one snapshot; a document in two targets is sent once`() throws {
         try client.listen(1, to: Self.query())
         try client.listen(2, to: .documents(["c/a", "d/a"]))
         _ = try messages()
@@ -92,8 +92,8 @@ struct ListenSessionTests {
         #expect(client.snapshots == 2)
     }
 
-    @Test("Documents: in the order of names, each once, missing ones as deleted")
-    func documents() throws {
+    @Test
+    func `Documents: in the order of names, each once, missing ones as deleted`() throws {
         try harness.set("c/b", [:])
         try client.listen(7, to: .documents(["c/z", "c/b", "c/b", "c/a"]))
         #expect(
@@ -105,8 +105,8 @@ struct ListenSessionTests {
         #expect(try messages().sorted() == ["change c/a [7]", "delete c/b [7]", "noChange []"])
     }
 
-    @Test("A limit: the next document takes the place of one that leaves")
-    func limit() throws {
+    @Test
+    func `A limit: the next document takes the place of one that leaves`() throws {
         for id in ["a", "b", "c"] { try harness.set("c/\(id)", [:]) }
         try client.listen(1, to: Self.query { $0.limit = 2 })
         #expect(try messages() == ["add [1]", "change c/a [1]", "change c/b [1]", "current [1]", "noChange []"])
@@ -118,8 +118,8 @@ struct ListenSessionTests {
         #expect(try messages() == ["change c/0 [1]", "remove c/c [1]", "noChange []"])
     }
 
-    @Test("A projection sends the selected fields, also of what changes")
-    func projection() throws {
+    @Test
+    func `A projection sends the selected fields, also of what changes`() throws {
         try client.listen(1, to: Self.query { $0.select = Projection(fields: [n]) })
         _ = try messages()
         try harness.set("c/a", ["n": .integer(1), "secret": .string("s")])
@@ -135,8 +135,8 @@ struct ListenSessionTests {
         #expect(!String(decoding: document.fields, as: UTF8.self).contains("secret"))
     }
 
-    @Test("once: REMOVE after the first snapshot")
-    func once() throws {
+    @Test
+    func `once: REMOVE after the first snapshot`() throws {
         try client.send(3, Self.query(), resume: nil, expectedCount: nil, once: true)
         #expect(try messages() == ["add [3]", "current [3]", "noChange []", "remove [3]"])
         try harness.set("c/a", [:])
@@ -145,8 +145,8 @@ struct ListenSessionTests {
         #expect(try messages().first == "add [3]", "the id is free again")
     }
 
-    @Test("Removing a target, and adding one with the same id at once")
-    func removing() throws {
+    @Test
+    func `Removing a target, and adding one with the same id at once`() throws {
         try client.listen(1, to: Self.query())
         _ = try messages()
         try client.stopListening(1)
@@ -158,8 +158,8 @@ struct ListenSessionTests {
         #expect(try messages() == [])
     }
 
-    @Test("The server chooses ids if the client sends 0, for all targets of the stream")
-    func chosenIDs() throws {
+    @Test
+    func `The server chooses ids if the client sends 0, for all targets of the stream`() throws {
         for _ in 0..<2 { try client.send(0, Self.query(), resume: nil, expectedCount: nil) }
         #expect(try messages().filter { $0.hasPrefix("add") } == ["add [1]", "add [2]"])
         try client.send(5, Self.query(), resume: nil, expectedCount: nil)
@@ -168,8 +168,8 @@ struct ListenSessionTests {
 
     // MARK: Errors
 
-    @Test("A bad target is removed with its error; the others continue")
-    func badTargets() throws {
+    @Test
+    func `A bad target is removed with its error; the others continue`() throws {
         try client.listen(1, to: Self.query())
         _ = try messages()
         let bad: [(Subject, String)] = [
@@ -195,8 +195,8 @@ struct ListenSessionTests {
         #expect(try messages() == ["change c/a [1]", "noChange []"])
     }
 
-    @Test("Requests that end the stream")
-    func badRequests() throws {
+    @Test
+    func `Requests that end the stream`() throws {
         try client.listen(1, to: Self.query())
         #expect(throws: RequestError.self) { try client.receive(nil) }
         #expect(throws: RequestError.self) { try client.send(1, Self.query(), resume: nil, expectedCount: nil) }
@@ -206,8 +206,8 @@ struct ListenSessionTests {
         }
     }
 
-    @Test("A stream has a bounded number of targets, and a target a bounded number of documents")
-    func bounds() throws {
+    @Test
+    func `A stream has a bounded number of targets, and a target a bounded number of documents`() throws {
         var limits = ListenLimits()
         limits.targets = 2
         limits.documents = 2
@@ -226,8 +226,8 @@ struct ListenSessionTests {
         client.disconnect()
     }
 
-    @Test("The offsets of all targets are bounded; equal queries that share a comparison count once")
-    func offsets() throws {
+    @Test
+    func `The offsets of all targets are bounded; equal queries that share a comparison count once`() throws {
         var limits = ListenLimits()
         limits.offsets = 10
         let harness = try ListenHarness(limits: limits)
@@ -264,8 +264,8 @@ struct ListenSessionTests {
         clients[0].disconnect()
     }
 
-    @Test("The memory of all targets is bounded; targets that are removed make room")
-    func memory() throws {
+    @Test
+    func `The memory of all targets is bounded; targets that are removed make room`() throws {
         var limits = ListenLimits()
         limits.targetBytes = 10_000
         let harness = try ListenHarness(limits: limits)
@@ -288,8 +288,8 @@ struct ListenSessionTests {
 
     // MARK: Resuming
 
-    @Test("A token: only what has changed since, then CURRENT")
-    func resume() throws {
+    @Test
+    func `A token: only what has changed since, then CURRENT`() throws {
         for id in ["a", "b", "c"] { try harness.set("c/\(id)", [:]) }
         try client.listen(1, to: Self.query())
         _ = try messages()
@@ -300,8 +300,8 @@ struct ListenSessionTests {
         #expect(try messages() == ["add [1]", "change c/b [1]", "delete c/c [1]", "current [1]", "noChange []"])
     }
 
-    @Test("read_time resumes as a token does")
-    func resumeByTime() throws {
+    @Test
+    func `read_time resumes as a token does`() throws {
         try harness.set("c/a", [:])
         let time = harness.store.currentReadTime
         harness.clock.advance(milliseconds: 1)
@@ -311,18 +311,18 @@ struct ListenSessionTests {
         #expect(try messages() == ["add [1]", "change c/b [1]", "current [1]", "noChange []"])
     }
 
-    @Test("A token of the future, and one that is none: RESET and everything", arguments: [true, false])
-    func unusableToken(isToken: Bool) throws {
+    @Test(arguments: [true, false])
+    func `A token of the future, and one that is none: RESET and everything`(isToken: Bool) throws {
         try harness.set("c/a", [:])
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         ResumeToken(microseconds: .max / 2).encode(into: &writer)
         let token = isToken ? writer.copyBytes() : [1, 2, 3]
         try client.send(1, Self.query(), resume: .token(token), expectedCount: nil)
         #expect(try messages() == ["add [1]", "reset [1]", "change c/a [1]", "current [1]", "noChange []"])
     }
 
-    @Test("A token from before the retention: RESET and everything")
-    func tokenBeforeRetention() throws {
+    @Test
+    func `A token from before the retention: RESET and everything`() throws {
         let harness = try ListenHarness { $0.engine.retentionMicroseconds = 1_000 }
         let client = ListenClient(harness)
         try client.connect()
@@ -347,8 +347,8 @@ struct ListenSessionTests {
         client.disconnect()
     }
 
-    @Test("A client that stops reading within a snapshot until the retention has passed: RESET and everything")
-    func stalledBeyondRetention() throws {
+    @Test
+    func `A client that stops reading within a snapshot until the retention has passed: RESET and everything`() throws {
         let harness = try ListenHarness { $0.engine.retentionMicroseconds = 1_000 }
         let client = ListenClient(harness)
         try client.connect()
@@ -377,12 +377,12 @@ struct ListenSessionTests {
         client.disconnect()
     }
 
-    @Test("Another expected_count: an existence filter that has the names of unchanged documents")
-    func expectedCount() throws {
+    @Test
+    func `Another expected_count: an existence filter that has the names of unchanged documents`() throws {
         for id in ["a", "b", "c"] { try harness.set("c/\(id)", [:]) }
         try client.listen(1, to: Self.query())
         _ = try messages()
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         ResumeToken(microseconds: client.readTime).encode(into: &writer)
         client.disconnect()
         harness.clock.advance(milliseconds: 1)
@@ -408,8 +408,9 @@ struct ListenSessionTests {
 
     // MARK: Liveness
 
-    @Test("A silent stream gets a heartbeat with a later read time; a stream without a current target gets none")
-    func heartbeat() throws {
+    @Test
+    func `A silent stream gets a heartbeat with a later read time; a stream without a current target gets none`() throws
+    {
         let other = ListenClient(harness)
         try other.connect()
         try client.listen(1, to: Self.query())
@@ -424,8 +425,8 @@ struct ListenSessionTests {
         other.disconnect()
     }
 
-    @Test("A session is woken by a change that concerns it, once, and not by others")
-    func wakeUps() throws {
+    @Test
+    func `A session is woken by a change that concerns it, once, and not by others`() throws {
         try client.listen(1, to: .documents(["c/a"]))
         _ = try messages()
         let before = client.wakes
@@ -434,15 +435,17 @@ struct ListenSessionTests {
         #expect(client.wakes == before)
         _ = try harness.commit([("c/a", [:])])
         _ = try harness.commit([("c/a", ["n": .integer(1)])])
-        let told = harness.wakeUps.count
-        #expect(told > 0)
+        let notified = harness.wakeUps.count
+        #expect(notified > 0)
         harness.hub.advance()
         #expect(client.wakes == before + 1)
         #expect(try messages() == ["change c/a [1]", "noChange []"])
     }
 
-    @Test("Equal queries are compared once, and each of their listeners gets the changes, also after others have left")
-    func equalQueries() throws {
+    @Test
+    func `Equal queries are compared once, and each of their listeners gets the changes, also after others have left`()
+        throws
+    {
         let clients = (0..<4).map { _ in ListenClient(harness) }
         for client in clients {
             try client.connect()

@@ -7,7 +7,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite("Targets", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListenTargetTests {
     private static let all = Subject.query(StructuredQuery(from: [CollectionSelector(collectionID: "c")]))
 
@@ -34,8 +34,8 @@ struct ListenTargetTests {
         return causes
     }
 
-    @Test("A query that breaks a rule is removed with the error, and other targets continue")
-    func invalidQuery() throws {
+    @Test
+    func `A query that breaks a rule is removed with the error, and other targets continue`() throws {
         defer { finish() }
         try harness.set("c/a", [:])
         try client.listen(1, to: Self.all)
@@ -50,8 +50,10 @@ struct ListenTargetTests {
         #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b"])
     }
 
-    @Test("An id that is in use ends the stream, whether the client or the server chose it, for any number of targets")
-    func idInUse() throws {
+    @Test
+    func `An id that is in use ends the stream, whether the client or the server chose it, for any number of targets`()
+        throws
+    {
         var limits = ListenLimits()
         limits.targets = 1
         let harness = try ListenHarness(limits: limits)
@@ -74,15 +76,14 @@ struct ListenTargetTests {
         }
     }
 
-    @Test(
-        "A client that has another number of documents than it should gets a filter", arguments: [0, 2, 3] as [Int32])
-    func expectedCount(count: Int32) throws {
+    @Test(arguments: [0, 2, 3] as [Int32])
+    func `A client that has another number of documents than it should gets a filter`(count: Int32) throws {
         defer { finish() }
         for path in ["c/a", "c/b"] { try harness.set(path, [:]) }
         try client.listen(1, to: Self.all)
         try client.drain()
         client.disconnect()
-        var token = WireWriter()
+        var token = ByteBuffer()
         ResumeToken(microseconds: client.readTime).encode(into: &token)
         try client.connect()
         _ = client.takeMessages()
@@ -92,18 +93,18 @@ struct ListenTargetTests {
             if case .filter(let filter) = message { filter } else { nil }
         }
         #expect(filters.map(\.count) == (count == 2 ? [] : [2]))
-        // Names are of use only to a client that has some.
+        // Only a client that has documents needs names.
         #expect(filters.map { $0.unchangedNames != nil } == (count == 2 ? [] : [count > 0]))
     }
 
-    @Test("The filter has the number of documents of now, not of the state that the client continues from")
-    func expectedCountOfChanged() throws {
+    @Test
+    func `The filter has the number of documents of now, not of the state that the client continues from`() throws {
         defer { finish() }
         for path in ["c/a", "c/b"] { try harness.set(path, [:]) }
         try client.listen(1, to: Self.all)
         try client.drain()
         client.disconnect()
-        var token = WireWriter()
+        var token = ByteBuffer()
         ResumeToken(microseconds: client.readTime).encode(into: &token)
         harness.clock.advance(milliseconds: 1)
         for path in ["c/c", "c/d", "c/e"] { try harness.set(path, [:]) }
@@ -122,10 +123,8 @@ struct ListenTargetTests {
         #expect(counts == [1: 5, 2: 3, 3: 4])
     }
 
-    @Test(
-        "A state of a history that was lost in a restore is not continued",
-        .enabled(if: ListenHarness.hasFiles, "The engine in memory has no files to copy."))
-    func restoredBackup() throws {
+    @Test(.enabled(if: ListenHarness.hasFiles, "The engine in memory has no files to copy."))
+    func `A state of a history that was lost in a restore is not continued`() throws {
         defer { finish() }
         for path in ["c/a", "c/b"] { try harness.set(path, ["n": .integer(1)]) }
         try harness.backUp()

@@ -8,13 +8,13 @@ import HearthClient
 import TestSupport
 import Testing
 
-@Suite("Hostile load", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct HostileLoadTests {
     /// What a stalled stream may hold: a page of results, and its share of the connection's output.
     private static let streamMegabytesMax = 2
 
-    @Test("Readers that never read do not grow the server")
-    func slowReadersAreBounded() async throws {
+    @Test
+    func `Readers that never read do not grow the server`() async throws {
         // The server closes the connection of a reader that takes nothing for 30 s, and so would end what is measured
         // here whenever the commits below take longer than that.
         let fixture = try LoadFixture(["--slow-reader-time", "1h", "--stalled-reply-time", "1h"])
@@ -66,8 +66,8 @@ struct HostileLoadTests {
         try fixture.expectSoundEnd()
     }
 
-    @Test("Requests over the limits get a clear status and leak no memory")
-    func overLimitRequestsAreRefused() async throws {
+    @Test
+    func `Requests over the limits get a clear status and leak no memory`() async throws {
         let fixture = try LoadFixture()
         let client = try fixture.client()
         func refusal(_ build: (inout CommitWrites) -> Void) async throws -> RequestError? {
@@ -113,8 +113,8 @@ struct HostileLoadTests {
         try fixture.expectSoundEnd()
     }
 
-    @Test("Frames with wrong lengths close the connection, and no other client notices")
-    func lyingFrames() async throws {
+    @Test
+    func `Frames with wrong lengths close the connection, and no other client notices`() async throws {
         let fixture = try LoadFixture()
         let client = try fixture.client()
         let lies: [[UInt8]] = [

@@ -7,10 +7,10 @@ import HearthClient
 import TestSupport
 import Testing
 
-@Suite("Mixed load", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct MixedLoadTests {
-    @Test("Every answer is right while many clients read, write, batch, query and run transactions")
-    func everyAnswerIsRight() async throws {
+    @Test
+    func `Every answer is right while many clients read, write, batch, query and run transactions`() async throws {
         let fixture = try LoadFixture()
         let seed = UInt64.random(in: 0...UInt64.max)
         print("seed \(seed)")

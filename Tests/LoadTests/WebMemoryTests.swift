@@ -4,13 +4,13 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Memory of web sessions", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct WebMemoryTests {
     private static let sessions = 600
     private static let database = "projects/load/databases/(default)"
 
-    @Test("Sessions count what they hold to within 20 %, and a burst of them leaves little")
-    func burst() throws {
+    @Test
+    func `Sessions count what they hold to within 20 %, and a burst of them leaves little`() throws {
         let fixture = try LoadFixture(["--automatic-indexes", "off"])
         let client = HTTPTestClient(port: fixture.server.port)
         try fill(client)

@@ -6,10 +6,10 @@ import Storage
 import TestSupport
 import Testing
 
-@Suite("Engine in memory", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MemoryEngineTests {
-    @Test("An estimate counts the entries of the range")
-    func estimate() throws {
+    @Test
+    func `An estimate counts the entries of the range`() throws {
         let store = try Store("", volume: MemoryVolume())
         for version in UInt64(1)...3 {
             try store.commit(version, (0..<100).map { .put("\(version) \($0)", "value") })
@@ -20,8 +20,8 @@ struct MemoryEngineTests {
         try store.engine.close()
     }
 
-    @Test("One engine at a time has a volume open, and the next one has what was published")
-    func oneAtATime() throws {
+    @Test
+    func `One engine at a time has a volume open, and the next one has what was published`() throws {
         let volume = MemoryVolume()
         let store = try Store("", volume: volume)
         try store.commit(1, [.put("a", "1")])
@@ -34,8 +34,8 @@ struct MemoryEngineTests {
         try next.engine.close()
     }
 
-    @Test("A backup is refused: there are no files to copy")
-    func backup() throws {
+    @Test
+    func `A backup is refused: there are no files to copy`() throws {
         let store = try Store("", volume: MemoryVolume())
         let directory = TemporaryDirectory()
         let error = #expect(throws: StorageError.self) { try store.engine.backup(to: directory.path(of: "copy")) }

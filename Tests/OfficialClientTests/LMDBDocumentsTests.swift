@@ -4,12 +4,12 @@
 import TestSupport
 import Testing
 
-@Suite("Documents in LMDB files", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct LMDBDocumentsTests {
     private let directory = TemporaryDirectory("hearth-lmdb")
 
-    @Test("Any LMDB binding lists every document's name and fields as the API returns them")
-    func listing() throws {
+    @Test
+    func `Any LMDB binding lists every document's name and fields as the API returns them`() throws {
         let data = directory.path(of: "data")
         for seed in 1...4 {
             let server = try ServerProcess(data: data, arguments: ["--log-level", "warning"])
@@ -24,8 +24,8 @@ struct LMDBDocumentsTests {
         }
     }
 
-    @Test("The documents are listed as they are while commits, checkpoints and merges continue")
-    func whileMerging() throws {
+    @Test
+    func `The documents are listed as they are while commits, checkpoints and merges continue`() throws {
         let data = directory.path(of: "merging")
         do {
             let server = try ServerProcess(data: data, arguments: ["--log-level", "warning"])

@@ -4,12 +4,12 @@
 import TestSupport
 import Testing
 
-@Suite("The official Python admin client", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct PythonAdminTests {
     private let directory = TemporaryDirectory("hearth-admin")
 
-    @Test("Indexes, fields, operations and databases over the socket, and not over TCP")
-    func administration() throws {
+    @Test
+    func `Indexes, fields, operations and databases over the socket, and not over TCP`() throws {
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data, arguments: ["--log-level", "warning"])
         let outcome = try OfficialClient.run(

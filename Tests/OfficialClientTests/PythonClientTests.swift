@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The official Python client", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct PythonClientTests {
     private let directory = TemporaryDirectory("hearth-official-client")
 
@@ -37,36 +37,36 @@ struct PythonClientTests {
         #expect(outcome.status == 0, "\(outcome.errors)")
     }
 
-    @Test("Every value type there and back, by set, update, transform and query")
-    func values() throws {
+    @Test
+    func `Every value type there and back, by set, update, transform and query`() throws {
         let server = try serve()
         try run(server, "values")
         #expect(server.stop() == 0)
     }
 
-    @Test("Limits are refused with the right code, and the connection stays usable")
-    func limits() throws {
+    @Test
+    func `Limits are refused with the right code, and the connection stays usable`() throws {
         let server = try serve()
         try run(server, "limits")
         #expect(server.stop() == 0)
     }
 
-    @Test("Projects and databases are isolated from each other")
-    func databases() throws {
+    @Test
+    func `Projects and databases are isolated from each other`() throws {
         let server = try serve()
         try run(server, "databases")
         #expect(server.stop() == 0)
     }
 
-    @Test("A client that knows nothing of Firestore calls it by what reflection returns")
-    func reflection() throws {
+    @Test
+    func `A client that knows nothing of Firestore calls it by what reflection returns`() throws {
         let server = try serve()
         try run(server, "reflection")
         #expect(server.stop() == 0)
     }
 
-    @Test("Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result")
-    func streams() throws {
+    @Test
+    func `Deadlines, cancelled streams, a thousand streams at once, and a slow reader of a large result`() throws {
         let server = try serve("--max-streams", "2000")
         let count = isSoak ? 100_000 : 15_000
         try load(server, count: count)
@@ -76,10 +76,8 @@ struct PythonClientTests {
         #expect(server.stop() == 0)
     }
 
-    @Test(
-        "32 processes that change one document in transactions all finish, and the sum is exact",
-        arguments: ["optimistic", "pessimistic"])
-    func contention(mode: String) throws {
+    @Test(arguments: ["optimistic", "pessimistic"])
+    func `32 processes that change one document in transactions all finish, and the sum is exact`(mode: String) throws {
         let server = try serve("--concurrency-mode", mode)
         try run(server, "contention", "32", isSoak ? "50" : "4")
         #expect(server.stop() == 0)

@@ -5,17 +5,15 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Listeners of the official Python client", .serialized, .timeLimit(.minutes(6)))
+@Suite(.serialized, .timeLimit(.minutes(6)))
 struct PythonListenTests {
-    @Test(
-        "A listener",
-        arguments: [
-            (scenario: "watches", "gets the changes of a document, a collection and a query with a limit"),
-            ("kills", "continues after its server was killed and replaced, and misses and repeats nothing"),
-            ("sources", "gets batch writes, transactions, loads, expired documents, and a cleared database"),
-            ("restores", "comes to the state of a restored backup"),
-        ])
-    func listener(scenario: String, promise: String) throws {
+    @Test(arguments: [
+        (scenario: "watches", "gets the changes of a document, a collection and a query with a limit"),
+        ("kills", "continues after its server was killed and replaced, and misses and repeats nothing"),
+        ("sources", "gets batch writes, transactions, loads, expired documents, and a cleared database"),
+        ("restores", "comes to the state of a restored backup"),
+    ])
+    func `A listener`(scenario: String, promise: String) throws {
         let directory = TemporaryDirectory("hearth-official-listener")
         let outcome = try OfficialClient.run(
             [HearthBinary.path, directory.path(of: ""), scenario], program: "official_listening.py")

@@ -5,7 +5,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("The official Python clients over TLS", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct TLSTests {
     private let directory = TemporaryDirectory("hearth-official-tls")
 
@@ -15,8 +15,8 @@ struct TLSTests {
         return path
     }
 
-    @Test("Writes, reads, a listener and a query, blocking and asyncio")
-    func clients() throws {
+    @Test
+    func `Writes, reads, a listener and a query, blocking and asyncio`() throws {
         let authority = TestAuthority()
         let issued = authority.issue(["IP:127.0.0.1"])
         let server = try ServerProcess(

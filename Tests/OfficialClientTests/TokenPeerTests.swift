@@ -7,7 +7,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("Tokens of other libraries", .serialized, .timeLimit(.minutes(20))) struct TokenPeerTests {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct TokenPeerTests {
     private let directory = TemporaryDirectory("hearth-tokens")
     private let now = Int64(Date().timeIntervalSince1970)
 
@@ -27,8 +27,8 @@ import Testing
         return (outcome.text, try JSONDecoder().decode(Output.self, from: Data(outcome.text.utf8)))
     }
 
-    @Test("We verify what they sign, by the key sets that they write")
-    func theirs() throws {
+    @Test
+    func `We verify what they sign, by the key sets that they write`() throws {
         let (text, made): (String, Made) = try run("make")
         // The output is a key set with a further member.
         let keys = FixedKeys(try KeySet.read(text: Array(text.utf8)))
@@ -40,8 +40,8 @@ import Testing
         }
     }
 
-    @Test("They verify what we sign")
-    func ours() throws {
+    @Test
+    func `They verify what we sign`() throws {
         let kinds: [(TestKeyKind, SignatureAlgorithm)] = [
             (.rsa(bits: 2048), .rs256), (.rsa(bits: 2048), .rs384), (.rsa(bits: 3072), .rs512), (.p256, .es256),
             (.p384, .es384), (.ed25519, .edDSA),
@@ -72,8 +72,8 @@ import Testing
         #expect(claims.allSatisfy { $0.sub == "é\"\n" && $0.exp == now + 600 })
     }
 
-    @Test("google-auth reads our key files, and we accept what it makes of them")
-    func serviceAccount() throws {
+    @Test
+    func `google-auth reads our key files, and we accept what it makes of them`() throws {
         let path = directory.path(of: "principals.json")
         let grant = PrincipalList.Grant(role: .writer, scope: Scope(projects: ["shop"]))
         let key = try PrincipalFile.edit(path) { list throws(PrincipalFault) in

@@ -149,9 +149,9 @@ private struct MemoryWriter: ~Copyable {
         let number = add(collection: document.collection, documents: 1)
         let path = Array(document.path.utf8)
         let fields = document.fields.documentBytes
-        var key = WireWriter()
+        var key = ByteBuffer()
         let parts = DocumentKey.write(path.byteSpan, database: database, into: &key)
-        var value = WireWriter()
+        var value = ByteBuffer()
         StoredRecord.writeHeader(
             createMicroseconds: document.createMicroseconds, path: path.byteSpan, isCut: parts.isCut, into: &value)
         value.append(fields)
@@ -166,8 +166,8 @@ private struct MemoryWriter: ~Copyable {
 
     /// Everything in the order of keys, with the catalogue and the numbers of fields.
     consuming func sorted() -> [(key: [UInt8], value: [UInt8], versionMicroseconds: UInt64)] {
-        var key = WireWriter()
-        var value = WireWriter()
+        var key = ByteBuffer()
+        var value = ByteBuffer()
         for (path, collection) in collections {
             DocumentKey.writeCatalogue(Array(path.utf8).byteSpan, database: database, into: &key)
             value.reset()
@@ -191,7 +191,7 @@ private struct MemoryFieldNumbers: FieldNumbering {
     private(set) var numbers: [[UInt8]: UInt64] = [:]
 
     mutating func number(of name: RawSpan, under parent: UInt64, database: UInt32) throws(StorageError) -> UInt64 {
-        var key = WireWriter()
+        var key = ByteBuffer()
         FieldNumbers.writeKey(name, under: parent, database: database, into: &key)
         let field = key.copyBytes()
         let number = numbers[field] ?? UInt64(numbers.count) + 1

@@ -11,7 +11,7 @@ import Testing
 @testable import QueryEngine
 @testable import StoreFormat
 
-@Suite("The planner's choice", .timeLimit(.minutes(20))) struct PlannerChoiceTests {
+@Suite(.timeLimit(.minutes(20))) struct PlannerChoiceTests {
     /// A collection as its statistics show it: fields have entries, and so many of them lie in whatever range is
     /// asked for.
     private struct StatisticsSource: QuerySource, ~Copyable {
@@ -30,7 +30,7 @@ import Testing
             for (field, count) in entries {
                 guard let number = try memory.fieldNumber(of: try FieldPath(field)) else { continue }
                 for space in [KeySpace.values, .elements] {
-                    var prefix = WireWriter(capacity: 16)
+                    var prefix = ByteBuffer(capacity: 16)
                     IndexKey.begin(space, collection: 1, field: number, into: &prefix)
                     ranges[prefix.copyBytes()] = count
                 }
@@ -88,64 +88,62 @@ import Testing
 
     private static let fields = ["a": 500, "b": 500, "c": 500]
 
-    @Test(
-        "Equalities are merged, whatever their numbers",
-        arguments: [
-            ("where a == 1", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1; ordered; exact"),
-            (
-                "where a == 1 and b == 2",
-                "Fetch\n└─ ZigzagMerge\n   └─ IndexScan (a ASC, __name__ ASC): a == 1\n"
-                    + "   └─ IndexScan (b ASC, __name__ ASC): b == 2"
-                    + "; ordered; exact"
-            ),
-            (
-                "where a == 1 or b == 2",
-                "Fetch\n└─ Union\n   └─ IndexScan (a ASC, __name__ ASC): a == 1\n"
-                    + "   └─ IndexScan (b ASC, __name__ ASC): b == 2; ordered; exact"
-            ),
-            (
-                "where a array-contains 1",
-                "Fetch\n└─ IndexScan (a CONTAINS, __name__ ASC): a array-contains 1; ordered; exact"
-            ),
-            // No document ever had the field.
-            ("where z == 1", "Nothing; ordered; exact"),
-            ("where a == 1 and z == 1", "Nothing; ordered; exact"),
-            ("where a == 1 or z == 1", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1; ordered; exact"),
-        ])
-    func equalities(commands: String, expected: String) throws {
+    @Test(arguments: [
+        ("where a == 1", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1; ordered; exact"),
+        (
+            "where a == 1 and b == 2",
+            "Fetch\n└─ ZigzagMerge\n   └─ IndexScan (a ASC, __name__ ASC): a == 1\n"
+                + "   └─ IndexScan (b ASC, __name__ ASC): b == 2"
+                + "; ordered; exact"
+        ),
+        (
+            "where a == 1 or b == 2",
+            "Fetch\n└─ Union\n   └─ IndexScan (a ASC, __name__ ASC): a == 1\n"
+                + "   └─ IndexScan (b ASC, __name__ ASC): b == 2; ordered; exact"
+        ),
+        (
+            "where a array-contains 1",
+            "Fetch\n└─ IndexScan (a CONTAINS, __name__ ASC): a array-contains 1; ordered; exact"
+        ),
+        // No document ever had the field.
+        ("where z == 1", "Nothing; ordered; exact"),
+        ("where a == 1 and z == 1", "Nothing; ordered; exact"),
+        ("where a == 1 or z == 1", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a == 1; ordered; exact"),
+    ])
+    func `Equalities are merged, whatever their numbers`(commands: String, expected: String) throws {
         #expect(try Self.choice(commands, Self.fields) == expected)
     }
 
-    @Test(
-        "One field's order is walked without counting",
-        arguments: [
-            ("order a", "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"),
-            ("order a desc", "Fetch\n└─ IndexScan (a DESC, __name__ DESC); ordered"),
-            ("where a > 5", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a > 5; ordered"),
-            ("where a > 5; order a desc", "Fetch\n└─ IndexScan (a DESC, __name__ DESC): a > 5; ordered"),
-            ("order a; start-at 5; end-before 9; limit 3", "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"),
-        ])
-    func oneField(commands: String, expected: String) throws {
+    @Test(arguments: [
+        ("order a", "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"),
+        ("order a desc", "Fetch\n└─ IndexScan (a DESC, __name__ DESC); ordered"),
+        ("where a > 5", "Fetch\n└─ IndexScan (a ASC, __name__ ASC): a > 5; ordered"),
+        ("where a > 5; order a desc", "Fetch\n└─ IndexScan (a DESC, __name__ DESC): a > 5; ordered"),
+        ("order a; start-at 5; end-before 9; limit 3", "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"),
+    ])
+    func `One field's order is walked without counting`(commands: String, expected: String) throws {
         let source = try StatisticsSource(documents: 10_000, entries: Self.fields)
         #expect(try Self.choice(commands, source) == expected)
         #expect(source.counted == 0)
     }
 
     /// With 10,000 documents and a limit of 10 the two break even at √(11 · 10,000) = 331 entries.
-    @Test(
-        "Between the order and the filter decides which is less work",
-        arguments: [
-            (10, 330, true), (10, 331, false), (0, 330, true), (10_000, 331, false),
-        ])
-    func breakEven(entriesOfOrder: Int, entriesOfFilter: Int, isFiltered: Bool) throws {
+    @Test(arguments: [
+        (10, 330, true), (10, 331, false), (0, 330, true), (10_000, 331, false),
+    ])
+    func `Between the order and the filter decides which is less work`(
+        entriesOfOrder: Int, entriesOfFilter: Int, isFiltered: Bool
+    ) throws {
         let entries = ["a": entriesOfOrder, "b": entriesOfFilter]
         let filtered = "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1"
         let ordered = "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"
         #expect(try Self.choice("where b == 1; order a; limit 10", entries) == (isFiltered ? filtered : ordered))
     }
 
-    @Test("The break-even grows with limit, offset and documents, and without limit is a quarter of the documents")
-    func breakEvenOfOthers() throws {
+    @Test
+    func `The break-even grows with limit, offset and documents, and without limit is a quarter of the documents`()
+        throws
+    {
         let filtered = "Fetch\n└─ IndexScan (b ASC, __name__ ASC): b == 1"
         let ordered = "Fetch\n└─ IndexScan (a ASC, __name__ ASC); ordered"
         let cases: [(commands: String, documents: Int, breakEven: Int)] = [
@@ -164,8 +162,8 @@ import Testing
         }
     }
 
-    @Test("Of several ranges the smallest is taken, and none is counted further than needed")
-    func smallestRange() throws {
+    @Test
+    func `Of several ranges the smallest is taken, and none is counted further than needed`() throws {
         for (entries, expected) in [
             (["a": 5_000, "b": 50, "c": 400], "b"), (["a": 50, "b": 400, "c": 5_000], "a"),
             (["a": 400, "b": 300, "c": 20], "c"),
@@ -178,8 +176,8 @@ import Testing
         }
     }
 
-    @Test("What no automatic index can answer is scanned")
-    func scans() throws {
+    @Test
+    func `What no automatic index can answer is scanned`() throws {
         #expect(try Self.choice("", Self.fields) == "scan")
         #expect(try Self.choice("order __name__ desc", Self.fields) == "scan")
         #expect(try Self.choice("where __name__ == ref(c/x)", Self.fields) == "scan")
@@ -188,8 +186,8 @@ import Testing
         #expect(try Self.choice("where a == 1", unknown) == "scan")
     }
 
-    @Test("Counting reads no documents where the entries say it all")
-    func counts() throws {
+    @Test
+    func `Counting reads no documents where the entries say it all`() throws {
         for condition in ["a == 1", "a > 1"] {
             let choice = try Self.choice("where \(condition); count", Self.fields)
             #expect(choice == "IndexOnly\n└─ IndexScan (a ASC, __name__ ASC): \(condition); exact; counts only")

@@ -8,10 +8,10 @@ import Testing
 
 @testable import QueryEngine
 
-@Suite("Queries against a naive evaluator", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct QueryPropertyTests {
-    @Test("Random queries return what the naive evaluator returns", arguments: 0..<20 as Range<UInt64>)
-    func sameResults(seed: UInt64) throws {
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `Random queries return what the naive evaluator returns`(seed: UInt64) throws {
         var random = RandomQueries(seed: seed)
         for round in 0..<30 {
             let documents = random.documents()
@@ -33,8 +33,8 @@ struct QueryPropertyTests {
         }
     }
 
-    @Test("A matcher accepts exactly the results without offset and limit", arguments: 100..<112 as Range<UInt64>)
-    func matcher(seed: UInt64) throws {
+    @Test(arguments: 100..<112 as Range<UInt64>)
+    func `A matcher accepts exactly the results without offset and limit`(seed: UInt64) throws {
         var random = RandomQueries(seed: seed)
         for round in 0..<30 {
             let documents = random.documents()
@@ -54,8 +54,8 @@ struct QueryPropertyTests {
         }
     }
 
-    @Test("Counts are the number of results, whatever the bound", arguments: 200..<206 as Range<UInt64>)
-    func counts(seed: UInt64) throws {
+    @Test(arguments: 200..<206 as Range<UInt64>)
+    func `Counts are the number of results, whatever the bound`(seed: UInt64) throws {
         var random = RandomQueries(seed: seed)
         for round in 0..<40 {
             let documents = random.documents()
@@ -73,12 +73,12 @@ struct QueryPropertyTests {
         }
     }
 
-    @Test("Damaged queries are refused or run, never trap", arguments: 300..<308 as Range<UInt64>)
-    func damaged(seed: UInt64) throws {
+    @Test(arguments: 300..<308 as Range<UInt64>)
+    func `Damaged queries are refused or run, never trap`(seed: UInt64) throws {
         var random = RandomQueries(seed: seed)
         let documents = random.documents()
         for _ in 0..<150 {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             var (query, _) = random.query()
             if random.random.generator.oneIn(6) {
                 query.findNearest = FindNearest(

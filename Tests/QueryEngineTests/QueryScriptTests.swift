@@ -8,26 +8,22 @@ import Testing
 
 @testable import QueryEngine
 
-@Suite("Query scripts", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct QueryScriptTests {
-    @Test(
-        "Scripts print what they say",
-        arguments: [
-            "filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations",
-            "nearest",
-        ])
-    func script(name: String) throws {
+    @Test(arguments: [
+        "filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations",
+        "nearest",
+    ])
+    func `Scripts print what they say`(name: String) throws {
         var session = QuerySession()
         try GoldenScript("QueryScripts/\(name)", besides: #filePath).run { try session.execute($0) }
     }
 
-    @Test(
-        "Operators give out what their scripts say",
-        arguments: [
-            "collection-scan", "subtree-scan", "point-lookup", "index-scan", "zigzag-merge", "union", "append",
-            "fetch", "filter", "sort", "limit", "project", "nearest", "aggregate",
-        ])
-    func operators(name: String) throws {
+    @Test(arguments: [
+        "collection-scan", "subtree-scan", "point-lookup", "index-scan", "zigzag-merge", "union", "append",
+        "fetch", "filter", "sort", "limit", "project", "nearest", "aggregate",
+    ])
+    func `Operators give out what their scripts say`(name: String) throws {
         var session = QuerySession()
         try GoldenScript("OperatorScripts/\(name)", besides: #filePath).run { try session.execute($0) }
     }

@@ -1,5 +1,6 @@
 // A service over a store in its own directory, with short functions for what tests do often.
 
+import Basics
 package import DocumentModel
 package import DocumentStore
 package import FirestoreMessages
@@ -73,7 +74,7 @@ package final class Harness {
 
     /// The entry of one field.
     package static func field(_ name: String, _ value: Value) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.withLengthPrefix(field: 2) { entry in
             entry.appendField(1, string: name)
             entry.withLengthPrefix(field: 2) { value.encode(into: &$0) }
@@ -122,7 +123,7 @@ package final class Harness {
     package func tryCommit(
         _ writes: WriteList, transaction: [UInt8] = [], identifier: RequestIdentifier? = nil
     ) -> TestAnswer {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.append(CommitWrites(writes).request(transaction: transaction))
         return call(.commit, writer.copyBytes(), identifier: identifier)
     }

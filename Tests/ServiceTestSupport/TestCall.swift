@@ -16,7 +16,7 @@ package struct TestAnswer: Sendable {
     package var status: StatusCode?
     package var text = ""
     /// The service has asked the client to send no more for now.
-    package var isHeld = false
+    package var isPaused = false
 
     package var isOK: Bool { status == .ok }
 }
@@ -124,7 +124,7 @@ package final class TestCall: CallCarrier, @unchecked Sendable {
 
     package func resume(_ stream: UInt32) { pull() }
     package func hasRoom(_ stream: UInt32) -> Bool { isOpen(stream) }
-    package func setHeld(_ stream: UInt32, _ isHeld: Bool) { answer.isHeld = isHeld }
+    package func setPaused(_ stream: UInt32, _ isPaused: Bool) { answer.isPaused = isPaused }
     package func remainingMilliseconds(_ stream: UInt32) -> UInt64? { nil }
 
     /// Asks the source until it ends, waits, or has given what the test wants of it.

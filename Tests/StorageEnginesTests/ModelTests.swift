@@ -48,10 +48,10 @@ private final class ModelRun {
         options.clock = { now.microseconds.load(ordering: .relaxed) }
         volume = inMemory ? MemoryVolume(replaysRecords: true) : nil
         store = try Store(directory.path, options, volume: volume)
-        try makeLasting()
+        try makeLongLived()
     }
 
-    func makeLasting() throws {
+    func makeLongLived() throws {
         lasting = try store!.engine.makeReader()
         if random.oneIn(2) { lasting!.reuseSnapshots() }
     }
@@ -137,7 +137,7 @@ private final class ModelRun {
         if volume == nil, random.oneIn(3) { try expectClean(directory.path) }
         store = try Store(directory.path, options, volume: volume)
         #expect(store!.replayed == [])
-        try makeLasting()
+        try makeLongLived()
     }
 
     /// Opens a copy of what is durable now: what a kill leaves.
@@ -214,15 +214,15 @@ private final class ModelRun {
     func max(_ left: UInt64, _ right: UInt64) -> UInt64 { left < right ? right : left }
 }
 
-@Suite("Engine against a model", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ModelTests {
-    @Test("Random histories read the same at every version", arguments: CaseShare.of(UInt64(1)...8, 4), [false, true])
-    func randomHistory(seed: UInt64, inMemory: Bool) throws {
+    @Test(arguments: CaseShare.of(UInt64(1)...8, 4), [false, true])
+    func `Random histories read the same at every version`(seed: UInt64, inMemory: Bool) throws {
         try ModelRun(seed: seed, inMemory: inMemory).run(steps: 150)
     }
 
-    @Test("A random history with a seed of today", arguments: [false, true])
-    func freshSeed(inMemory: Bool) throws {
+    @Test(arguments: [false, true])
+    func `A random history with a seed of today`(inMemory: Bool) throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("model seed \(seed)")
         try ModelRun(seed: seed, inMemory: inMemory).run(steps: 150)

@@ -1,5 +1,6 @@
 // Keys: byte order is name order, every key is short enough and leads back to its name.
 
+import Basics
 import DocumentModel
 import StoreTestSupport
 import TestSupport
@@ -7,10 +8,10 @@ import Testing
 
 @testable import StoreFormat
 
-@Suite("Document keys", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct DocumentKeyTests {
     private func key(_ path: String, database: UInt32 = 7) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         DocumentKey.write(Array(path.utf8).byteSpan, database: database, into: &writer)
         return writer.copyBytes()
     }
@@ -22,21 +23,19 @@ struct DocumentKeyTests {
         }.joined()
     }
 
-    @Test(
-        "The layout is that of docs/keys.md",
-        arguments: [
-            ("c/d", "10000000070363000103" + "6400"),
-            ("c/__id1__", "100000000703630001" + "02" + "8000000000000001"),
-            ("c/__id-1__", "100000000703630001" + "02" + "7fffffffffffffff"),
-            ("c/a\u{0}\u{1}\u{2}", "100000000703630001" + "03" + "61" + "0101" + "0102" + "02" + "00"),
-            ("c/d/e/f", "1000000007" + "036300" + "036400" + "036500" + "01" + "036600"),
-        ])
-    func layout(path: String, expected: String) {
+    @Test(arguments: [
+        ("c/d", "10000000070363000103" + "6400"),
+        ("c/__id1__", "100000000703630001" + "02" + "8000000000000001"),
+        ("c/__id-1__", "100000000703630001" + "02" + "7fffffffffffffff"),
+        ("c/a\u{0}\u{1}\u{2}", "100000000703630001" + "03" + "61" + "0101" + "0102" + "02" + "00"),
+        ("c/d/e/f", "1000000007" + "036300" + "036400" + "036500" + "01" + "036600"),
+    ])
+    func `The layout is that of docs/keys.md`(path: String, expected: String) {
         #expect(hex(key(path)) == expected)
     }
 
-    @Test("Within a collection keys sort as ids do")
-    func idOrder() {
+    @Test
+    func `Within a collection keys sort as ids do`() {
         let ids = [
             "__id-9223372036854775808__", "__id-1__", "__id0__", "__id2__", "__id10__", "__id9223372036854775807__",
             "\u{0}", "\u{0}\u{0}", "\u{1}", "\u{2}", "A", "__id01__", "__id__", "a", "a\u{0}", "a\u{0}b", "a\u{1}",
@@ -49,16 +48,16 @@ struct DocumentKeyTests {
         }
     }
 
-    @Test("A collection is one run of keys, followed by what lies deeper")
-    func contiguous() {
+    @Test
+    func `A collection is one run of keys, followed by what lies deeper`() {
         let keys = ["c/a", "c/z", "c/a/s/x", "c/a/s/y", "c/a/s/x/t/u", "c/b/s/x", "ca/a"].map { key($0) }
         for (left, right) in zip(keys, keys.dropFirst()) {
             #expect(order(left, right) < 0)
         }
     }
 
-    @Test("Random names: key order is name order, and keys lead back to names", arguments: [UInt64(1), 2, 3, 4])
-    func randomNames(seed: UInt64) throws {
+    @Test(arguments: [UInt64(1), 2, 3, 4])
+    func `Random names: key order is name order, and keys lead back to names`(seed: UInt64) throws {
         print("seed \(seed)")
         var random = RandomDocuments(seed: seed)
         var paths: [(collection: [UInt8], id: [UInt8])] = []
@@ -76,7 +75,7 @@ struct DocumentKeyTests {
 
             let parts = try #require(keyParts(leftKey))
             #expect(!parts.isCut)
-            var path = WireWriter()
+            var path = ByteBuffer()
             DocumentKey.appendCollectionPath(
                 of: leftKey.byteSpan, collectionByteCount: parts.collectionByteCount, to: &path)
             path.append(byte: UInt8(ascii: "/"))
@@ -85,8 +84,8 @@ struct DocumentKeyTests {
         }
     }
 
-    @Test("The longest names have keys, all different, within the engine's bound")
-    func longNames() throws {
+    @Test
+    func `The longest names have keys, all different, within the engine's bound`() throws {
         let longID = String(repeating: "x", count: 1499)
         var seen: Set<[UInt8]> = []
         for last in ["a", "b"] {
@@ -109,19 +108,19 @@ struct DocumentKeyTests {
         #expect(keyParts(deepKey)?.isCut == true)
     }
 
-    @Test("Ids around the length where cutting begins", arguments: [212, 213, 214, 215, 216])
-    func cutEdge(length: Int) throws {
+    @Test(arguments: [212, 213, 214, 215, 216])
+    func `Ids around the length where cutting begins`(length: Int) throws {
         let id = String(repeating: "k", count: length)
         let key = key("c/\(id)")
         let parts = try #require(keyParts(key))
         // Marker and terminator take two bytes beside the id.
-        #expect(parts.isCut == (length + 2 > KeyLayout.plainBytesMaximum))
+        #expect(parts.isCut == (length + 2 > KeyLayout.plainBytesMax))
         let isCutID = DocumentKey.isCutID(in: key.byteSpan, collectionByteCount: parts.collectionByteCount)
         #expect(isCutID == parts.isCut)
     }
 
-    @Test("Paths cut in the middle of a number, an escape or at a segment's end differ from whole ones")
-    func cutPlaces() throws {
+    @Test
+    func `Paths cut in the middle of a number, an escape or at a segment's end differ from whole ones`() throws {
         for fill in 180...230 {
             let first = String(repeating: "p", count: fill)
             for path in [
@@ -130,7 +129,7 @@ struct DocumentKeyTests {
             ] {
                 let key = key(path)
                 let parts = try #require(keyParts(key))
-                var collection = WireWriter()
+                var collection = ByteBuffer()
                 let collectionPath = Array(path.utf8.prefix(upTo: path.utf8.lastIndex(of: UInt8(ascii: "/"))!))
                 let isCut = DocumentKey.writeCollection(collectionPath.byteSpan, database: 7, into: &collection)
                 #expect(parts.collectionByteCount == collection.count)
@@ -139,8 +138,8 @@ struct DocumentKeyTests {
         }
     }
 
-    @Test("Bytes that are not a key are refused")
-    func foreignKeys() {
+    @Test
+    func `Bytes that are not a key are refused`() {
         var generator = SeededGenerator(seed: 99)
         for _ in 0..<20_000 {
             let bytes =

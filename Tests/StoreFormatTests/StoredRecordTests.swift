@@ -1,21 +1,21 @@
 // Stored records come back from their bytes as they were.
 
+import Basics
 import DocumentModel
 import StoreTestSupport
 import Testing
 
 @testable import StoreFormat
 
-@Suite("Stored records", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct StoredRecordTests {
     @Test(
-        "A stored record gives back times, path and fields",
         arguments: [
             (nil, false), (UInt64(7), false), (nil, true), (UInt64(7), true),
         ] as [(UInt64?, Bool)])
-    func stored(created: UInt64?, isCut: Bool) throws {
+    func `A stored record gives back times, path and fields`(created: UInt64?, isCut: Bool) throws {
         let path = Array("users/alice".utf8)
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         StoredRecord.writeHeader(createMicroseconds: created, path: path.byteSpan, isCut: isCut, into: &writer)
         if created == nil && !isCut { #expect(writer.count == 1) }
         writer.append([1, 2, 3])
@@ -31,10 +31,8 @@ struct StoredRecordTests {
         #expect(fields == [1, 2, 3])
     }
 
-    @Test(
-        "Bytes that are not a record are refused",
-        arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
-    func notStored(bytes: [UInt8]) {
+    @Test(arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
+    func `Bytes that are not a record are refused`(bytes: [UInt8]) {
         let isRecord = StoredRecordView(bytes.byteSpan, versionMicroseconds: 1) != nil
         #expect(!isRecord)
     }

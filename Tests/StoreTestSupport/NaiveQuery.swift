@@ -1,4 +1,4 @@
-// A query evaluated the obvious way, on value trees: the judge of the real executor.
+// A query evaluated the obvious way, on value trees: the reference for the real executor.
 //
 // Written from the semantics page, without looking at wire bytes, plans or sort keys. It assumes queries that keep the
 // rules; the rules themselves are tested by tables.

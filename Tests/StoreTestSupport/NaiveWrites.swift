@@ -1,4 +1,4 @@
-// Writes applied the obvious way, on value trees: the judge of `WriteApplication`.
+// Writes applied the obvious way, on value trees: the reference for `WriteApplication`.
 
 package import Basics
 package import DocumentModel
@@ -194,7 +194,7 @@ extension WriteList {
         case .delete: try delete(name.byteSpan, precondition: write.precondition)
         case .verify: try verify(name.byteSpan, precondition: write.precondition ?? .exists(true))
         case .transform:
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             writer.withLengthPrefix(field: 6) { writer in
                 writer.appendField(1, bytes: name)
                 for transform in write.transforms { writer.withLengthPrefix(field: 2) { transform.encode(into: &$0) } }

@@ -5,7 +5,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("Certificates of servers", .timeLimit(.minutes(20))) struct CertificateTests {
+@Suite(.timeLimit(.minutes(20))) struct CertificateTests {
     private let site = TestSite.shared
 
     private func handshake(
@@ -16,14 +16,12 @@ import Testing
         return pair
     }
 
-    @Test(
-        "The certificate must have the name of the server",
-        arguments: [
-            ("localhost", true), ("LOCALHOST", true), ("localhost.", true), ("127.0.0.1", true), ("::1", true),
-            ("[::1]", true), ("a.example.test", true), ("example.test", false), ("a.b.example.test", false),
-            ("127.0.0.2", false), ("::2", false), ("localhost.evil.test", false), ("subject", false),
-        ])
-    func names(name: String, isRight: Bool) throws {
+    @Test(arguments: [
+        ("localhost", true), ("LOCALHOST", true), ("localhost.", true), ("127.0.0.1", true), ("::1", true),
+        ("[::1]", true), ("a.example.test", true), ("example.test", false), ("a.b.example.test", false),
+        ("127.0.0.2", false), ("::2", false), ("localhost.evil.test", false), ("subject", false),
+    ])
+    func `The certificate must have the name of the server`(name: String, isRight: Bool) throws {
         let pair = try handshake(name: name)
         #expect(pair.isOpen == isRight)
         if !isRight {
@@ -34,15 +32,14 @@ import Testing
         }
     }
 
-    @Test(
-        "What is not a host name is refused", arguments: ["", ".", "a b", "a\0b", String(repeating: "a", count: 254)])
-    func noNames(name: String) throws {
+    @Test(arguments: ["", ".", "a b", "a\0b", String(repeating: "a", count: 254)])
+    func `What is not a host name is refused`(name: String) throws {
         let client = try site.client()
         #expect(throws: TLSError.self) { try TLSSession(client: client, serverName: name) }
     }
 
-    @Test("A certificate of an unknown authority is refused, with the system's authorities too")
-    func unknownAuthority() throws {
+    @Test
+    func `A certificate of an unknown authority is refused, with the system's authorities too`() throws {
         let other = TestAuthority("Other")
         for authorities in [TLSAuthorities.certificates(other.certificate), .system] {
             let pair = try handshake(client: site.client { $0.authorities = authorities })
@@ -53,8 +50,8 @@ import Testing
         }
     }
 
-    @Test("An expired certificate is refused, and one that is not valid yet", arguments: [-7200 ... -60, 3600...7200])
-    func dates(valid: ClosedRange<Int>) throws {
+    @Test(arguments: [-7200 ... -60, 3600...7200])
+    func `An expired certificate is refused, and one that is not valid yet`(valid: ClosedRange<Int>) throws {
         let certificate = site.authority.issue(["DNS:localhost"], valid: valid)
         let server = try site.server { $0.credential = credential(certificate) }
         #expect(server.certificateExpires != nil)
@@ -63,8 +60,8 @@ import Testing
         #expect(pair.clientError?.reason.contains(valid.upperBound < 0 ? "expired" : "not yet valid") == true)
     }
 
-    @Test("A chain over an authority between is sent, and is missed when it is not given")
-    func chain() throws {
+    @Test
+    func `A chain over an authority between is sent, and is missed when it is not given`() throws {
         let between = TestAuthority("Between", issuer: site.authority)
         let certificate = between.issue(["DNS:localhost"])
         let whole = try site.server { $0.credential = credential(certificate, chain: between.certificate) }
@@ -76,14 +73,14 @@ import Testing
         #expect(try handshake(client: client, server: cut).isOpen)
     }
 
-    @Test("Each kind of key serves", arguments: [TestKeyKind.p256, .p384, .ed25519, .rsa(bits: 2048)])
-    func kinds(kind: TestKeyKind) throws {
+    @Test(arguments: [TestKeyKind.p256, .p384, .ed25519, .rsa(bits: 2048)])
+    func `Each kind of key serves`(kind: TestKeyKind) throws {
         let certificate = site.authority.issue(["DNS:localhost"], key: TestKey(kind))
         #expect(try handshake(server: site.server { $0.credential = credential(certificate) }).isOpen)
     }
 
-    @Test("A certificate or key that cannot serve is refused when the context is made")
-    func refused() throws {
+    @Test
+    func `A certificate or key that cannot serve is refused when the context is made`() throws {
         let good = site.certificate
         let certificate = good.certificate
         let key = good.key.privatePEM
@@ -108,7 +105,7 @@ import Testing
     }
 }
 
-@Suite("Certificates of clients", .timeLimit(.minutes(20))) struct ClientCertificateTests {
+@Suite(.timeLimit(.minutes(20))) struct ClientCertificateTests {
     private let site = TestSite.shared
     private let authority = TestAuthority("Authority of clients")
 
@@ -125,8 +122,8 @@ import Testing
         return pair
     }
 
-    @Test("The names of a verified certificate are known, exactly as they are written")
-    func names() throws {
+    @Test
+    func `The names of a verified certificate are known, exactly as they are written`() throws {
         let certificate = authority.issue(["URI:spiffe://a/B", "DNS:Job.example", "email:a@b.test", "URI:urn:x"])
         let pair = try handshake(certificate)
         #expect(pair.isOpen)
@@ -136,24 +133,24 @@ import Testing
             pair.server.handshake?.peer == TLSPeer(uris: ["spiffe://a/B", "urn:x"], dnsNames: ["Job.example"]))
     }
 
-    @Test("A certificate without names has none, and neither has a client without a certificate")
-    func noNames() throws {
+    @Test
+    func `A certificate without names has none, and neither has a client without a certificate`() throws {
         #expect(try handshake(authority.issue([])).server.handshake?.peer == TLSPeer())
         let pair = try handshake(nil, isRequired: false)
         #expect(pair.isOpen)
         #expect(pair.server.handshake?.peer == nil)
     }
 
-    @Test("A client without a certificate is refused where one is required")
-    func required() throws {
+    @Test
+    func `A client without a certificate is refused where one is required`() throws {
         let pair = try handshake(nil)
         #expect(pair.serverError?.kind == .untrustedPeer)
         // certificate_required: the client learns of it after its handshake.
         #expect(pair.clientError?.kind == .alert(116))
     }
 
-    @Test("Certificates of others, expired ones and revoked ones are refused", arguments: [true, false])
-    func refused(isRequired: Bool) throws {
+    @Test(arguments: [true, false])
+    func `Certificates of others, expired ones and revoked ones are refused`(isRequired: Bool) throws {
         let good = authority.issue(["URI:urn:good"])
         let revoked = authority.issue(["URI:urn:revoked"])
         let expired = authority.issue(["URI:urn:expired"], valid: -7200 ... -60)
@@ -174,8 +171,8 @@ import Testing
         }
     }
 
-    @Test("Files without certificates or lists are refused")
-    func files() {
+    @Test
+    func `Files without certificates or lists are refused`() {
         #expect(throws: TLSError.self) { try handshake(nil, lists: authority.certificate) }
         #expect(throws: TLSError.self) {
             try site.server { $0.clients = TLSClientVerification(authorities: Array("nothing".utf8)) }

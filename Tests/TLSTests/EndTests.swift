@@ -6,7 +6,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("Ends of TLS sessions", .timeLimit(.minutes(20))) struct EndTests {
+@Suite(.timeLimit(.minutes(20))) struct EndTests {
     private let site = TestSite.shared
 
     private func open() throws -> SessionPair {
@@ -16,8 +16,8 @@ import Testing
         return pair
     }
 
-    @Test("close_notify ends one direction; the other is open until its end")
-    func close() throws {
+    @Test
+    func `close_notify ends one direction; the other is open until its end`() throws {
         let pair = try open()
         try sendAll([1, 2, 3], pair.client, pair)
         pair.client.close()
@@ -38,8 +38,8 @@ import Testing
         #expect(pair.serverError == nil)
     }
 
-    @Test("An end without close_notify is an error, within a record too")
-    func truncation() throws {
+    @Test
+    func `An end without close_notify is an error, within a record too`() throws {
         for cut in [0, 1, 30] {
             let pair = try open()
             _ = try pair.client.send([UInt8](repeating: 7, count: 100).byteSpan)
@@ -52,8 +52,8 @@ import Testing
         }
     }
 
-    @Test("A changed record is refused with an alert, and nothing of it is received")
-    func changed() throws {
+    @Test
+    func `A changed record is refused with an alert, and nothing of it is received`() throws {
         let pair = try open()
         pair.change = { isFromClient, flight in
             isFromClient ? flight.dropLast() + [flight[flight.count - 1] ^ 1] : flight
@@ -66,19 +66,18 @@ import Testing
     }
 
     @Test(
-        "The first bytes say what a client speaks",
         arguments: [
             ([], nil), ([0x16], nil), ([0x16, 0x03], .tls), ([0x16, 0x03, 0x01], .tls), ([0x16, 0x16], .other),
             (Array("G".utf8), .plainHTTP), (Array("PRI * HTTP/2.0".utf8), .plainHTTP), ([0x89, 0x48], .other),
             (Array("get".utf8), .other), ([0], .other),
         ] as [([UInt8], FirstBytes?)])
-    func firstBytes(bytes: [UInt8], expected: FirstBytes?) throws {
+    func `The first bytes say what a client speaks`(bytes: [UInt8], expected: FirstBytes?) throws {
         #expect(FirstBytes.of(bytes.byteSpan) == expected)
         #expect(FirstBytes.looksLikePlainText(bytes.byteSpan) == (expected == .plainHTTP))
     }
 
-    @Test("Plain text is refused")
-    func plainText() throws {
+    @Test
+    func `Plain text is refused`() throws {
         let session = try TLSSession(server: site.server())
         var plaintext = ByteBuffer()
         let error = #expect(throws: TLSError.self) {
@@ -89,8 +88,8 @@ import Testing
         #expect(session.failure == error)
     }
 
-    @Test("A handshake has a bounded number of bytes")
-    func endlessHandshake() throws {
+    @Test
+    func `A handshake has a bounded number of bytes`() throws {
         let session = try TLSSession(server: site.server())
         var plaintext = ByteBuffer()
         // The start of a hello of 131,071 bytes, again and again.
@@ -108,8 +107,8 @@ import Testing
         #expect(pair.serverError == TLSError(.limit, "the handshake has too many bytes"))
     }
 
-    @Test("A session takes only as much as may wait to be sent")
-    func outputLimit() throws {
+    @Test
+    func `A session takes only as much as may wait to be sent`() throws {
         var limits = TLSLimits()
         limits.outputBytesMax = 40_000
         let pair = try SessionPair(
@@ -126,16 +125,16 @@ import Testing
         #expect(try pair.client.send([1].byteSpan) == 1)
     }
 
-    @Test("A client may change its keys and ask for new ones")
-    func keyUpdates() throws {
+    @Test
+    func `A client may change its keys and ask for new ones`() throws {
         let outcome = try OpenSSLCommand.client(
             against: site.server(), ["-tls1_3"], says: "k\nK\nhello\n", answer: "bye\n", readsCommands: true)
         #expect(outcome.serverText == "hello\n")
         #expect(outcome.output.contains("bye"))
     }
 
-    @Test("Renegotiation is refused")
-    func renegotiation() throws {
+    @Test
+    func `Renegotiation is refused`() throws {
         let outcome = try OpenSSLCommand.client(
             against: site.server(), ["-tls1_2"], says: "R\n", answer: nil, readsCommands: true)
         #expect(outcome.serverHandshake?.version == .tls12)
@@ -143,8 +142,8 @@ import Testing
         #expect(outcome.errors.contains("no renegotiation"), "\(outcome.errors)")
     }
 
-    @Test("Random and damaged bytes break no property", arguments: 0..<4)
-    func random(share: Int) throws {
+    @Test(arguments: 0..<4)
+    func `Random and damaged bytes break no property`(share: Int) throws {
         for seed in 0..<150 {
             var random = SeededGenerator(seed: UInt64(share * 1000 + seed))
             let bytes = (0..<random.below(400)).map { _ in UInt8(random.below(256)) }

@@ -3,9 +3,9 @@
 import Foundation
 import Testing
 
-@Suite("Saved inputs of the TLS fuzzer", .timeLimit(.minutes(20))) struct FuzzCorpusTests {
-    @Test("Every saved input keeps every property")
-    func replay() throws {
+@Suite(.timeLimit(.minutes(20))) struct FuzzCorpusTests {
+    @Test
+    func `Every saved input keeps every property`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let corpus = tests.appendingPathComponent("Fuzz/Corpus/TLSSession")
         let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)

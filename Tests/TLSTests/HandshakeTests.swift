@@ -6,11 +6,11 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("TLS handshakes", .timeLimit(.minutes(20))) struct HandshakeTests {
+@Suite(.timeLimit(.minutes(20))) struct HandshakeTests {
     private let site = TestSite.shared
 
-    @Test("The newest common version is spoken, and texts arrive in pieces of any size", arguments: 0..<6)
-    func pieces(run: Int) throws {
+    @Test(arguments: 0..<6)
+    func `The newest common version is spoken, and texts arrive in pieces of any size`(run: Int) throws {
         let pair = try SessionPair(site.client(), site.server())
         var random = SeededGenerator(seed: UInt64(run))
         switch run {
@@ -34,8 +34,8 @@ import Testing
         #expect(pair.clientText == question.reversed())
     }
 
-    @Test("TLS 1.2 is spoken with a client that knows no newer one, with AEAD and ECDHE")
-    func oldClient() throws {
+    @Test
+    func `TLS 1.2 is spoken with a client that knows no newer one, with AEAD and ECDHE`() throws {
         let command = try OpenSSLCommand.client(
             against: site.server(), ["-tls1_2", "-alpn", "http/1.1"], says: "hello\n", answer: "good day\n")
         #expect(command.serverHandshake?.version == .tls12)
@@ -45,8 +45,8 @@ import Testing
         #expect(command.output.contains("good day"))
     }
 
-    @Test("A minimum of 1.3 refuses TLS 1.2 on either side")
-    func minimum() throws {
+    @Test
+    func `A minimum of 1.3 refuses TLS 1.2 on either side`() throws {
         let strict = try site.server { $0.minimum = .tls13 }
         let refused = try OpenSSLCommand.client(against: strict, ["-tls1_2"], says: "", answer: "")
         #expect(refused.serverHandshake == nil)
@@ -57,13 +57,11 @@ import Testing
         #expect(pair.isOpen)
     }
 
-    @Test(
-        "Old versions and ciphers without AEAD or forward secrecy are refused",
-        arguments: [
-            ["-tls1_1", "-cipher", "ALL@SECLEVEL=0"], ["-tls1_2", "-cipher", "AES128-GCM-SHA256"],
-            ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA256"], ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
-        ])
-    func weak(arguments: [String]) throws {
+    @Test(arguments: [
+        ["-tls1_1", "-cipher", "ALL@SECLEVEL=0"], ["-tls1_2", "-cipher", "AES128-GCM-SHA256"],
+        ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA256"], ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
+    ])
+    func `Old versions and ciphers without AEAD or forward secrecy are refused`(arguments: [String]) throws {
         let key = TestKey(.rsa(bits: 2048))
         let certificate = site.authority.issue(["DNS:localhost"], key: key)
         let server = try site.server { $0.credential = credential(certificate) }
@@ -72,13 +70,13 @@ import Testing
         #expect(refused.failure?.kind == .violation, "\(String(describing: refused.failure))")
     }
 
-    @Test(
-        "The server's order decides among the client's protocols",
-        arguments: [
-            (["h2", "http/1.1"], ["http/1.1", "h2"], "h2"), (["http/1.1", "h2"], ["h2", "http/1.1"], "http/1.1"),
-            (["h2"], ["x", "h2"], "h2"), ([], ["h2"], nil), (["h2"], [], nil),
-        ])
-    func protocols(server: [String], client: [String], expected: String?) throws {
+    @Test(arguments: [
+        (["h2", "http/1.1"], ["http/1.1", "h2"], "h2"), (["http/1.1", "h2"], ["h2", "http/1.1"], "http/1.1"),
+        (["h2"], ["x", "h2"], "h2"), ([], ["h2"], nil), (["h2"], [], nil),
+    ])
+    func `The server's order decides among the client's protocols`(
+        server: [String], client: [String], expected: String?
+    ) throws {
         let pair = try SessionPair(site.client { $0.protocols = client }, site.server { $0.protocols = server })
         pair.exchange()
         #expect(pair.isOpen)
@@ -86,8 +84,8 @@ import Testing
         #expect(pair.client.handshake?.protocolName == expected)
     }
 
-    @Test("No protocol in common is an alert")
-    func noCommonProtocol() throws {
+    @Test
+    func `No protocol in common is an alert`() throws {
         let pair = try SessionPair(site.client { $0.protocols = ["spdy/1"] }, site.server())
         pair.exchange()
         #expect(pair.serverError?.kind == .violation)
@@ -97,8 +95,8 @@ import Testing
         #expect(throws: TLSError.self) { try site.client { $0.protocols = [String(repeating: "a", count: 256)] } }
     }
 
-    @Test("Nothing is sent before the handshake is done, and roles cannot be exchanged")
-    func states() throws {
+    @Test
+    func `Nothing is sent before the handshake is done, and roles cannot be exchanged`() throws {
         let (client, server) = (try site.client(), try site.server())
         let session = try TLSSession(client: client, serverName: "localhost")
         #expect(session.outputBytes > 0)

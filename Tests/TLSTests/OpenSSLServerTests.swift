@@ -7,7 +7,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("A client with openssl s_server", .serialized, .timeLimit(.minutes(20))) struct OpenSSLServerTests {
+@Suite(.serialized, .timeLimit(.minutes(20))) struct OpenSSLServerTests {
     private let site = TestSite.shared
     private let directory = TemporaryDirectory("hearth-tls")
 
@@ -52,8 +52,8 @@ import Testing
         return nil
     }
 
-    @Test("Both versions, with a protocol", arguments: [("-tls1_2", TLSVersion.tls12), ("-tls1_3", .tls13)])
-    func versions(option: String, version: TLSVersion) throws {
+    @Test(arguments: [("-tls1_2", TLSVersion.tls12), ("-tls1_3", .tls13)])
+    func `Both versions, with a protocol`(option: String, version: TLSVersion) throws {
         try serve([option, "-alpn", "h2"]) { peer in
             #expect(peer.session.handshake?.version == version, "\(String(describing: peer.session.failure))")
             #expect(peer.session.handshake?.protocolName == "h2")
@@ -65,8 +65,8 @@ import Testing
         }
     }
 
-    @Test("A server without a protocol in common, and an old one")
-    func refused() throws {
+    @Test
+    func `A server without a protocol in common, and an old one`() throws {
         try serve(["-tls1_1", "-cipher", "ALL@SECLEVEL=0"]) { peer in
             #expect(peer.session.handshake == nil)
             #expect(peer.session.failure != nil)

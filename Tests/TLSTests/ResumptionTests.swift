@@ -7,7 +7,7 @@ import TLSTestSupport
 import TestSupport
 import Testing
 
-@Suite("Session tickets", .timeLimit(.minutes(20))) struct ResumptionTests {
+@Suite(.timeLimit(.minutes(20))) struct ResumptionTests {
     private let site = TestSite.shared
 
     /// Seconds that a test steps.
@@ -30,8 +30,8 @@ import Testing
         return (pair.server.handshake?.isResumed == true, pair.client.ticket(), pair.server.handshake?.peer)
     }
 
-    @Test("A ticket resumes a session for an hour and more, and not after its key is gone")
-    func rotation() throws {
+    @Test
+    func `A ticket resumes a session for an hour and more, and not after its key is gone`() throws {
         let clock = Clock()
         let keys = TicketKeys(now: clock.now)
         let (client, server) = (try site.client(), try site.server(tickets: keys))
@@ -47,8 +47,8 @@ import Testing
         #expect(try session(client, server, second.ticket).isResumed)
     }
 
-    @Test("Tickets survive a reload of the certificate, and not another server's keys or another name")
-    func reload() throws {
+    @Test
+    func `Tickets survive a reload of the certificate, and not another server's keys or another name`() throws {
         let keys = TicketKeys(now: { 0 })
         let client = try site.client()
         let ticket = try session(client, site.server(tickets: keys)).ticket
@@ -59,8 +59,8 @@ import Testing
         #expect(try !session(client, site.server(), ticket).isResumed)
     }
 
-    @Test("A ticket is ignored where certificates are required, and where other authorities are trusted")
-    func otherDemands() throws {
+    @Test
+    func `A ticket is ignored where certificates are required, and where other authorities are trusted`() throws {
         let keys = TicketKeys(now: { 0 })
         let authority = TestAuthority("Clients")
         func server(isRequired: Bool) throws -> TLSContext {
@@ -81,8 +81,8 @@ import Testing
         #expect(other.clientError?.kind == .untrustedPeer)
     }
 
-    @Test("Tickets keep the client's names, and are void when authorities or revocation lists change")
-    func clientCertificates() throws {
+    @Test
+    func `Tickets keep the client's names, and are void when authorities or revocation lists change`() throws {
         let keys = TicketKeys(now: { 0 })
         let authority = TestAuthority("Clients")
         let certificate = authority.issue(["URI:urn:job"])
@@ -104,8 +104,8 @@ import Testing
         #expect(try !session(client, server(nil), first.ticket).isResumed)
     }
 
-    @Test("A ticket does not outlive the client's certificate")
-    func expiry() async throws {
+    @Test
+    func `A ticket does not outlive the client's certificate`() async throws {
         let keys = TicketKeys(now: { 0 })
         let authority = TestAuthority("Clients")
         let certificate = authority.issue(["URI:urn:job"], valid: -60...2)

@@ -1,5 +1,6 @@
 // What must hold for any bytes whatever: shared by the fuzzer and by the test that replays its saved corpus.
 
+import Basics
 import DocumentModel
 
 package enum DocumentWalkCheck {
@@ -18,7 +19,7 @@ package enum DocumentWalkCheck {
         DocumentBytes.visit(bytes, with: &visitor)
         _ = DocumentBytes.entryValue(bytes, in: bytes, tag: DocumentTag.field)
         guard let result = try? DocumentValidator.validate(fields: bytes) else { return nil }
-        var canonical = WireWriter()
+        var canonical = ByteBuffer()
         guard (try? DocumentCanonicalizer.canonicalize(fields: bytes, into: &canonical)) != nil else {
             return "valid bytes cannot be canonicalised"
         }
@@ -39,11 +40,11 @@ package enum DocumentWalkCheck {
 
     private static func value(_ bytes: RawSpan) -> String? {
         // Order and keys take anything without trapping.
-        var key = WireWriter()
+        var key = ByteBuffer()
         ValueKey.append(wireValue: bytes, into: &key)
         if ValueOrder.compare(wireA: bytes, wireB: bytes) != .equal { return "differs from itself" }
         guard let result = try? DocumentValidator.validate(value: bytes) else { return nil }
-        var canonical = WireWriter()
+        var canonical = ByteBuffer()
         guard (try? DocumentCanonicalizer.canonicalize(value: bytes, into: &canonical)) != nil else {
             return "a valid value cannot be canonicalised"
         }

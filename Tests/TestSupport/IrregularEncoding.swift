@@ -1,5 +1,6 @@
 // The same document written in other ways that protobuf allows: what foreign encoders, or hostile ones, may send.
 
+import Basics
 package import DocumentModel
 
 extension RandomDocuments {
@@ -7,31 +8,31 @@ extension RandomDocuments {
     /// fields, overridden types, long varints, explicit zeros, other NaNs, values before keys, nanoseconds below a
     /// microsecond.
     package mutating func irregularDocumentBytes(of fields: MapValue) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         irregular(entries: fields, field: 2, into: &writer)
         return writer.copyBytes()
     }
 
     /// The irregular form of one `Value` message; see ``irregularDocumentBytes(of:)``.
     package mutating func irregularValueBytes(of value: Value) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         irregular(value, into: &writer)
         return writer.copyBytes()
     }
 
-    private mutating func irregular(entries: MapValue, field: Int, into writer: inout WireWriter) {
+    private mutating func irregular(entries: MapValue, field: Int, into writer: inout ByteBuffer) {
         // An earlier entry with the same key loses.
         for entry in entries.entries where generator.oneIn(6) && entry.key != Value.vectorTypeKey {
-            var replaced = WireWriter()
+            var replaced = ByteBuffer()
             replaced.appendField(1, string: entry.key)
             replaced.appendField(2, bytes: [0x08, 0x01])
             append(field, message: replaced.copyBytes(), into: &writer)
         }
         for entry in entries.entries.shuffled(using: &generator) {
             unknownField(into: &writer)
-            var value = WireWriter()
+            var value = ByteBuffer()
             irregular(entry.value, into: &value)
-            var parts = WireWriter()
+            var parts = ByteBuffer()
             if generator.oneIn(4) {
                 append(2, message: value.copyBytes(), into: &parts)
                 if !entry.key.isEmpty { append(1, message: Array(entry.key.utf8), into: &parts) }
@@ -44,7 +45,7 @@ extension RandomDocuments {
         }
     }
 
-    private mutating func irregular(_ value: Value, into writer: inout WireWriter) {
+    private mutating func irregular(_ value: Value, into writer: inout ByteBuffer) {
         unknownField(into: &writer)
         if generator.oneIn(6) { writer.appendField(17, string: "overridden") }
         switch value {
@@ -61,7 +62,7 @@ extension RandomDocuments {
             writer.appendTag(field: 3, .fixed64)
             writer.append(littleEndian: 0xfff0_0000_0000_0001 as UInt64)
         case .timestamp(let time):
-            var parts = WireWriter()
+            var parts = ByteBuffer()
             let nanoseconds = UInt64(time.nanoseconds) + UInt64(generator.below(1000))
             if generator.oneIn(2) { parts.appendField(2, varint: nanoseconds) }
             parts.appendTag(field: 1, .varint)
@@ -70,22 +71,22 @@ extension RandomDocuments {
             parts.appendField(2, varint: nanoseconds)
             append(10, message: parts.copyBytes(), into: &writer)
         case .geoPoint(let point):
-            var parts = WireWriter()
+            var parts = ByteBuffer()
             parts.appendField(2, double: point.longitude)
             unknownField(into: &parts)
             parts.appendField(1, double: point.latitude)
             append(8, message: parts.copyBytes(), into: &writer)
         case .array(let elements):
-            var parts = WireWriter()
+            var parts = ByteBuffer()
             for element in elements {
-                var bytes = WireWriter()
+                var bytes = ByteBuffer()
                 irregular(element, into: &bytes)
                 append(1, message: bytes.copyBytes(), into: &parts)
                 unknownField(into: &parts)
             }
             append(9, message: parts.copyBytes(), into: &writer)
         case .map(let map):
-            var parts = WireWriter()
+            var parts = ByteBuffer()
             irregular(entries: map, field: 1, into: &parts)
             append(6, message: parts.copyBytes(), into: &writer)
         case .string(let text): append(17, message: Array(text.utf8), into: &writer)
@@ -97,15 +98,15 @@ extension RandomDocuments {
     }
 
     /// Tag, a length that may be longer than needed, and the contents.
-    private mutating func append(_ field: Int, message: [UInt8], into writer: inout WireWriter) {
+    private mutating func append(_ field: Int, message: [UInt8], into writer: inout ByteBuffer) {
         writer.appendTag(field: field, .lengthDelimited)
         longVarint(UInt64(message.count), into: &writer)
         writer.append(message)
     }
 
     /// A varint, sometimes with zeros at its end.
-    private mutating func longVarint(_ value: UInt64, into writer: inout WireWriter) {
-        let size = WireWriter.varintSize(value)
+    private mutating func longVarint(_ value: UInt64, into writer: inout ByteBuffer) {
+        let size = ByteBuffer.varintSize(value)
         guard size < 9, generator.oneIn(4) else { return writer.appendVarint(value) }
         for index in 0..<size { writer.append(byte: UInt8(truncatingIfNeeded: value >> UInt64(7 * index)) | 0x80) }
         if generator.oneIn(2) { writer.append(byte: 0x80) }
@@ -113,7 +114,7 @@ extension RandomDocuments {
     }
 
     /// Sometimes a field that no message here has, of any wire type.
-    private mutating func unknownField(into writer: inout WireWriter) {
+    private mutating func unknownField(into writer: inout ByteBuffer) {
         guard generator.oneIn(8) else { return }
         switch generator.below(4) {
         case 0: writer.appendField(500, varint: generator.next())

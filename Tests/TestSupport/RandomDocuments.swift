@@ -52,14 +52,14 @@ package struct RandomDocuments {
         }
     }
 
-    package mutating func text(maximumCharacters: Int = 24) -> String {
+    package mutating func text(charactersMax: Int = 24) -> String {
         if generator.oneIn(2) { return generator.pick(Self.texts) }
         let alphabet: [Character] = ["a", "b", "c", "z", "0", "_", "-", " ", "`", ".", "\u{0}", "\u{1}", "é", "日", "😀"]
-        return String((0..<generator.below(maximumCharacters + 1)).map { _ in generator.pick(alphabet) })
+        return String((0..<generator.below(charactersMax + 1)).map { _ in generator.pick(alphabet) })
     }
 
-    package mutating func byteArray(maximumCount: Int = 24) -> [UInt8] {
-        (0..<generator.below(maximumCount + 1)).map { _ in
+    package mutating func byteArray(countMax: Int = 24) -> [UInt8] {
+        (0..<generator.below(countMax + 1)).map { _ in
             generator.oneIn(3) ? generator.pick([0, 1, 2, 0xff]) : UInt8(truncatingIfNeeded: generator.next())
         }
     }
@@ -118,8 +118,8 @@ package struct RandomDocuments {
     }
 
     /// Fields of a document or map.
-    package mutating func fields(depth: Int = 3, maximumCount: Int = 6) -> MapValue {
-        MapValue((0..<generator.below(maximumCount + 1)).map { _ in (fieldName(), value(depth: depth)) })
+    package mutating func fields(depth: Int = 3, countMax: Int = 6) -> MapValue {
+        MapValue((0..<generator.below(countMax + 1)).map { _ in (fieldName(), value(depth: depth)) })
     }
 
     /// A value with maps and arrays in turn, `levels` of them.

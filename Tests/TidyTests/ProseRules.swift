@@ -5,8 +5,8 @@ extension TidyRule {
         "Write subject, verb, object, one claim a sentence; docs/glossary.md has the words to use."
 
     static let plainPages = TidyRule(
-        name: "Pages are in plain English", folders: ["README.md", "ARCHITECTURE.md", "docs"], fileExtension: "md",
-        remedy: plainRemedy
+        name: "Pages are in plain English", folders: ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"],
+        fileExtension: "md", remedy: plainRemedy
     ) { file in
         // The glossary names the words.
         if file.path == "docs/glossary.md" { return [] }
@@ -26,6 +26,59 @@ extension TidyRule {
     }
 }
 
+extension TidyRule {
+    static let plainNames = TidyRule(
+        name: "Names are in plain English", folders: swiftSources,
+        remedy: "Use the field's term (docs/glossary.md). An upper bound ends in Max, a lower one in Min."
+    ) { file in
+        // These files have the words.
+        if file.path.hasPrefix("Tests/TidyTests/") { return [] }
+        var isInText = false
+        return file.lines.indices.filter { index in
+            Names.words(of: file.lines[index], isInText: &isInText).contains(where: Names.isOdd)
+        }
+    }
+}
+
+/// Finds words that no name of this project has.
+enum Names {
+    private static let words: Set<String> = [
+        "anew", "told", "tells", "heed", "heeds", "wish", "wishes", "newcomer", "newcomers", "impatient", "vain",
+        "trouble", "nudge", "nudged", "circle", "circles", "verdict", "judge", "judged", "obstacle",
+    ]
+
+    /// Whether a name has one of the words, or another ending than `Max` for an upper bound.
+    static func isOdd(_ name: Substring) -> Bool {
+        let parts = parts(of: name)
+        return parts.contains(where: words.contains) || parts.count > 1 && ["maximum", "minimum"].contains(parts.last)
+    }
+
+    /// The words of a name, in lower case: `isOpen2` has `is` and `open2`.
+    static func parts(of name: Substring) -> [String] {
+        var parts: [String] = []
+        for character in name {
+            if character.isUppercase || character == "_" || parts.isEmpty { parts.append("") }
+            if character != "_" { parts[parts.count - 1] += character.lowercased() }
+        }
+        return parts
+    }
+
+    /// The names in the code of a line: what is outside of comments and string literals.
+    ///
+    /// - Parameter isInText: whether the line is within a literal of several lines; changed for the next line.
+    static func words(of line: Substring, isInText: inout Bool) -> [Substring] {
+        if line.contains("\"\"\"") {
+            isInText.toggle()
+            return []
+        }
+        if isInText { return [] }
+        let pieces = line.split(separator: "\"", omittingEmptySubsequences: false)
+        let code = pieces.indices.filter { $0 % 2 == 0 }.map { pieces[$0] }
+        return code.joined(separator: " ").split(separator: "//", maxSplits: 1, omittingEmptySubsequences: false)
+            .prefix(1).flatMap { $0.split { !$0.isLetter && !$0.isNumber && $0 != "_" } }
+    }
+}
+
 /// Finds the phrases in lines.
 enum Phrases {
     /// By their first word; each with its further words.
@@ -36,7 +89,9 @@ enum Phrases {
             "go on", "going on", "went on", "for want of", "anew", "in the making", "stands at", "stands in",
             "stands beside", "is no", "are no", "by halves", "courtesy", "hangs on", "hang on", "somebody", "lest",
             "thereof", "is answered", "are answered", "was answered", "were answered", "be answered", "says so",
-            "said so", "comes to be", "come to be", "for the asking", "tells", "told",
+            "said so", "comes to be", "come to be", "for the asking", "tells", "told", "coming in", "going out",
+            "of use",
+            "of no use", "none of ours", "time brings", "of their coming",
         ]
         let words = phrases.map { $0.split(separator: " ").map(String.init) }
         return Dictionary(grouping: words) { $0[0] }.mapValues { $0.map { Array($0.dropFirst()) } }

@@ -15,7 +15,7 @@ struct TidyRule: CustomStringConvertible, Sendable {
 
     static let all = [
         lineLength, suitesHaveTimeLimits, answersAreNotDiscarded, nothingIsLeftToDo, sleepsHaveReasons, plainPages,
-        plainComments, publicIsDocumented, inlinableMembersAreUsable,
+        plainComments, plainNames, publicIsDocumented, inlinableMembersAreUsable,
     ]
 
     /// The files that the rule is about.

@@ -42,7 +42,7 @@ struct Book: Codable, Sendable, Equatable {
     }
 }
 
-@Suite("The typed layer", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct TypedFirestoreTests {
     private func open(_ backend: TestBackend) throws -> (TestDatabase, Firestore) {
         let database = try backend.start()
@@ -63,8 +63,8 @@ struct TypedFirestoreTests {
         try await query.get().documents.map(\.id).sorted()
     }
 
-    @Test("Transactions and batches read and write models", arguments: TestBackend.allCases)
-    func transactionsAndBatches(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Transactions and batches read and write models`(backend: TestBackend) async throws {
         let (database, db) = try open(backend)
         let books = db.collection("books", of: Book.self)
         let (ulysses, dubliners) = (books.document("u"), books.document("d"))
@@ -105,8 +105,8 @@ struct TypedFirestoreTests {
         #expect(database.stop())
     }
 
-    @Test("Models are stored, read, changed and deleted", arguments: TestBackend.allCases)
-    func documents(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Models are stored, read, changed and deleted`(backend: TestBackend) async throws {
         let (database, db) = try open(backend)
         let books = db.collection("books", of: Book.self)
         let reference = try await books.add(Book(title: "Ulysses", year: 1922, tags: ["irish"]))
@@ -140,8 +140,8 @@ struct TypedFirestoreTests {
         #expect(database.stop())
     }
 
-    @Test("Key paths are the fields that the model stores, in filters and orders", arguments: TestBackend.allCases)
-    func queries(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Key paths are the fields that the model stores, in filters and orders`(backend: TestBackend) async throws {
         let (database, db) = try open(backend)
         let books = db.collection("books", of: Book.self)
         for n in 0..<4 {
@@ -187,8 +187,8 @@ struct TypedFirestoreTests {
     /// Without a server timestamp, whose arrival would be a change.
     struct Note: Codable, Sendable { var year: Int }
 
-    @Test("Listeners are sequences of typed snapshots and changes", arguments: TestBackend.allCases)
-    func listeners(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Listeners are sequences of typed snapshots and changes`(backend: TestBackend) async throws {
         let (database, db) = try open(backend)
         let notes = db.collection("notes", of: Note.self)
         let states = [[], ["b"], ["a", "b"], ["b", "a"], ["a"]]
@@ -243,8 +243,10 @@ struct TypedFirestoreTests {
         }
     }
 
-    @Test("A computed property, and a type that cannot be made up, are errors of the query; FieldNaming helps")
-    func errors() async throws {
+    @Test
+    func `A computed property, and a type that cannot be made up, are errors of the query; FieldNaming helps`()
+        async throws
+    {
         let (_, db) = try open(.memory)
         let books = db.collection("books", of: Book.self)
         await #expect(throws: NoSuchField.self) { _ = try await books.where(\.shout, .equal, "X").get() }

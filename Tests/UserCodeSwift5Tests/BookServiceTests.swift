@@ -23,8 +23,8 @@ import Testing
         return (database, firestore)
     }
 
-    @Test("The tutorial's view model reads, writes and reports what it should", arguments: TestBackend.allCases)
-    func viewModel(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `The tutorial's view model reads, writes and reports what it should`(backend: TestBackend) async throws {
         let (database, db) = try start(backend)
         let model = BookViewModel(db: db)
         let id = try #require(model.addBook(book: Book(title: "Ulysses", author: "Joyce", numberOfPages: 730)))
@@ -51,8 +51,8 @@ import Testing
         #expect(database.stop())
     }
 
-    @Test("The tutorial's generic service and its transaction work", arguments: TestBackend.allCases)
-    func service(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `The tutorial's generic service and its transaction work`(backend: TestBackend) async throws {
         let (database, db) = try start(backend)
         let service = FirebaseService(database: db)
         let id = try await service.post(Book(title: "A", author: "Joyce", numberOfPages: 1), to: "books")

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Codable models in applications", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct CodableBehaviourTests {
     private static func start() -> Firestore {
         let name = "codable-\(UUID().uuidString)"
@@ -29,8 +29,8 @@ struct CodableBehaviourTests {
         var identifiers: [UUID: Int]
     }
 
-    @Test("Dictionaries with other keys than strings have the forms of the SDK")
-    func dictionaries() async throws {
+    @Test
+    func `Dictionaries with other keys than strings have the forms of the SDK`() async throws {
         let db = Self.start()
         let identifier = UUID()
         let keyed = Keyed(numbers: [1: "one", -2: "two"], shelves: [.upper: 3], identifiers: [identifier: 4])
@@ -46,8 +46,8 @@ struct CodableBehaviourTests {
 
     struct File: Codable { var data: Data }
 
-    @Test("Bytes decode from bytes and from base64 text; other text is an error")
-    func bytes() async throws {
+    @Test
+    func `Bytes decode from bytes and from base64 text; other text is an error`() async throws {
         let db = Self.start()
         try await db.document("c/bytes").setData(["data": Data([1, 2])])
         try await db.document("c/text").setData(["data": Data([1, 2]).base64EncodedString()])
@@ -66,8 +66,8 @@ struct CodableBehaviourTests {
         var due: Date?
     }
 
-    @Test("A pending timestamp decodes as nil, as an estimate, or as the value before")
-    func pendingTimestamps() async throws {
+    @Test
+    func `A pending timestamp decodes as nil, as an estimate, or as the value before`() async throws {
         let db = Self.start()
         let document = db.document("c/d")
         let before = Timestamp(seconds: 5, nanoseconds: 0)
@@ -94,8 +94,8 @@ struct CodableBehaviourTests {
         try await db.terminate()
     }
 
-    @Test("nil is left out, an explicit null is written, a merge leaves other fields alone")
-    func optionals() async throws {
+    @Test
+    func `nil is left out, an explicit null is written, a merge leaves other fields alone`() async throws {
         let db = Self.start()
         let document = try db.collection("c").addDocument(from: Task(title: "t"))
         var fields = try await document.getDocument().data() ?? [:]
@@ -113,8 +113,8 @@ struct CodableBehaviourTests {
         try await db.terminate()
     }
 
-    @Test("Numbers read from a document are all the numbers that they are")
-    func numbers() async throws {
+    @Test
+    func `Numbers read from a document are all the numbers that they are`() async throws {
         let db = Self.start()
         try await db.document("c/d").setData(["n": 3, "b": true, "l": [1, 2], "d": 2.5])
         let snapshot = try await db.document("c/d").getDocument()
@@ -125,8 +125,8 @@ struct CodableBehaviourTests {
         try await db.terminate()
     }
 
-    @Test("Classes of Foundation are values of documents and operands of queries too")
-    func foundationClasses() async throws {
+    @Test
+    func `Classes of Foundation are values of documents and operands of queries too`() async throws {
         let db = Self.start()
         let date = Date(timeIntervalSince1970: 5)
         let fields = NSMutableDictionary()
@@ -151,8 +151,8 @@ struct CodableBehaviourTests {
         try await db.terminate()
     }
 
-    @Test("A document id that a program gives logs a warning; one that it assigns does not")
-    func documentIDWarning() async {
+    @Test
+    func `A document id that a program gives logs a warning; one that it assigns does not`() async {
         func warns(_ text: [UInt8]?) -> Bool { String(decoding: text ?? [], as: UTF8.self).contains("I-FST000002") }
         let given = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
             _ = Task(id: "x", title: "t")

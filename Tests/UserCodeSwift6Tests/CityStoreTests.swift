@@ -6,8 +6,8 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct CityStoreTests {
-    @Test("A model on the main actor works with async calls alone", arguments: TestBackend.allCases)
-    func model(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `A model on the main actor works with async calls alone`(backend: TestBackend) async throws {
         let user = try UserDatabase(backend)
         let model = await CityModel(db: user.db)
         let small = try await model.add(City(name: "S", population: 1, regions: ["r"]))
@@ -26,8 +26,8 @@ import Testing
         #expect(try await user.end())
     }
 
-    @Test("Concurrent transactions on one document all finish, and the sum is exact", arguments: TestBackend.allCases)
-    func bank(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Concurrent transactions on one document all finish, and the sum is exact`(backend: TestBackend) async throws {
         let user = try UserDatabase(backend)
         let bank = Bank(db: user.db)
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Instances of the SDK", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct InstanceBehaviourTests {
     private final class Events: Sendable {
         private let entries = Mutex<[String]>([])
@@ -15,8 +15,8 @@ struct InstanceBehaviourTests {
         var all: [String] { entries.withLock { $0 } }
     }
 
-    @Test("Every callback runs on the queue of the settings")
-    func callbackQueue() async throws {
+    @Test
+    func `Every callback runs on the queue of the settings`() async throws {
         let user = try UserDatabase(.memory)
         let (db, document) = (user.db, user.db.document("c/d"))
         let key = DispatchSpecificKey<Bool>()
@@ -49,8 +49,8 @@ struct InstanceBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("A listener that removes itself in its callback is not called again; remove() may be repeated")
-    func removal() async throws {
+    @Test
+    func `A listener that removes itself in its callback is not called again; remove() may be repeated`() async throws {
         let user = try UserDatabase(.memory)
         let document = user.db.document("c/d")
         let (once, always) = (Events(), Events())
@@ -73,8 +73,10 @@ struct InstanceBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("Waiting for writes ends at once without any; a write that cannot leave keeps its caller waiting")
-    func pendingWrites() async throws {
+    @Test
+    func `Waiting for writes ends at once without any; a write that cannot leave keeps its caller waiting`()
+        async throws
+    {
         let user = try UserDatabase(.memory)
         try await user.db.disableNetwork()
         try await user.db.disableNetwork()
@@ -91,8 +93,8 @@ struct InstanceBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("After the end an app has a new instance; ending twice is fine, and clearing works then only")
-    func lifecycle() async throws {
+    @Test
+    func `After the end an app has a new instance; ending twice is fine, and clearing works then only`() async throws {
         let user = try UserDatabase(.memory)
         let app = user.db.app
         #expect(Firestore.firestore(app: app) === user.db)
@@ -111,8 +113,8 @@ struct InstanceBehaviourTests {
         #expect(!app.isDataCollectionDefaultEnabled)
     }
 
-    @Test("A cache in memory keeps documents unless it is an eager one")
-    func memoryCache() async throws {
+    @Test
+    func `A cache in memory keeps documents unless it is an eager one`() async throws {
         let user = try UserDatabase(.server)
         let eager = MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting())
         for (cache, keeps) in [(MemoryCacheSettings(), true), (eager, false)] {
@@ -131,8 +133,8 @@ struct InstanceBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("The manager of a cache's indexes is one object for each instance")
-    func indexManager() async throws {
+    @Test
+    func `The manager of a cache's indexes is one object for each instance`() async throws {
         let directory = TemporaryDirectory("managers")
         let instances = (1...2).map { number in
             let db = UserDatabase.firestore("127.0.0.1:1")
@@ -148,8 +150,8 @@ struct InstanceBehaviourTests {
         for db in instances { try await db.terminate() }
     }
 
-    @Test("Snapshots and what they are made of compare by value")
-    func equality() async throws {
+    @Test
+    func `Snapshots and what they are made of compare by value`() async throws {
         let user = try UserDatabase(.memory)
         let db = user.db
         try await db.document("c/d").setData(["a": 1])
@@ -175,8 +177,8 @@ struct InstanceBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("A configuration of indexes in another format is .invalidArgument, in every form of the call")
-    func indexConfiguration() async throws {
+    @Test
+    func `A configuration of indexes in another format is .invalidArgument, in every form of the call`() async throws {
         let user = try UserDatabase(.memory)
         let db = user.db
         let valid = #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": "ASCENDING"}]}]}"#

@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Listeners of the SDK", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListenerBehaviourTests {
     private final class Events: Sendable {
         private let entries = Mutex<[String]>([])
@@ -30,8 +30,10 @@ struct ListenerBehaviourTests {
         return (events, registration)
     }
 
-    @Test("The first event waits for the server, unless the cache has documents or knows that there are none")
-    func firstEvent() async throws {
+    @Test
+    func `The first event waits for the server, unless the cache has documents or knows that there are none`()
+        async throws
+    {
         let user = try UserDatabase(.server)
         let empty = user.db.collection("empty")
         let (unknown, first) = Self.listen(empty)
@@ -55,8 +57,8 @@ struct ListenerBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("The first event after a read that found nothing comes from the cache")
-    func firstEventAfterRead() async throws {
+    @Test
+    func `The first event after a read that found nothing comes from the cache`() async throws {
         let user = try UserDatabase(.server)
         let (query, document) = (user.db.collection("c").whereField("a", isEqualTo: 1), user.db.document("c/d"))
         #expect(try await query.getDocuments().isEmpty)
@@ -76,8 +78,10 @@ struct ListenerBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("A listener of the cache is current while a default listener has the same query", arguments: [true, false])
-    func cacheBesideDefault(cacheIsFirst: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `A listener of the cache is current while a default listener has the same query`(cacheIsFirst: Bool)
+        async throws
+    {
         let user = try UserDatabase(.server)
         let query = user.db.collection("c").order(by: "n")
         let first = Self.listen(query, source: cacheIsFirst ? .cache : .default)
@@ -107,8 +111,8 @@ struct ListenerBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("A document that was deleted here has no pending writes; its collection neither")
-    func deletion() async throws {
+    @Test
+    func `A document that was deleted here has no pending writes; its collection neither`() async throws {
         let user = try UserDatabase(.server)
         let document = user.db.document("c/d")
         try await document.setData(["a": 1])
@@ -128,8 +132,8 @@ struct ListenerBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("An error is the last event, and ends a sequence", arguments: TestBackend.allCases)
-    func errors(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `An error is the last event, and ends a sequence`(backend: TestBackend) async throws {
         let user = try UserDatabase(backend)
         // The client does not count the disjunctions, the server does.
         let refused = user.db.collection("c").whereField("a", in: Array(0..<31)).whereField("b", in: Array(0..<31))
@@ -143,8 +147,8 @@ struct ListenerBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("Snapshots with equal documents and other changes differ")
-    func equality() async throws {
+    @Test
+    func `Snapshots with equal documents and other changes differ`() async throws {
         let user = try UserDatabase(.memory)
         let collection = user.db.collection("c")
         try await collection.document("d").setData(["a": 1])
@@ -162,8 +166,8 @@ struct ListenerBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("Changes come with their indexes, and a change of metadata alone only if it was asked for")
-    func changes() async throws {
+    @Test
+    func `Changes come with their indexes, and a change of metadata alone only if it was asked for`() async throws {
         let user = try UserDatabase(.server)
         let collection = user.db.collection("c")
         for n in [1, 2, 3] { try await collection.document("d\(n)").setData(["n": n]) }

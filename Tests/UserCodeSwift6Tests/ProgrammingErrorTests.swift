@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Broken rules of the API", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ProgrammingErrorTests {
     typealias Rule = (text: String, call: @Sendable (Firestore) async throws -> Void)
 
@@ -202,8 +202,8 @@ struct ProgrammingErrorTests {
 
     private static let rules = [paths, values, queries, calls].reduce(into: [:]) { $0.merge($1) { rule, _ in rule } }
 
-    @Test("A broken rule ends the process with its text", arguments: rules.keys.sorted())
-    func trap(name: String) async throws {
+    @Test(arguments: rules.keys.sorted())
+    func `A broken rule ends the process with its text`(name: String) async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             [name = name as String] in
             try await Self.rules[name]!.call(UserDatabase.firestore("file::memory:"))

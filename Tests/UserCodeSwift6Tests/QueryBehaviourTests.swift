@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Queries of the SDK", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct QueryBehaviourTests {
     private static var documents: [String: [String: Any]] {
         [
@@ -19,8 +19,8 @@ struct QueryBehaviourTests {
         try await query.getDocuments(source: source).documents.map(\.documentID)
     }
 
-    @Test("Filters treat null, NaN and missing fields as the rules say, in the cache too")
-    func filters() async throws {
+    @Test
+    func `Filters treat null, NaN and missing fields as the rules say, in the cache too`() async throws {
         let user = try UserDatabase(.server)
         let all = user.db.collection("c")
         for (id, fields) in Self.documents { try await all.document(id).setData(fields) }
@@ -59,8 +59,8 @@ struct QueryBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("Orders, limits and cursors", arguments: [FirestoreSource.server, .cache])
-    func orders(source: FirestoreSource) async throws {
+    @Test(arguments: [FirestoreSource.server, .cache])
+    func `Orders, limits and cursors`(source: FirestoreSource) async throws {
         let user = try UserDatabase(.server)
         let all = user.db.collection("c")
         for (id, fields) in Self.documents { try await all.document(id).setData(fields) }
@@ -86,8 +86,8 @@ struct QueryBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("Totals: nothing adds up to 0 and has no mean; their number is limited; they need the server")
-    func totals() async throws {
+    @Test
+    func `Totals: nothing adds up to 0 and has no mean; their number is limited; they need the server`() async throws {
         let user = try UserDatabase(.server)
         let all = user.db.collection("c")
         for (id, fields) in Self.documents { try await all.document(id).setData(fields) }

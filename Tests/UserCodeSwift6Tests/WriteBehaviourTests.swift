@@ -6,14 +6,16 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Writes of the SDK", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WriteBehaviourTests {
     private static func same(_ fields: [String: Any]?, _ other: [String: Any]) -> Bool {
         fields.map { $0 as NSDictionary == other as NSDictionary } ?? false
     }
 
-    @Test("Keys of a set are literal, those of an update are paths; maps are replaced or merged as the rules say")
-    func paths() async throws {
+    @Test
+    func `Keys of a set are literal, those of an update are paths; maps are replaced or merged as the rules say`()
+        async throws
+    {
         let user = try UserDatabase(.memory)
         let document = user.db.document("c/d")
         func check(_ fields: [String: Any], line: Int = #line) async throws {
@@ -45,8 +47,8 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("Empty merges and updates make sure that the document exists, or check it")
-    func emptyData() async throws {
+    @Test
+    func `Empty merges and updates make sure that the document exists, or check it`() async throws {
         let user = try UserDatabase(.memory)
         let db = user.db
         #expect(await firestoreCode { try await db.document("c/update").updateData([:]) } == .notFound)
@@ -103,8 +105,8 @@ struct WriteBehaviourTests {
         }
     }
 
-    @Test("What the cache makes of a sentinel is what the server makes of it")
-    func sentinels() async throws {
+    @Test
+    func `What the cache makes of a sentinel is what the server makes of it`() async throws {
         let user = try UserDatabase(.server)
         let db = user.db
         func document(_ number: Int) -> DocumentReference { db.document("c/d\(number)") }
@@ -128,8 +130,8 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("A batch applies all or nothing, also offline")
-    func batches() async throws {
+    @Test
+    func `A batch applies all or nothing, also offline`() async throws {
         let user = try UserDatabase(.server)
         let db = user.db
         let refused = db.batch()
@@ -151,8 +153,8 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("A transaction without a server fails with .unavailable, whether it reads or only writes")
-    func transactionsOffline() async throws {
+    @Test
+    func `A transaction without a server fails with .unavailable, whether it reads or only writes`() async throws {
         let user = try UserDatabase(.server)
         try await user.db.disableNetwork()
         // Nothing listens there.
@@ -182,8 +184,8 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("After the end a transaction's read fails with .failedPrecondition")
-    func transactionAfterEnd() async throws {
+    @Test
+    func `After the end a transaction's read fails with .failedPrecondition`() async throws {
         let user = try UserDatabase(.server)
         let (db, document) = (user.db, user.db.document("c/d"))
         let (begun, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -214,8 +216,8 @@ struct WriteBehaviourTests {
         #expect(error?.localizedDescription == "The client has already been terminated.")
     }
 
-    @Test("A read does not see a write that was issued after it", arguments: [FirestoreSource.default, .cache])
-    func order(source: FirestoreSource) async throws {
+    @Test(arguments: [FirestoreSource.default, .cache])
+    func `A read does not see a write that was issued after it`(source: FirestoreSource) async throws {
         let user = try UserDatabase(.server)
         let (db, document) = (user.db, user.db.document("c/d"))
         let query = db.collection("c").order(by: "n").limit(to: 2)
@@ -239,8 +241,8 @@ struct WriteBehaviourTests {
 
     private struct Refusal: Error, Equatable { var reason: String }
 
-    @Test("A transaction with a block that throws: its value, or the very error", arguments: TestBackend.allCases)
-    func throwingTransactions(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `A transaction with a block that throws: its value, or the very error`(backend: TestBackend) async throws {
         let user = try UserDatabase(backend)
         let (db, document) = (user.db, user.db.document("c/d"))
         for expected in 1...2 {
@@ -278,8 +280,8 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test("A transaction that has only read a document runs again if it changes", arguments: TestBackend.allCases)
-    func verifiedReads(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `A transaction that has only read a document runs again if it changes`(backend: TestBackend) async throws {
         let user = try UserDatabase(backend)
         let (read, written) = (user.db.document("c/read"), user.db.document("c/written"))
         try await read.setData(["n": 1])
@@ -308,9 +310,10 @@ struct WriteBehaviourTests {
         #expect(try await user.end())
     }
 
-    @Test(
-        "Transactions: absent documents, reads after writes, foreign errors, results", arguments: TestBackend.allCases)
-    func transactions(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Transactions: absent documents, reads after writes, foreign errors, results`(backend: TestBackend)
+        async throws
+    {
         let user = try UserDatabase(backend)
         let db = user.db
         let document = db.document("c/d")

@@ -6,7 +6,7 @@ import StoreTestSupport
 import Testing
 import WriteEngine
 
-@Suite("Work of array transforms", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WorkBudgetTests {
     enum Way: CaseIterable {
         /// The elements are in the request: distinct, or one of them repeated.
@@ -56,10 +56,10 @@ struct WorkBudgetTests {
             commitMicroseconds: 2)
     }
 
-    @Test(
-        "Elements beyond the budget are refused with RESOURCE_EXHAUSTED before they are compared",
-        arguments: Way.allCases, [true, false])
-    func bound(way: Way, isUnion: Bool) throws {
+    @Test(arguments: Way.allCases, [true, false])
+    func `Elements beyond the budget are refused with RESOURCE_EXHAUSTED before they are compared`(
+        way: Way, isUnion: Bool
+    ) throws {
         _ = try apply(900, way, isUnion: isUnion)
         let error = #expect(throws: RequestError.self) { try apply(1_300, way, isUnion: isUnion) }
         #expect(error?.code == .resourceExhausted)

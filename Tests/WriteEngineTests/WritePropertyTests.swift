@@ -37,8 +37,8 @@ func apply(
     case .delete: return (nil, outcome.result, .delete)
     case .put:
         let stored = application.newFields(of: list.writes[0], in: list)
-        let verdict = try DocumentValidator.validate(fields: stored)
-        #expect(verdict.isCanonical)
+        let validity = try DocumentValidator.validate(fields: stored)
+        #expect(validity.isCanonical)
         let state = TestState(
             fields: try MapValue(documentBytes: stored), createMicroseconds: outcome.createMicroseconds,
             updateMicroseconds: commit)
@@ -46,7 +46,7 @@ func apply(
     }
 }
 
-@Suite("Writes against a naive application", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WritePropertyTests {
     static let paths = ["a", "b", "m", "m.x", "m.y", "m.x.z", "n.o.p", "v", "v.value"].map { try! FieldPath($0) }
 
@@ -124,8 +124,8 @@ struct WritePropertyTests {
         return write
     }
 
-    @Test("Random writes do what the naive application does", arguments: 0..<16 as Range<UInt64>)
-    func sameOutcome(seed: UInt64) throws {
+    @Test(arguments: 0..<16 as Range<UInt64>)
+    func `Random writes do what the naive application does`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         var application = WriteApplication()
         var current: TestState?
@@ -147,7 +147,7 @@ struct WritePropertyTests {
                     "seed \(seed), round \(round)")
                 current = outcome.state
             } catch let error as RequestError {
-                // What the naive application cannot say, such as a broken vector, is judged by the validator.
+                // What the naive application cannot say, such as a broken vector, is checked by the validator.
                 guard case .failure(let wanted) = expected else {
                     let outcome = try expected.get()
                     let bytes = outcome.state.map { $0.fields.documentBytes } ?? []

@@ -6,10 +6,10 @@ import StoreTestSupport
 import Testing
 import WriteEngine
 
-@Suite("Write scripts", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WriteScriptTests {
-    @Test("Scripts print what they say", arguments: ["sets", "masks", "preconditions", "transforms", "limits"])
-    func script(name: String) throws {
+    @Test(arguments: ["sets", "masks", "preconditions", "transforms", "limits"])
+    func `Scripts print what they say`(name: String) throws {
         var session = WriteSession()
         try GoldenScript("WriteScripts/\(name)", besides: #filePath).run { try session.execute($0) }
     }

@@ -99,7 +99,7 @@ package struct ByteTable: ~Copyable {
         set(key, hash: ByteTable.hash(key), to: value)
     }
 
-    /// Appends the key of the n-th entry, in the order of their coming.
+    /// Appends the key of the n-th entry, in order of arrival.
     package func appendKey(at position: Int, to writer: inout ByteBuffer) {
         let entry = entries[position]
         writer.append(keys.bytes.extracting(entry.keyOffset..<(entry.keyOffset + entry.keyCount)))

@@ -24,7 +24,7 @@ package protocol LoopThread: AnyObject, Sendable {
     /// An empty buffer to write output into.
     func takeWriter() -> ByteBuffer
     /// Takes a buffer back.
-    func giveBack(_ writer: consuming ByteBuffer)
+    func recycle(_ writer: consuming ByteBuffer)
 }
 
 /// Something that wants to know how long a turn of a loop took; called on the loop's thread.

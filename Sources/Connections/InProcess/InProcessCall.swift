@@ -24,9 +24,9 @@ package final class InProcessCall: StartedCall, @unchecked Sendable {
     /// In milliseconds of the loop's clock.
     let deadlineAt: UInt64?
     /// The client has asked the service to pause.
-    var isHeld = false
+    var isPaused = false
     /// The service has asked the client to pause.
-    var isServiceHeld = false
+    var isServicePaused = false
     /// Messages that the client has sent and the service has not asked for yet.
     var outgoing: [(payload: [UInt8], isLast: Bool)] = []
     /// The client has sent its last message.
@@ -50,7 +50,7 @@ package final class InProcessCall: StartedCall, @unchecked Sendable {
         connection.onLoop { $0.send(payload, isLast: isLast, on: self) }
     }
 
-    package func holdMessages() { connection.onLoop { _ in self.isHeld = true } }
+    package func pauseMessages() { connection.onLoop { _ in self.isPaused = true } }
 
-    package func releaseMessages() { connection.onLoop { $0.release(self) } }
+    package func resumeMessages() { connection.onLoop { $0.release(self) } }
 }

@@ -91,7 +91,7 @@ package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @un
     }
 
     func release(_ call: InProcessCall) {
-        call.isHeld = false
+        call.isPaused = false
         if table.makeReady(call.number) { workLater() }
     }
 
@@ -171,7 +171,7 @@ package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @un
 
     /// Gives the service the messages that the client has sent, while it takes them.
     private func deliverMessages(of call: InProcessCall) {
-        while call.handler != nil, !call.isServiceHeld, !call.outgoing.isEmpty {
+        while call.handler != nil, !call.isServicePaused, !call.outgoing.isEmpty {
             let (payload, isLast) = call.outgoing.removeFirst()
             guard payload.count <= messageBytesMax else {
                 let refusal = Refusal.messageTooLarge(max: messageBytesMax)
@@ -201,13 +201,13 @@ package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @un
     /// - Returns: the bytes that it made.
     private func ask(_ number: UInt32) -> Int {
         // `release` makes the source of a client that has paused ready again.
-        guard let source = table.beginAsking(number), call(number)?.isHeld == false else { return 0 }
+        guard let source = table.beginProducing(number), call(number)?.isPaused == false else { return 0 }
         var output = loop.takeWriter()
         let step = source.next(into: &output)
         let size = output.count
         // The source may have ended its own call.
         guard isOpen(number) else {
-            loop.giveBack(output)
+            loop.recycle(output)
             return size
         }
         switch step {
@@ -220,19 +220,19 @@ package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @un
         case .finished: endSource(number, output, .ok, "")
         case .failed(let code, let text): endSource(number, output, code, text)
         case .waiting:
-            loop.giveBack(output)
+            loop.recycle(output)
             _ = table.sourceWaits(number)
         }
         return size
     }
 
     private func endSource(_ number: UInt32, _ output: consuming ByteBuffer, _ code: StatusCode, _ text: String) {
-        loop.giveBack(output)
+        loop.recycle(output)
         table.dropSource(of: number)
         finish(number, code, text)
     }
 
-    // MARK: Ends
+    // MARK: Ending
 
     /// Ends a call that the service has not ended.
     private func end(_ call: InProcessCall, _ reason: CancellationReason, _ outcome: CallOutcome) {
@@ -286,12 +286,12 @@ package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @un
     }
 }
 
-// MARK: - What the service sees
+// MARK: - Carrier of calls
 
 extension InProcessConnection {
     package func beginMessage(_ stream: UInt32) -> ByteBuffer? { isOpen(stream) ? loop.takeWriter() : nil }
 
-    package func abandonMessage(_ output: consuming ByteBuffer) { loop.giveBack(output) }
+    package func abandonMessage(_ output: consuming ByteBuffer) { loop.recycle(output) }
 
     package func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
         if let handler = call(stream)?.handler {
@@ -301,7 +301,7 @@ extension InProcessConnection {
             handler.received(message)
             isDelivering = wasDelivering
         }
-        loop.giveBack(output)
+        loop.recycle(output)
         if isLast { finish(stream, .ok, "") }
     }
 
@@ -322,12 +322,12 @@ extension InProcessConnection {
 
     package func resume(_ stream: UInt32) { if table.resume(stream) { workLater() } }
 
-    package func hasRoom(_ stream: UInt32) -> Bool { call(stream).map { !$0.isHeld } ?? false }
+    package func hasRoom(_ stream: UInt32) -> Bool { call(stream).map { !$0.isPaused } ?? false }
 
-    package func setHeld(_ stream: UInt32, _ isHeld: Bool) {
-        guard let call = call(stream), call.isServiceHeld != isHeld else { return }
-        call.isServiceHeld = isHeld
-        guard !isHeld, !call.outgoing.isEmpty else { return }
+    package func setPaused(_ stream: UInt32, _ isPaused: Bool) {
+        guard let call = call(stream), call.isServicePaused != isPaused else { return }
+        call.isServicePaused = isPaused
+        guard !isPaused, !call.outgoing.isEmpty else { return }
         requests.append(.message(call))
         workLater()
     }

@@ -214,7 +214,7 @@ extension DecodingSession {
     ///
     /// - Returns: whether it has come back.
     @inline(__always)
-    func takeBack(_ slot: UnsafeMutablePointer<KeyedDecodingSlot>) -> Bool {
+    func reclaim(_ slot: UnsafeMutablePointer<KeyedDecodingSlot>) -> Bool {
         if unsafe !isKnownUniquelyReferenced(&slot.pointee.box.unsafelyUnwrapped.pointee) { return false }
         unsafe slot.pointee.detach()
         let table = unsafe slot.pointee.table
@@ -233,12 +233,12 @@ extension DecodingSession {
 
     /// Takes back kept containers that nobody holds any more.
     @inline(never)
-    func takeBackKept() {
+    func reclaimKept() {
         var next = unsafe state.pointee.tables.pointee.kept
         unsafe state.pointee.tables.pointee.kept = nil
         while let slot = unsafe next {
             unsafe next = unsafe slot.pointee.next
-            if unsafe !takeBack(slot) { unsafe keep(slot) }
+            if unsafe !reclaim(slot) { unsafe keep(slot) }
         }
     }
 }

@@ -40,7 +40,7 @@ extension DecodingSession {
             index &-= 1
             let frame = unsafe state.pointee.frames + index
             if let slot = unsafe frame.pointee.slot {
-                if unsafe !takeBack(slot) {
+                if unsafe !reclaim(slot) {
                     if unsafe state.pointee.depth > 0 { return }
                     unsafe keep(slot)
                 }

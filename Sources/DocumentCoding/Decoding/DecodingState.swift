@@ -147,6 +147,6 @@ extension DecodingSession {
         let tables = unsafe state.pointee.tables
         unsafe state.pointee.nextIdle = unsafe tables.pointee.idle
         unsafe tables.pointee.idle = unsafe state
-        if unsafe tables.pointee.kept != nil { takeBackKept() }
+        if unsafe tables.pointee.kept != nil { reclaimKept() }
     }
 }

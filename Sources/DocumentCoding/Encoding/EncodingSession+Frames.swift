@@ -108,7 +108,7 @@ extension EncodingSession {
     private func popFrame(_ frame: UnsafeMutablePointer<EncodingFrame>) {
         unsafe frame.pointee.serial = 0
         unsafe state.pointee.top &-= 1
-        if unsafe frame.pointee.slots != nil { unsafe takeBackContainers(frame.pointee.slots) }
+        if unsafe frame.pointee.slots != nil { unsafe reclaimContainers(frame.pointee.slots) }
     }
 
     /// Gives up the frames above one, with what they hold; for errors.

@@ -3,7 +3,7 @@
 import Foundation
 
 extension EncodingSession {
-    // MARK: What every kind comes down to
+    // MARK: Common to all kinds
 
     @inline(__always)
     func putNull() {

@@ -127,7 +127,7 @@ struct OpenEntry {
     let readsSmallStrings = SmallString.isKnown
     /// Objects are passed through for `[String: Any]` (see `TreeObjects`); the rules of documents are not checked.
     var isTree = false
-    /// Arrays may be written directly in arrays: for the lists of `in` filters, whose elements the server judges.
+    /// Arrays may be written directly in arrays: for the lists of `in` filters, whose elements the server checks.
     var allowsNestedArrays = false
 
     /// The strategies of this call; nil between calls. `FirestoreEncoder.withSession` keeps them alive.

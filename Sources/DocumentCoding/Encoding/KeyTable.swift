@@ -162,7 +162,7 @@ extension EncodingSession {
 
     /// Takes back the containers lent for a frame that ends.
     @inline(__always)
-    func takeBackContainers(_ first: UnsafeMutablePointer<KeyedEncodingSlot>?) {
+    func reclaimContainers(_ first: UnsafeMutablePointer<KeyedEncodingSlot>?) {
         var next = unsafe first
         while let slot = unsafe next {
             unsafe next = unsafe slot.pointee.next
@@ -184,6 +184,6 @@ extension EncodingSession {
     func reclaimKeptContainers() {
         guard let first = unsafe state.pointee.tables.pointee.kept else { return }
         unsafe state.pointee.tables.pointee.kept = nil
-        unsafe takeBackContainers(first)
+        unsafe reclaimContainers(first)
     }
 }

@@ -1,3 +1,5 @@
+package import Basics
+
 /// Rewrites valid document bytes into their canonical form.
 ///
 /// The canonical form has one spelling for each document, so equal documents have equal bytes:
@@ -13,12 +15,12 @@ package enum DocumentCanonicalizer {
     /// Appends the canonical form of document bytes.
     ///
     /// The bytes must have passed ``DocumentValidator``; others throw or give some bytes, but do no harm.
-    package static func canonicalize(fields: RawSpan, into writer: inout WireWriter) throws(InvalidDocument) {
+    package static func canonicalize(fields: RawSpan, into writer: inout ByteBuffer) throws(InvalidDocument) {
         try entries(fields, field: FieldNumber.Document.fields, into: &writer, depth: 0)
     }
 
     /// Appends the canonical form of a `Value` message that has passed ``DocumentValidator``.
-    package static func canonicalize(value: RawSpan, into writer: inout WireWriter) throws(InvalidDocument) {
+    package static func canonicalize(value: RawSpan, into writer: inout ByteBuffer) throws(InvalidDocument) {
         try self.value(value, into: &writer, depth: 0)
     }
 
@@ -29,7 +31,7 @@ package enum DocumentCanonicalizer {
     }
 
     private static func entries(
-        _ bytes: RawSpan, field: Int, into writer: inout WireWriter, depth: Int
+        _ bytes: RawSpan, field: Int, into writer: inout ByteBuffer, depth: Int
     ) throws(InvalidDocument) {
         var entries: [Entry] = []
         var isSorted = true
@@ -71,7 +73,7 @@ package enum DocumentCanonicalizer {
         }
     }
 
-    private static func value(_ bytes: RawSpan, into writer: inout WireWriter, depth: Int) throws(InvalidDocument) {
+    private static func value(_ bytes: RawSpan, into writer: inout ByteBuffer, depth: Int) throws(InvalidDocument) {
         if depth > Limits.nestingDepth { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
         var reader = WireReader(bytes)
         let tag = try reader.seekLastTypedField()

@@ -10,7 +10,7 @@
 //              c: 3  (copied)
 //              d: 7
 
-internal import Basics
+package import Basics
 
 /// One field to set or to remove.
 package struct FieldEdit {
@@ -61,13 +61,13 @@ package struct FieldEdits {
     /// - Parameters:
     ///   - fields: canonical field entries.
     ///   - values: the bytes that the edits' ranges refer to.
-    package func apply(to fields: RawSpan, values: RawSpan, into writer: inout WireWriter) throws(InvalidDocument) {
+    package func apply(to fields: RawSpan, values: RawSpan, into writer: inout ByteBuffer) throws(InvalidDocument) {
         try merge(0..<edits.count, depth: 0, base: fields, entryTag: DocumentTag.field, values: values, into: &writer)
     }
 
     /// Merges a map's entries with the edits that share the path down to it.
     private func merge(
-        _ range: Range<Int>, depth: Int, base: RawSpan, entryTag: UInt8, values: RawSpan, into writer: inout WireWriter
+        _ range: Range<Int>, depth: Int, base: RawSpan, entryTag: UInt8, values: RawSpan, into writer: inout ByteBuffer
     ) throws(InvalidDocument) {
         var entries = FieldEntryReader(base)
         var hasEntry = try entries.next()
@@ -112,7 +112,7 @@ package struct FieldEdits {
     /// Writes a field that exists, as the edits of the group leave it.
     private func change(
         _ group: Range<Int>, depth: Int, stored: RawSpan, storedEntry: RawSpan, entryTag: UInt8, name: [UInt8],
-        values: RawSpan, into writer: inout WireWriter
+        values: RawSpan, into writer: inout ByteBuffer
     ) throws(InvalidDocument) {
         if edits[group.lowerBound].path.count == depth + 1 {
             writeLeaf(group.lowerBound, entryTag: entryTag, name: name, values: values, into: &writer)
@@ -133,7 +133,7 @@ package struct FieldEdits {
 
     /// Writes a field that does not exist, or gives way, if the edits of the group set anything in it.
     private func create(
-        _ group: Range<Int>, depth: Int, entryTag: UInt8, name: [UInt8], values: RawSpan, into writer: inout WireWriter
+        _ group: Range<Int>, depth: Int, entryTag: UInt8, name: [UInt8], values: RawSpan, into writer: inout ByteBuffer
     ) throws(InvalidDocument) {
         if edits[group.lowerBound].path.count == depth + 1 {
             writeLeaf(group.lowerBound, entryTag: entryTag, name: name, values: values, into: &writer)
@@ -154,7 +154,7 @@ package struct FieldEdits {
 
     /// Writes the value of an edit under its last name, or nothing if the edit removes.
     private func writeLeaf(
-        _ index: Int, entryTag: UInt8, name: [UInt8], values: RawSpan, into writer: inout WireWriter
+        _ index: Int, entryTag: UInt8, name: [UInt8], values: RawSpan, into writer: inout ByteBuffer
     ) {
         guard let range = edits[index].value else { return }
         writer.entry(entryTag, name: name) { $0.append(values.extracting(range)) }
@@ -171,10 +171,10 @@ package struct FieldEdits {
     }
 }
 
-extension WireWriter {
+extension ByteBuffer {
     /// Writes a map entry; `body` writes the `Value` message.
     package mutating func entry(
-        _ tag: UInt8, name: [UInt8], _ body: (inout WireWriter) throws(InvalidDocument) -> Void
+        _ tag: UInt8, name: [UInt8], _ body: (inout ByteBuffer) throws(InvalidDocument) -> Void
     ) throws(InvalidDocument) {
         append(byte: tag)
         let entry = beginLength()
@@ -187,7 +187,7 @@ extension WireWriter {
     }
 
     /// Writes a map entry; `body` writes the `Value` message.
-    package mutating func entry(_ tag: UInt8, name: [UInt8], _ body: (inout WireWriter) -> Void) {
+    package mutating func entry(_ tag: UInt8, name: [UInt8], _ body: (inout ByteBuffer) -> Void) {
         append(byte: tag)
         let entry = beginLength()
         appendField(FieldNumber.MapEntry.key, bytes: name)

@@ -8,7 +8,7 @@ import Basics
 @usableFromInline package struct InvalidDocument: Error, Sendable, Equatable {
     /// The rule that is broken.
     package var reason: Reason
-    /// Bytes from the start of the span that was read to the trouble.
+    /// Bytes from the start of the span that was read to the invalid place.
     package var offset: Int
     /// The field concerned, quoted as by ``FieldPath`` with array positions as `[3]`; empty when not known.
     package var fieldPath: String

@@ -31,7 +31,7 @@ package enum NameProblem: UInt8, Error, Sendable {
     }
 }
 
-/// How strictly ids are judged.
+/// How strictly ids are checked.
 package enum NameRules: Sendable {
     /// The rules for names and values that a request writes or reads. Source: semantics page, sections 1 and 13.
     case request

@@ -1,3 +1,5 @@
+package import Basics
+
 /// Order-preserving encodings: the order of the encoded bytes is the order of the values.
 ///
 /// No encoding is a prefix of another. So encodings can be concatenated and still compare part by part, and inverting
@@ -14,7 +16,7 @@ package enum KeyEncoding {
     /// Appends bytes or text of any length, ended by 00. The bytes 00 and 01 become 01 01 and 01 02.
     ///
     ///     "ab"  61 62 00        ""  00        00 01 02  01 01 01 02 02 00
-    package static func append(escaped bytes: RawSpan, into writer: inout WireWriter) {
+    package static func append(escaped bytes: RawSpan, into writer: inout ByteBuffer) {
         let count = bytes.byteCount
         var start = 0
         var offset = 0
@@ -41,7 +43,7 @@ package enum KeyEncoding {
     }
 
     /// Appends eight bytes: the number with its sign bit inverted, most significant byte first.
-    package static func append(integer value: Int64, into writer: inout WireWriter) {
+    package static func append(integer value: Int64, into writer: inout ByteBuffer) {
         writer.append(bigEndian: UInt64(bitPattern: value) ^ 1 << 63)
     }
 
@@ -53,7 +55,7 @@ package enum KeyEncoding {
     /// follow that are not all zero. So short numbers stay short: 0 takes 1 byte, 304 takes 3, a random double 10.
     ///
     ///     -1  41 08        0  80        1  bf f8        304  c1 39 c0
-    package static func append(number: Number, into writer: inout WireWriter) {
+    package static func append(number: Number, into writer: inout ByteBuffer) {
         let base: Double
         var rest: UInt64 = 0
         switch number {

@@ -1,3 +1,5 @@
+package import Basics
+
 /// The order-preserving key of a value, for indexes, sort keys and cursors.
 ///
 ///     | type      | key                                                                        |
@@ -30,7 +32,7 @@ package enum ValueKey {
     ///
     /// For validated values; of others the key is some bytes, or none. With `descending` every bit is inverted, which
     /// turns the order around.
-    package static func append(wireValue: RawSpan, descending: Bool = false, into writer: inout WireWriter) {
+    package static func append(wireValue: RawSpan, descending: Bool = false, into writer: inout ByteBuffer) {
         let start = writer.count
         append(wireValue, into: &writer, depth: 0, end: .max)
         if descending { writer.invertBits(from: start) }
@@ -39,7 +41,7 @@ package enum ValueKey {
     /// Appends the first bytes of a value's key: all of it if it has less than `bytesMax`, else exactly so many. The
     /// work is bounded by `bytesMax`, however long the value is.
     package static func appendPrefix(
-        wireValue: RawSpan, bytesMax: Int, descending: Bool = false, into writer: inout WireWriter
+        wireValue: RawSpan, bytesMax: Int, descending: Bool = false, into writer: inout ByteBuffer
     ) {
         let start = writer.count
         append(wireValue, into: &writer, depth: 0, end: start + bytesMax)
@@ -48,7 +50,7 @@ package enum ValueKey {
     }
 
     /// Appends the key of a full resource name, as that of a reference to it.
-    package static func append(resourceName: RawSpan, descending: Bool = false, into writer: inout WireWriter) {
+    package static func append(resourceName: RawSpan, descending: Bool = false, into writer: inout ByteBuffer) {
         let start = writer.count
         writer.append(byte: TypeClass.reference.rawValue)
         append(name: resourceName, into: &writer)
@@ -57,15 +59,15 @@ package enum ValueKey {
 
     /// The key of a value tree, ascending.
     package static func key(of value: Value) -> [UInt8] {
-        var wire = WireWriter()
+        var wire = ByteBuffer()
         value.encode(into: &wire)
-        var key = WireWriter()
+        var key = ByteBuffer()
         append(wireValue: wire.bytes, into: &key)
         return key.copyBytes()
     }
 
     /// - Parameter end: the writer's count from which on nothing more is needed.
-    private static func append(_ bytes: RawSpan, into writer: inout WireWriter, depth: Int, end: Int) {
+    private static func append(_ bytes: RawSpan, into writer: inout ByteBuffer, depth: Int, end: Int) {
         // Validated values do not nest deeper; the bound only keeps hostile bytes from the stack.
         guard depth <= Limits.nestingDepth + 1, let value = WireValue(bytes) else { return }
         if value.isNaN { return writer.append(byte: notANumber) }
@@ -117,7 +119,7 @@ package enum ValueKey {
         }
     }
 
-    private static func append(name: RawSpan, into writer: inout WireWriter) {
+    private static func append(name: RawSpan, into writer: inout ByteBuffer) {
         if let parts = DatabaseName.parts(of: name) {
             KeyEncoding.append(escaped: name.extracting(parts.project), into: &writer)
             KeyEncoding.append(escaped: name.extracting(parts.database), into: &writer)
@@ -128,7 +130,7 @@ package enum ValueKey {
     }
 
     /// Appends the ids of a relative path, each with its label; numeric ids sort before all others.
-    package static func append(path: RawSpan, into writer: inout WireWriter) {
+    package static func append(path: RawSpan, into writer: inout ByteBuffer) {
         var segments = PathSegments(path)
         while let id = segments.next() {
             if let number = ResourceID.numericID(id) {

@@ -1,3 +1,5 @@
+import Basics
+
 /// How one value stands to another.
 @usableFromInline package enum Ordering: Int, Sendable {
     case less = -1
@@ -38,8 +40,8 @@ package enum ValueOrder {
 
     /// Order of two value trees.
     package static func compare(_ left: Value, _ right: Value) -> Ordering {
-        var leftWriter = WireWriter()
-        var rightWriter = WireWriter()
+        var leftWriter = ByteBuffer()
+        var rightWriter = ByteBuffer()
         left.encode(into: &leftWriter)
         right.encode(into: &rightWriter)
         return compare(wireA: leftWriter.bytes, wireB: rightWriter.bytes)

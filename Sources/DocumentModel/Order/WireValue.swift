@@ -1,4 +1,4 @@
-// One encoded value taken apart just far enough to judge it.
+// One encoded value taken apart just far enough to check it.
 
 /// The type classes of values in their order. Range filters match within a class only; integers and doubles share one.
 ///

@@ -25,7 +25,7 @@ extension StructuredAggregationQuery {
     }
 
     /// Appends the message's fields.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.structuredQuery) { query.encode(into: &$0) }
         for aggregation in aggregations {
             writer.withLengthPrefix(field: Field.aggregations) { aggregation.encode(into: &$0) }
@@ -81,7 +81,7 @@ extension Aggregation {
         return path
     }
 
-    func encode(into writer: inout WireWriter) {
+    func encode(into writer: inout ByteBuffer) {
         switch operation {
         case .count(let upTo):
             writer.withLengthPrefix(field: Field.count) { writer in

@@ -1,3 +1,5 @@
+import Basics
+
 /// The canonical bytes of one `google.firestore.v1.Value` message, without tag and length.
 ///
 /// Operands of filters, cursor values and operands of transforms have this form. The query and write layers compare and
@@ -30,7 +32,7 @@ package struct EncodedValue: Sendable, Hashable {
         if try DocumentValidator.validate(value: wire, rules: .query).isCanonical {
             bytes = [UInt8](copying: wire)
         } else {
-            var writer = WireWriter(capacity: wire.byteCount)
+            var writer = ByteBuffer(capacity: wire.byteCount)
             try DocumentCanonicalizer.canonicalize(value: wire, into: &writer)
             bytes = writer.copyBytes()
         }
@@ -50,7 +52,7 @@ package struct EncodedValue: Sendable, Hashable {
             try self.init(operand: wire)
             return
         }
-        var list = WireWriter(capacity: wire.byteCount)
+        var list = ByteBuffer(capacity: wire.byteCount)
         try list.withLengthPrefix(field: FieldNumber.Value.arrayValue) { (list) throws(InvalidDocument) in
             while let tag = try elements.nextTag() {
                 if tag.fieldNumber == FieldNumber.ArrayValue.values {

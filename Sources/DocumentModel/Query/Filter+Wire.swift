@@ -1,6 +1,6 @@
 // Reading and writing filters. The tree is the one recursive part of a query; its depth is bounded while reading.
 
-import Basics
+package import Basics
 
 extension Filter {
     private typealias Field = FieldNumber.StructuredQuery.Filter
@@ -99,7 +99,7 @@ extension Filter {
     }
 
     /// Appends the message's fields.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         switch self {
         case .and(let parts): Filter.encode(parts, operation: 1, into: &writer)
         case .or(let parts): Filter.encode(parts, operation: 2, into: &writer)
@@ -117,7 +117,7 @@ extension Filter {
         }
     }
 
-    private static func encode(_ parts: [Filter], operation: UInt64, into writer: inout WireWriter) {
+    private static func encode(_ parts: [Filter], operation: UInt64, into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.compositeFilter) { writer in
             writer.appendField(FieldNumber.StructuredQuery.CompositeFilter.op, varint: operation)
             for part in parts {

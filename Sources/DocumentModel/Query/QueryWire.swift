@@ -42,7 +42,7 @@ extension WireReader {
     }
 }
 
-extension WireWriter {
+extension ByteBuffer {
     /// A `FieldReference` message in the given field.
     mutating func appendFieldReference(_ field: Int, _ path: FieldPath) {
         withLengthPrefix(field: field) {

@@ -36,7 +36,7 @@ extension StructuredQuery {
     }
 
     /// Appends the message's fields.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         if let select {
             writer.withLengthPrefix(field: Field.select) { writer in
                 for field in select.fields {
@@ -143,7 +143,7 @@ extension Cursor {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         for value in values { writer.appendField(Field.values, bytes: value.bytes) }
         writer.writeIfSet(Field.before, boolean: before)
     }
@@ -187,7 +187,7 @@ extension FindNearest {
             distanceResultField: resultField, distanceThreshold: threshold)
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.appendFieldReference(Field.vectorField, vectorField)
         writer.appendField(Field.queryVector, bytes: queryVector.bytes)
         writer.appendField(Field.distanceMeasure, varint: UInt64(distanceMeasure.rawValue))

@@ -1,5 +1,7 @@
 // Value trees to and from the wire.
 
+package import Basics
+
 extension Value {
     private typealias Field = FieldNumber.Value
 
@@ -48,7 +50,7 @@ extension Value {
     }
 
     /// Appends the value as the canonical bytes of a `Value` message, without tag and length.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         switch self {
         case .null: writer.appendField(Field.nullValue, varint: 0)
         case .boolean(let value): writer.appendField(Field.booleanValue, boolean: value)
@@ -76,7 +78,7 @@ extension Value {
 
     /// The canonical bytes of the `Value` message.
     package var wireBytes: [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         encode(into: &writer)
         return writer.copyBytes()
     }
@@ -109,7 +111,7 @@ extension MapValue {
     }
 
     /// Appends the entries as field `field` of a message: that of `Document` or of `MapValue`.
-    func encode(field: Int, into writer: inout WireWriter) {
+    func encode(field: Int, into writer: inout ByteBuffer) {
         for (key, value) in entries {
             writer.withLengthPrefix(field: field) { writer in
                 writer.appendField(Field.key, string: key)
@@ -119,13 +121,13 @@ extension MapValue {
     }
 
     /// Appends the canonical document bytes of these fields.
-    package func encodeDocument(into writer: inout WireWriter) {
+    package func encodeDocument(into writer: inout ByteBuffer) {
         encode(field: FieldNumber.Document.fields, into: &writer)
     }
 
     /// The canonical document bytes of these fields.
     package var documentBytes: [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         encodeDocument(into: &writer)
         return writer.copyBytes()
     }

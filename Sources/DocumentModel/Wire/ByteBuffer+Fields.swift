@@ -6,9 +6,6 @@
 public import Basics
 import Glibc
 
-/// The name of the buffer where protobuf messages are written.
-package typealias WireWriter = ByteBuffer
-
 extension ByteBuffer {
     /// Bytes that ``appendVarint(_:)`` takes for the value, 1 ... 10.
     @inlinable @inline(__always)

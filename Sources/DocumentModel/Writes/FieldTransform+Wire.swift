@@ -1,6 +1,6 @@
 // Reading and writing field transforms. Field numbers: `google/firestore/v1/write.proto`.
 
-import Basics
+package import Basics
 
 extension FieldTransform {
     private typealias Field = FieldNumber.DocumentTransform.FieldTransform
@@ -65,7 +65,7 @@ extension FieldTransform {
     }
 
     /// Appends the message's fields.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.appendField(Field.fieldPath, string: path.description)
         switch operation {
         case .requestTime: writer.appendField(Field.setToServerValue, varint: 1)
@@ -79,7 +79,7 @@ extension FieldTransform {
         }
     }
 
-    private static func encode(_ elements: [EncodedValue], field: Int, into writer: inout WireWriter) {
+    private static func encode(_ elements: [EncodedValue], field: Int, into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: field) { writer in
             for element in elements { writer.appendField(FieldNumber.ArrayValue.values, bytes: element.bytes) }
         }

@@ -1,5 +1,7 @@
 // Reading and writing transaction options. Field numbers: `google/firestore/v1/common.proto`.
 
+package import Basics
+
 extension TransactionOptions {
     private typealias Field = FieldNumber.TransactionOptions
 
@@ -39,7 +41,7 @@ extension TransactionOptions {
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
             case FieldNumber.TransactionOptions.ReadWrite.retryTransaction: retry = try reader.byteArray(tag)
-            // A mode of a later version is a wish that we do not know: the default serves.
+            // A mode of a later version is unknown: the default applies.
             case FieldNumber.TransactionOptions.ReadWrite.concurrencyMode:
                 concurrency = ConcurrencyMode(rawNumber: try reader.int32(tag)) ?? .unspecified
             default: try reader.skip(tag)
@@ -49,7 +51,7 @@ extension TransactionOptions {
     }
 
     /// Appends the message's fields.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         switch self {
         case .readOnly(let readTime):
             writer.withLengthPrefix(field: Field.readOnly) { writer in

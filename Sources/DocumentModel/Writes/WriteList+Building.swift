@@ -112,17 +112,17 @@ extension WriteList {
     /// Validates a document's fields and appends their canonical form.
     private mutating func appendCanonical(_ fields: RawSpan, name: RawSpan) throws(RequestError) {
         do throws(InvalidDocument) {
-            var verdict = try DocumentValidator.validate(fields: fields, rules: rules)
-            if verdict.isCanonical {
+            var validity = try DocumentValidator.validate(fields: fields, rules: rules)
+            if validity.isCanonical {
                 bytes.append(copying: fields)
             } else {
-                var canonical = WireWriter(capacity: fields.byteCount)
+                var canonical = ByteBuffer(capacity: fields.byteCount)
                 try DocumentCanonicalizer.canonicalize(fields: fields, into: &canonical)
                 // Overridden duplicates are gone now and count no more.
-                verdict = try DocumentValidator.validate(fields: canonical.bytes, rules: rules)
+                validity = try DocumentValidator.validate(fields: canonical.bytes, rules: rules)
                 bytes.append(copying: canonical.bytes)
             }
-            try WriteList.checkDocumentSize(name: name, fieldsSize: verdict.size)
+            try WriteList.checkDocumentSize(name: name, fieldsSize: validity.size)
         } catch {
             throw RequestError(error, documentName: String(repairingUTF8: name))
         }

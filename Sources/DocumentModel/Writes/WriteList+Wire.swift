@@ -9,7 +9,7 @@ extension WriteList {
     ///
     /// The document is validated and stored in canonical form. When this throws, the list is as it was.
     ///
-    /// - Throws: `INVALID_ARGUMENT` naming the document, and the field if one is to blame.
+    /// - Throws: `INVALID_ARGUMENT` naming the document, and the field if one is the cause.
     package mutating func append(wire: RawSpan) throws(RequestError) {
         do {
             let parts = try WriteParts(wire)
@@ -44,14 +44,14 @@ extension WriteList {
     }
 
     /// Appends the writes as the given repeated field of a message.
-    package func encode(field: Int, into writer: inout WireWriter) {
+    package func encode(field: Int, into writer: inout ByteBuffer) {
         for write in writes {
             writer.withLengthPrefix(field: field) { encode(write, into: &$0) }
         }
     }
 
     /// Appends the fields of one `Write` message.
-    package func encode(_ write: Write, into writer: inout WireWriter) {
+    package func encode(_ write: Write, into writer: inout ByteBuffer) {
         switch write.kind {
         case .update:
             writer.withLengthPrefix(field: Field.update) { writer in
@@ -107,7 +107,7 @@ extension DocumentMask {
     }
 
     /// Appends the message's fields.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         for path in paths { writer.appendField(Field.fieldPaths, string: path.description) }
     }
 }
@@ -131,7 +131,7 @@ extension Precondition {
     }
 
     /// Appends the message's field.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         switch self {
         case .exists(let exists): writer.appendField(Field.exists, boolean: exists)
         case .updateTime(let time): writer.appendField(Field.updateTime, timestamp: time)

@@ -20,7 +20,7 @@ package struct WriteList: Sendable {
     /// The database that every written document must belong to.
     package let database: DatabaseName
 
-    /// How strictly names and values are judged.
+    /// How strictly names and values are checked.
     let rules: NameRules
 
     /// - Parameter rules: `.stored` is for writes that no request asks for, to documents that are stored already.

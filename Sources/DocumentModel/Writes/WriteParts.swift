@@ -1,3 +1,5 @@
+import Basics
+
 /// The parts of a `Write` message, borrowed from its bytes: name, fields, mask, precondition and transforms.
 ///
 /// The view copies nothing and does not validate the contents. Field numbers: `google/firestore/v1/write.proto` and
@@ -104,7 +106,7 @@ struct WriteParts: ~Escapable {
 
     /// The `fields` entries of a `Document` message, joined.
     static func gatherFields(document: RawSpan) throws(InvalidDocument) -> [UInt8] {
-        var gathered = WireWriter(capacity: document.byteCount)
+        var gathered = ByteBuffer(capacity: document.byteCount)
         var reader = WireReader(document)
         while true {
             let start = reader.position

@@ -1,5 +1,7 @@
 // Reading and writing write results. Field numbers: `google/firestore/v1/write.proto`.
 
+package import Basics
+
 extension WriteResult {
     /// Reads the message.
     package init(wire: RawSpan) throws(InvalidDocument) {
@@ -17,7 +19,7 @@ extension WriteResult {
     }
 
     /// Appends the message's fields.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         if let updateMicroseconds {
             let time = TimestampValue(microseconds: Int64(clamping: updateMicroseconds))
             writer.appendField(FieldNumber.WriteResult.updateTime, timestamp: time)

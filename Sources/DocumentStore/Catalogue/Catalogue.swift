@@ -38,11 +38,11 @@ struct Catalogue: ~Copyable {
     /// Those of them that it has numbered.
     private var numbered: [Int] = []
     private var nextNumber: UInt64?
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-    private var value = WireWriter(capacity: 64)
+    private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
+    private var value = ByteBuffer(capacity: 64)
 
     /// Entries kept in memory between commits.
-    private static let cachedMaximum = 65_536
+    private static let cachedMax = 65_536
 
     init() {}
 
@@ -97,7 +97,7 @@ struct Catalogue: ~Copyable {
             changed.removeAll(keepingCapacity: true)
             numbered.removeAll(keepingCapacity: true)
         }
-        if entries.count <= Catalogue.cachedMaximum { return }
+        if entries.count <= Catalogue.cachedMax { return }
         entries.removeAll()
         positions.removeAll()
     }
@@ -157,7 +157,7 @@ struct Catalogue: ~Copyable {
         return next
     }
 
-    static func writeCounterKey(into writer: inout WireWriter) {
+    static func writeCounterKey(into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: KeySpace.meta.rawValue)
         writer.append(byte: UInt8(ascii: "n"))

@@ -82,7 +82,7 @@ final class DatabaseDirectory: Sendable {
 
     /// Writes a database's key and value into empty writers.
     static func write(
-        _ name: DatabaseName, number: UInt32, key: inout WireWriter, value: inout WireWriter
+        _ name: DatabaseName, number: UInt32, key: inout ByteBuffer, value: inout ByteBuffer
     ) {
         key.reset()
         key.append(keyPrefix)

@@ -41,12 +41,12 @@ final class ChangeFeed: Sendable {
 
     private let state = Mutex(State())
     private let hasSubscribers = Atomic<Bool>(false)
-    private let bytesMaximum: Int
+    private let bytesMax: Int
     private let versions: VersionClock
 
-    /// - Parameter bytesMaximum: memory for batches.
-    init(bytesMaximum: Int, versions: VersionClock) {
-        self.bytesMaximum = bytesMaximum
+    /// - Parameter bytesMax: memory for batches.
+    init(bytesMax: Int, versions: VersionClock) {
+        self.bytesMax = bytesMax
         self.versions = versions
     }
 
@@ -61,7 +61,7 @@ final class ChangeFeed: Sendable {
             if state.subscribers.isEmpty { return }
             state.batches.append(batch)
             state.byteCount += batch.byteCount
-            while state.byteCount > bytesMaximum { state.removeFirst() }
+            while state.byteCount > bytesMax { state.removeFirst() }
         }
     }
 

@@ -1,4 +1,4 @@
-// Wall time for versions, elapsed time for leases and expiry: injected, so that tests step it instead of sleeping.
+// Wall time for versions, elapsed time for turns and expiry: injected, so that tests step it instead of sleeping.
 
 package import Basics
 

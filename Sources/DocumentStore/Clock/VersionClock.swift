@@ -4,8 +4,8 @@
 // hand out the wall clock's time while nothing is in flight, so that an idle database does not report the time of its
 // last commit. The two sides meet in two atomics, each side writing its own before it looks at the other's:
 //
-//     reader:  handedOut = max(handedOut, r)           commit:  assigned = v
-//              a = assigned, p = published                      h = handedOut
+//     reader:  issued = max(issued, r)                 commit:  assigned = v
+//              a = assigned, p = published                      h = issued
 //              p >= a ?  r  :  max(p, floor)                    v > h ?  v  :  again, with h + 1
 //
 // With sequentially consistent order at least one of the two sees the other: either the commit moves above r, or the
@@ -32,7 +32,7 @@ final class VersionClock: Sendable {
     private let waits: ReadWaits
 
     /// The highest read time handed out, or unlogged commit time.
-    private let handedOut: Atomic<UInt64>
+    private let issued: Atomic<UInt64>
     /// The highest version given to a commit that is being made.
     private let assigned: Atomic<UInt64>
     /// A time up to which every commit is visible; every later version is above. Written by the commit thread.
@@ -52,7 +52,7 @@ final class VersionClock: Sendable {
         self.engine = engine
         let published = engine.publishedVersion.microseconds
         floor = Atomic(max(published, max(clock.nowMicroseconds, 1) - 1))
-        handedOut = Atomic(0)
+        issued = Atomic(0)
         assigned = Atomic(published)
     }
 
@@ -60,7 +60,7 @@ final class VersionClock: Sendable {
     var newestAssigned: UInt64 { assigned.load(ordering: .sequentiallyConsistent) }
 
     /// The highest read time handed out so far.
-    var lastHandedOut: UInt64 { handedOut.load(ordering: .sequentiallyConsistent) }
+    var lastIssued: UInt64 { issued.load(ordering: .sequentiallyConsistent) }
 
     // MARK: Readers, on any thread
 
@@ -70,14 +70,14 @@ final class VersionClock: Sendable {
     /// published since: at most about two syncs old.
     func readTime() -> UInt64 {
         var time = clock.nowMicroseconds
-        let last = handedOut.load(ordering: .sequentiallyConsistent)
+        let last = issued.load(ordering: .sequentiallyConsistent)
         if time <= last &+ VersionClock.staleMicroseconds { time = last } else { hold(time) }
         let newest = assigned.load(ordering: .sequentiallyConsistent)
         let published = engine.publishedVersion.microseconds
         if published >= newest { return max(time, published) }
         let floor = floor.load(ordering: .acquiring)
         if published >= floor { return published }
-        // For `lastHandedOut`: the commit above the floor may be rolled back, or lost in a crash.
+        // For `lastIssued`: the commit above the floor may be rolled back, or lost in a crash.
         if max(time, last) < floor { hold(floor) }
         return floor
     }
@@ -137,11 +137,11 @@ final class VersionClock: Sendable {
 
     /// The latest time that a client may name as read time.
     var latestReadable: UInt64 {
-        max(clock.nowMicroseconds, lastHandedOut, engine.publishedVersion.microseconds)
+        max(clock.nowMicroseconds, lastIssued, engine.publishedVersion.microseconds)
     }
 
     private func hold(_ time: UInt64) {
-        handedOut.max(time, ordering: .sequentiallyConsistent)
+        issued.max(time, ordering: .sequentiallyConsistent)
     }
 
     // MARK: The commit thread
@@ -150,14 +150,14 @@ final class VersionClock: Sendable {
     /// - Parameter last: the version of the last commit that was staged.
     func nextVersion(after last: CommitVersion) -> CommitVersion {
         let lowest = max(last.microseconds, floor.load(ordering: .relaxed)) + 1
-        var version = max(clock.nowMicroseconds, lowest, lastHandedOut + 1)
+        var version = max(clock.nowMicroseconds, lowest, lastIssued + 1)
         // If nothing is in flight, every commit below the new version is visible. A reader that sees the version
         // assigned sees the floor too.
         let isFirst = engine.publishedVersion >= last
         while true {
             if isFirst { floor.store(version - 1, ordering: .releasing) }
             assigned.store(version, ordering: .sequentiallyConsistent)
-            let held = handedOut.load(ordering: .sequentiallyConsistent)
+            let held = issued.load(ordering: .sequentiallyConsistent)
             if version > held { return CommitVersion(microseconds: version) }
             version = held + 1
         }

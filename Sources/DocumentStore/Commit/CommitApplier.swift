@@ -12,6 +12,7 @@
 // decided, so that the next write of the commit sees it. Recovery reads the same items from the log and applies them
 // in the same order. Both therefore stage the same keys and give the same numbers to collections and fields.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import Storage
@@ -36,8 +37,8 @@ struct CommitApplier: ~Copyable {
     private var answered: RequestIdentifier?
     private var forgotten: [SessionTable.SessionName] = []
 
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-    private var value = WireWriter(capacity: 64)
+    private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
+    private var value = ByteBuffer(capacity: 64)
 
     /// - Parameter latest: the newest state, without the commit that is being applied.
     /// - Throws: a `StorageError` if the stored index definitions cannot be read.
@@ -156,7 +157,7 @@ struct CommitApplier: ~Copyable {
     mutating func rollBack() {
         catalogue.rollBackCommit()
         indexes.rollBackCommit()
-        if let answered { sessions.takeBack(answered) }
+        if let answered { sessions.undo(answered) }
         answered = nil
         forgotten.removeAll()
     }

@@ -15,22 +15,22 @@ internal import WriteEngine
 
 /// Decides commits, one after the other, in buffers that are kept. Belongs to the commit thread.
 struct CommitDecider: ~Copyable {
-    private var tools = DecisionTools()
+    private var tools = DecisionContext()
     private var repeats = RepeatedWrites()
     private let latest: LatestReader
-    private let workMaximum: Int
+    private let workMax: Int
 
     /// - Parameters:
     ///   - latest: the newest state.
-    ///   - workMaximum: bytes of documents that one commit may read and write.
-    init(latest: LatestReader, workMaximum: Int) {
+    ///   - workMax: bytes of documents that one commit may read and write.
+    init(latest: LatestReader, workMax: Int) {
         self.latest = latest
-        self.workMaximum = workMaximum
+        self.workMax = workMax
     }
 
     /// Starts a commit.
     mutating func begin() {
-        tools.application.budget = WorkBudget(bytes: workMaximum)
+        tools.application.budget = WorkBudget(bytes: workMax)
         repeats.forget()
     }
 
@@ -80,13 +80,13 @@ struct CommitDecider: ~Copyable {
             repeating: WriteResult(updateMicroseconds: draft.version.microseconds), count: run.count)
     }
 
-    private static func keep(_ tools: borrowing DecisionTools, as document: Int, in repeats: inout RepeatedWrites) {
+    private static func keep(_ tools: borrowing DecisionContext, as document: Int, in repeats: inout RepeatedWrites) {
         repeats.set(document, fields: tools.application.mergedFields)
     }
 
     /// Decides the only write to a document.
     private static func decide(
-        _ write: Write, of list: borrowing WriteList, _ latest: LatestReader, _ tools: inout DecisionTools,
+        _ write: Write, of list: borrowing WriteList, _ latest: LatestReader, _ tools: inout DecisionContext,
         into draft: inout CommitDraft
     ) throws(RequestError) -> WriteResult {
         let path = list.path(of: write)
@@ -108,7 +108,7 @@ struct CommitDecider: ~Copyable {
     /// Decides one of several writes to a document; the last one adds what all of them have made of it.
     private static func decide(
         _ write: Write, of list: borrowing WriteList, on document: Int, isLast: Bool, _ latest: LatestReader,
-        _ tools: inout DecisionTools, _ repeats: inout RepeatedWrites, into draft: inout CommitDraft
+        _ tools: inout DecisionContext, _ repeats: inout RepeatedWrites, into draft: inout CommitDraft
     ) throws(RequestError) -> WriteResult {
         let path = list.path(of: write)
         tools.location.locate(path, database: draft.database)
@@ -139,7 +139,7 @@ struct CommitDecider: ~Copyable {
     /// Adds the last state of a document that several writes changed. One that was missing before and is missing
     /// again has not changed.
     private static func add(
-        _ state: RepeatedWrites.State, _ path: RawSpan, _ latest: LatestReader, _ tools: inout DecisionTools,
+        _ state: RepeatedWrites.State, _ path: RawSpan, _ latest: LatestReader, _ tools: inout DecisionContext,
         into draft: inout CommitDraft
     ) throws(RequestError) {
         try tools.readPrior(path, latest)
@@ -155,7 +155,7 @@ struct CommitDecider: ~Copyable {
 }
 
 /// What deciding a write needs.
-private struct DecisionTools: ~Copyable {
+private struct DecisionContext: ~Copyable {
     var application = WriteApplication()
     /// Where the document is that is being written.
     var location = DocumentLocation()

@@ -115,15 +115,15 @@ struct CommitDraft: ~Copyable {
 
     /// Bytes that one commit may have logged and staged when its next write is applied. The rest of what the engine
     /// takes at once is left for that write: a document, its entries, and what the group has staged already.
-    private static let recordBytesMaximum = EngineLimits.recordBytesMax - (8 << 20)
-    private static let stagedBytesMaximum = EngineLimits.groupBytesMax - (64 << 20)
+    private static let recordBytesMax = EngineLimits.recordBytesMax - (8 << 20)
+    private static let stagedBytesMax = EngineLimits.groupBytesMax - (64 << 20)
 
     /// - Parameter pending: bytes of documents that are yet to be staged.
     /// - Throws: `RESOURCE_EXHAUSTED` if the commit has become too large for another write.
     func checkRoom(for pending: Int) throws(RequestError) {
         let recordBytes = record.bytes.byteCount + pending
-        if recordBytes > CommitDraft.recordBytesMaximum
-            || recordBytes + pending + mutations.bytesNeeded > CommitDraft.stagedBytesMaximum
+        if recordBytes > CommitDraft.recordBytesMax
+            || recordBytes + pending + mutations.bytesNeeded > CommitDraft.stagedBytesMax
         {
             throw .commitTooLarge
         }

@@ -1,4 +1,4 @@
-// Requests that locks and leases hold up: parking them, continuing them, and ending what is held for too long.
+// Requests that wait for locks and turns: parking them, continuing them, and ending locks and turns that last too long.
 
 internal import Basics
 internal import DocumentModel
@@ -17,12 +17,12 @@ extension CommitPipeline {
 
     /// - Parameter sinceMilliseconds: when the request came; not used while nothing is held.
     private func process(_ request: QueuedRequest, sinceMilliseconds: UInt64) {
-        let isHeldUp = locks.holdsUp(
+        let isBlocked = locks.parkIfBlocked(
             request, sinceMilliseconds: sinceMilliseconds, database: { databases.number(of: $0) })
-        if !isHeldUp { perform(request) }
+        if !isBlocked { perform(request) }
     }
 
-    /// Continues the requests whose lock or lease ended: first the commits that it held up, then the next in the queue.
+    /// Continues the requests whose blocking lock or turn ended: first the parked commits, then the next in the queue.
     func settleLocks() {
         if locks.isSettled { return }
         while true {

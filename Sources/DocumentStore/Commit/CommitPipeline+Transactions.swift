@@ -17,7 +17,7 @@ extension CommitPipeline {
             }
             throw .unknownTransaction
         }
-        if request.writes.isEmpty && transaction.hasReadOneState { return }
+        if request.writes.isEmpty && transaction.hasReadOneSnapshot { return }
         if transaction.isReadOnly {
             throw RequestError(.invalidArgument, "Cannot modify entities in a read-only transaction")
         }
@@ -28,7 +28,7 @@ extension CommitPipeline {
         throw .contention
     }
 
-    /// Remembers an aborted attempt with the keys that a retry should lease.
+    /// Remembers an aborted attempt with the keys at which its retry waits for a turn.
     ///
     /// - Parameter winners: the transactions that a retry waits for, because they won a deadlock.
     func noteAborted(

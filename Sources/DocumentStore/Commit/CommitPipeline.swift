@@ -2,7 +2,7 @@
 //
 //     run       take everything queued
 //     decide      for each commit:  committed before? -> its first result
-//                                   held up by a lease or lock? -> parked (CommitPipeline+Locks.swift)
+//                                   blocked by a turn or lock?  -> parked (CommitPipeline+Locks.swift)
 //                                   end its transaction; do its reads still stand? -> else ABORTED
 //                                   take a version; decide every write, apply what is decided
 //     stage                         hand the commit to the engine      later commits see it; not durable, not visible
@@ -44,7 +44,7 @@ final class CommitPipeline: @unchecked Sendable {
     private let writer: EngineWriter
     private let housekeeper: Housekeeper
     private var decider: CommitDecider
-    private var encodedResult = WireWriter(capacity: 256)
+    private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
     /// Set while a group is on its way to the disk and its replies have not been sent.
     private let isSyncing = SharedFlag()
@@ -65,13 +65,13 @@ final class CommitPipeline: @unchecked Sendable {
         self.writer = writer
         let draft = CommitDraft(
             applier: applier,
-            changes: RecentChanges(maximum: configuration.recentChangesMaximum, since: writer.lastVersion.microseconds),
-            entriesMax: configuration.indexEntriesPerDocumentMaximum, feed: services.changes)
+            changes: RecentChanges(maximum: configuration.recentChangesMax, since: writer.lastVersion.microseconds),
+            entriesMax: configuration.indexEntriesPerDocumentMax, feed: services.changes)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
-        decider = CommitDecider(latest: writer.latest, workMaximum: configuration.commitWorkBytesMaximum)
+        decider = CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)
         validation = ReadValidation(
-            latest: writer.latest, history: history, rescanMaximum: configuration.rangeRescanMaximum)
+            latest: writer.latest, history: history, rescanMax: configuration.rangeRescanMax)
         locks = LockManager(configuration: configuration)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(
@@ -84,7 +84,7 @@ final class CommitPipeline: @unchecked Sendable {
     func run() {
         var taken: [QueuedRequest] = []
         housekeeper.takeIndexStep()
-        while queue.take(into: &taken, waitMilliseconds: patienceMilliseconds) {
+        while queue.take(into: &taken, waitMilliseconds: idleWaitMilliseconds) {
             for request in taken {
                 process(request)
                 settleLocks()
@@ -113,15 +113,15 @@ final class CommitPipeline: @unchecked Sendable {
         settleLocks()
         seal(isLone: true)
         writer.finishReading()
-        if !locks.isEmpty { queue.nudge() }
+        if !locks.isEmpty { queue.wake() }
         return true
     }
 
     /// How long to wait for requests when there are none.
-    private var patienceMilliseconds: Int {
-        let patience = housekeeper.patienceMilliseconds(isSyncing: isSyncing.isSet)
-        if patience > 0, locks.isEmpty, !isSyncing.isSet { writer.finishReading() }
-        return Int(locks.isEmpty ? patience : min(patience, Self.lockCheckMilliseconds))
+    private var idleWaitMilliseconds: Int {
+        let idleWait = housekeeper.idleWaitMilliseconds(isSyncing: isSyncing.isSet)
+        if idleWait > 0, locks.isEmpty, !isSyncing.isSet { writer.finishReading() }
+        return Int(locks.isEmpty ? idleWait : min(idleWait, Self.lockCheckMilliseconds))
     }
 
     /// Does what is due without a request.
@@ -212,7 +212,7 @@ final class CommitPipeline: @unchecked Sendable {
         return result
     }
 
-    private func addAnswer(_ encodedResult: borrowing WireWriter, to identifier: RequestIdentifier) {
+    private func addAnswer(_ encodedResult: borrowing ByteBuffer, to identifier: RequestIdentifier) {
         stage.draft.add(
             answer: encodedResult.bytes, to: identifier, nowMilliseconds: configuration.clock.elapsedMilliseconds)
     }
@@ -321,7 +321,7 @@ final class CommitPipeline: @unchecked Sendable {
             try writer.commitGroup { [isSyncing, queue, replySender] result in
                 replySender.send(group, after: result)
                 isSyncing.clear()
-                queue.nudge()
+                queue.wake()
             }
         } catch {
             isSyncing.clear()

@@ -43,7 +43,7 @@ enum QueuedRequest: Sendable {
     }
 }
 
-/// A retried transaction, to be begun when it has its leases.
+/// A retried transaction, to be begun when its turn comes.
 struct BeginRequest: Sendable {
     var identifier: TransactionIdentifier
     var database: DatabaseName
@@ -76,19 +76,19 @@ final class CommitQueue: Sendable {
     private struct State {
         var requests: [QueuedRequest] = []
         var bytes = 0
-        var isNudged = false
+        var isWoken = false
         var isClosed = false
         var consumerWaits = false
         /// A producer does the consumer's work.
         var isClaimed = false
 
-        var hasWork: Bool { !requests.isEmpty || isNudged || isClosed }
+        var hasWork: Bool { !requests.isEmpty || isWoken || isClosed }
         /// Whether the consumer must be woken to see a change.
         var consumerMustWake: Bool { consumerWaits && !isClaimed }
 
         mutating func take(into taken: inout [QueuedRequest]) -> Bool {
             consumerWaits = false
-            isNudged = false
+            isWoken = false
             swap(&requests, &taken)
             bytes = 0
             return !(isClosed && taken.isEmpty)
@@ -96,12 +96,12 @@ final class CommitQueue: Sendable {
     }
 
     private let state = Monitor(State())
-    private let requestsMaximum: Int
-    private let bytesMaximum: Int
+    private let requestsMax: Int
+    private let bytesMax: Int
 
-    init(requestsMaximum: Int, bytesMaximum: Int) {
-        self.requestsMaximum = requestsMaximum
-        self.bytesMaximum = bytesMaximum
+    init(requestsMax: Int, bytesMax: Int) {
+        self.requestsMax = requestsMax
+        self.bytesMax = bytesMax
     }
 
     /// Requests and bytes that wait now.
@@ -113,8 +113,8 @@ final class CommitQueue: Sendable {
         let size = request.byteCount
         let (refusal, wakes) = state.withLock { state -> (RequestError?, Bool) in
             if state.isClosed { return (.shuttingDown, false) }
-            if state.requests.count >= requestsMaximum
-                || (state.bytes + size > bytesMaximum && !state.requests.isEmpty)
+            if state.requests.count >= requestsMax
+                || (state.bytes + size > bytesMax && !state.requests.isEmpty)
             {
                 return (
                     RequestError(.resourceExhausted, "Too many commits are waiting; try again later."), false
@@ -134,8 +134,8 @@ final class CommitQueue: Sendable {
     }
 
     /// Wakes the consumer although there is no request: a sync has ended, or a clock was stepped.
-    func nudge() {
-        change { $0.isNudged = true }
+    func wake() {
+        change { $0.isWoken = true }
     }
 
     /// Refuses further requests. What is queued is still taken.
@@ -167,7 +167,7 @@ final class CommitQueue: Sendable {
         if wakes { state.wakeOne() }
     }
 
-    /// Takes everything queued, in order; waits for something to come, for a nudge or for the end of the time.
+    /// Takes everything queued, in order; waits for something to come, for a wake-up or for the end of the time.
     ///
     /// - Parameter taken: empty; its memory becomes the queue's.
     /// - Returns: false when the queue is closed and was empty.

@@ -5,7 +5,7 @@ package import DocumentModel
 
 /// A list of writes to apply, all or nothing.
 ///
-/// Everything that can be judged without the stored state has been judged when the `WriteList` was read, on the thread
+/// What needs no stored state has been checked when the `WriteList` was read, on the thread
 /// of the connection; the commit thread only compares, copies and stages.
 package struct CommitRequest: Sendable {
     /// The writes and the database they belong to. May be empty: such a commit succeeds and gets a commit time.

@@ -1,11 +1,12 @@
 // Where a document is stored.
 
+internal import Basics
 internal import DocumentModel
 internal import StoreFormat
 
 /// A document's key and where its parts lie, in a buffer that is kept.
 struct DocumentLocation: ~Copyable {
-    private var buffer = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+    private var buffer = ByteBuffer(capacity: KeyLayout.keyBytesMax)
     private(set) var parts = DocumentKey.Parts(collectionByteCount: 0, isCut: false)
 
     init() {}

@@ -46,13 +46,13 @@ struct ExpirySweep {
     }
 
     /// A round has more to look at.
-    var isUnderWay: Bool { !parts.isEmpty }
+    var isInProgress: Bool { !parts.isEmpty }
 
     /// Whether it is time for a batch.
     /// - Parameter isIdle: nobody else has anything to write.
     func isDue(nowMilliseconds: UInt64, isIdle: Bool) -> Bool {
         if intervalMilliseconds == 0 { return false }
-        if isUnderWay { return isIdle || nowMilliseconds >= nextBatchMilliseconds }
+        if isInProgress { return isIdle || nowMilliseconds >= nextBatchMilliseconds }
         return nowMilliseconds >= nextRoundMilliseconds
     }
 
@@ -61,7 +61,7 @@ struct ExpirySweep {
     mutating func begin(
         _ states: IndexStates, databases: DatabaseDirectory, nowMilliseconds: UInt64, nowMicroseconds: UInt64
     ) {
-        if isUnderWay { return }
+        if isInProgress { return }
         nextRoundMilliseconds = nowMilliseconds + intervalMilliseconds
         let expiring = states.groups.all.filter { $0.expiringField != nil }
         if expiring.isEmpty { return }
@@ -89,8 +89,8 @@ struct ExpirySweep {
         nextBatchMilliseconds = nowMilliseconds + UInt64(ExpirySweep.paceMilliseconds)
         while var part = parts.first {
             var writes = WriteList(database: part.database, rules: .stored)
-            let isThrough = try ExpirySweep.collect(&part, latest, into: &writes)
-            if isThrough { parts.removeFirst() } else { parts[0] = part }
+            let isFinished = try ExpirySweep.collect(&part, latest, into: &writes)
+            if isFinished { parts.removeFirst() } else { parts[0] = part }
             if writes.count > 0 { return writes }
         }
         return nil
@@ -104,9 +104,9 @@ struct ExpirySweep {
     private static func collect(
         _ part: inout Part, _ latest: LatestReader, into writes: inout WriteList
     ) throws(RequestError) -> Bool {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
-        var name = WireWriter(capacity: 256)
-        var path = WireWriter(capacity: 256)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
+        var name = ByteBuffer(capacity: 256)
+        var path = ByteBuffer(capacity: 256)
         var bytes = 0
         do {
             var cursor = try latest.cursor(from: part.from.byteSpan, to: part.to.byteSpan)
@@ -133,8 +133,8 @@ struct ExpirySweep {
     /// Adds the delete of one document.
     /// - Returns: the bytes of its fields.
     private static func add(
-        documentAt key: borrowing WireWriter, _ part: Part, _ latest: LatestReader, path: inout WireWriter,
-        name: inout WireWriter, to writes: inout WriteList
+        documentAt key: borrowing ByteBuffer, _ part: Part, _ latest: LatestReader, path: inout ByteBuffer,
+        name: inout ByteBuffer, to writes: inout WriteList
     ) throws -> Int {
         guard let stored = try latest.value(forKey: key.bytes), let parts = DocumentKey.parts(of: key.bytes),
             let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds),

@@ -52,12 +52,12 @@ final class Housekeeper {
         expiry = ExpirySweep(intervalMilliseconds: configuration.expiryIntervalMilliseconds)
     }
 
-    // MARK: When
+    // MARK: Scheduling
 
     /// How long the commit thread may wait for requests before there is work here, in milliseconds.
     /// - Parameter isSyncing: a group is on its way to the disk.
-    func patienceMilliseconds(isSyncing: Bool) -> UInt64 {
-        if expiry.isUnderWay { return isSyncing ? UInt64(ExpirySweep.paceMilliseconds) : 0 }
+    func idleWaitMilliseconds(isSyncing: Bool) -> UInt64 {
+        if expiry.isInProgress { return isSyncing ? UInt64(ExpirySweep.paceMilliseconds) : 0 }
         if !hasIndexWork { return Housekeeper.roundMilliseconds }
         let now = configuration.clock.elapsedMilliseconds
         if nextIndexStepMilliseconds <= now { return 0 }
@@ -93,8 +93,8 @@ final class Housekeeper {
 
     /// How far read times are ahead of the last version, in microseconds.
     private var versionsAhead: UInt64 {
-        let (handedOut, last) = (stage.versions.lastHandedOut, stage.lastVersion.microseconds)
-        return handedOut > last ? handedOut - last : 0
+        let (issued, last) = (stage.versions.lastIssued, stage.lastVersion.microseconds)
+        return issued > last ? issued - last : 0
     }
 
     /// Forgets sessions that are idle, and the longest idle ones if there are too many.
@@ -109,7 +109,7 @@ final class Housekeeper {
     private func adaptIndexes() {
         guard let adaptiveIndexes, !isIndexStateUnknown else { return }
         let changes = adaptiveIndexes.changes(stage.draft.applier.indexes.states)
-        if changes.isEmpty, stage.draft.applier.indexes.spentGroups.isEmpty { return }
+        if changes.isEmpty, stage.draft.applier.indexes.redundantGroups.isEmpty { return }
         perform(.adapt(changes), as: .adaptation)
     }
 
@@ -124,7 +124,7 @@ final class Housekeeper {
         let mode = configuration.automaticIndexes
         if perform(.indexStep(mode), as: .indexStep) {
             // A change of the mode may take two steps.
-            if isIndexStateUnknown { isIndexStateUnknown = stage.draft.applier.indexes.isStill(toEnter: mode) }
+            if isIndexStateUnknown { isIndexStateUnknown = stage.draft.applier.indexes.mustChange(toEnter: mode) }
         } else {
             nextIndexStepMilliseconds = configuration.clock.elapsedMilliseconds + Housekeeper.roundMilliseconds
         }
@@ -158,7 +158,7 @@ final class Housekeeper {
         expiry.begin(
             indexState.current, databases: databases, nowMilliseconds: now,
             nowMicroseconds: configuration.clock.nowMicroseconds)
-        guard expiry.isUnderWay else { return nil }
+        guard expiry.isInProgress else { return nil }
         guard configuration.admitsHousekeeping(.expiry) else {
             expiry.endRound()
             return nil

@@ -30,7 +30,7 @@ struct PendingResult<Success: Sendable>: Sendable {
 enum PendingReply: Sendable {
     case commit(PendingResult<CommitResult>, @Sendable (Result<CommitResult, RequestError>) -> Void)
     case batch(PendingResult<BatchWriteResult>, @Sendable (Result<BatchWriteResult, RequestError>) -> Void)
-    /// A transaction that was waiting for its leases: it begins when everything staged before is visible.
+    /// A transaction that waited for its turn: it begins when everything staged before is visible.
     case begin(BeginRequest)
     /// Locks were granted: what was decided before them is visible now.
     case locked(LockRequest)

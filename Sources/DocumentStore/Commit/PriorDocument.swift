@@ -1,5 +1,6 @@
 // What a document was before it is written.
 
+internal import Basics
 internal import DocumentModel
 internal import Storage
 internal import StorageEngines
@@ -11,7 +12,7 @@ struct PriorDocument: ~Copyable {
     private(set) var exists = false
     private(set) var createMicroseconds: UInt64 = 0
     private(set) var updateMicroseconds: UInt64 = 0
-    private var buffer = WireWriter(capacity: 1024)
+    private var buffer = ByteBuffer(capacity: 1024)
 
     /// Memory kept for the next document: the largest one fits.
     private static let keptBytes = 1 << 20

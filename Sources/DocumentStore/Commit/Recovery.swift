@@ -20,7 +20,7 @@ final class Recovery {
         self.databases = databases
         nowMilliseconds = configuration.clock.elapsedMilliseconds
         loadedSessions = SessionTable(
-            sessionsMaximum: configuration.sessionsMaximum, resultsMaximum: configuration.resultsPerSessionMaximum,
+            sessionsMax: configuration.sessionsMax, resultsMax: configuration.resultsPerSessionMax,
             idleMilliseconds: configuration.sessionIdleMilliseconds)
     }
 
@@ -44,7 +44,7 @@ final class Recovery {
         return try CommitApplier(latest: latest, sessions: sessions, databases: databases)
     }
 
-    // MARK: What is kept in memory
+    // MARK: Tables in memory
 
     private static let databasesEnd: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "d") + 1]
     private static let sessionsStart: [UInt8] = [KeySpace.sessions.rawValue]

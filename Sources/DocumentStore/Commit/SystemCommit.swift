@@ -1,5 +1,6 @@
 // Commits that no client's writes ask for: what they do, as records.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import Storage
@@ -33,7 +34,7 @@ enum SystemCommit {
     /// Writes the record of the commit.
     /// - Returns: false if there is nothing to do.
     func decide(
-        _ tables: borrowing CommitApplier, version: CommitVersion, into record: inout WireWriter
+        _ tables: borrowing CommitApplier, version: CommitVersion, into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
         switch self {
         case .indexStep(let mode):

@@ -14,7 +14,7 @@ final class AdaptiveIndexes: IndexUsage {
         var demand: IndexDemand
         /// The indexes at the last round, and whether each was ready; nil before the first one.
         var known: [AdaptiveIndex: Bool]?
-        var figures = AdaptiveIndexFigures()
+        var statistics = AdaptiveIndexStatistics()
         var events: [AdaptiveIndexEvent] = []
     }
 
@@ -25,7 +25,7 @@ final class AdaptiveIndexes: IndexUsage {
     private let state: Mutex<State>
 
     /// Events that are kept until `takeEvents`.
-    private static let eventsMaximum = 200
+    private static let eventsMax = 200
 
     init(_ configuration: StoreConfiguration, databases: DatabaseDirectory, indexState: SharedIndexStates) {
         settings = configuration.adaptiveIndexes
@@ -39,7 +39,7 @@ final class AdaptiveIndexes: IndexUsage {
 
     // MARK: Queries
 
-    var scanMinimum: Int { settings.documentsPerQuery }
+    var scanMin: Int { settings.documentsPerQuery }
 
     func noteUse(of indexes: [AdaptiveIndex]) {
         let now = now
@@ -98,25 +98,25 @@ final class AdaptiveIndexes: IndexUsage {
         for entry in inventory.entries { found[entry.index] = entry.isReady }
         defer {
             state.known = found
-            state.figures.count = found.count
+            state.statistics.count = found.count
         }
         guard let known = state.known, known != found else { return }
         // While all fields have entries, indexes that appear were there before.
         for (index, isReady) in found where inventory.allKeptSince == nil {
             if known[index] == nil { add(.requested, index, to: &state) }
             if isReady, known[index] != true {
-                state.figures.made += 1
+                state.statistics.made += 1
                 add(.made, index, to: &state)
             }
         }
         for index in known.keys where found[index] == nil {
-            state.figures.dropped += 1
+            state.statistics.dropped += 1
             add(.dropped, index, to: &state)
         }
     }
 
     private func add(_ change: AdaptiveIndexEvent.Change, _ index: AdaptiveIndex, to state: inout State) {
-        if state.events.count >= Self.eventsMaximum { state.events.removeFirst() }
+        if state.events.count >= Self.eventsMax { state.events.removeFirst() }
         let database = databases.all.first { $0.number == index.database }?.name
         state.events.append(
             AdaptiveIndexEvent(
@@ -126,7 +126,7 @@ final class AdaptiveIndexes: IndexUsage {
 
     // MARK: Operators
 
-    var figures: AdaptiveIndexFigures { state.withLock { $0.figures } }
+    var statistics: AdaptiveIndexStatistics { state.withLock { $0.statistics } }
 
     func takeEvents() -> [AdaptiveIndexEvent] {
         state.withLock { state in
@@ -137,7 +137,7 @@ final class AdaptiveIndexes: IndexUsage {
 }
 
 /// Numbers about indexes on demand.
-package struct AdaptiveIndexFigures: Sendable, Equatable {
+package struct AdaptiveIndexStatistics: Sendable, Equatable {
     /// Those that exist or are being built.
     package var count = 0
     /// Those made since the store was opened.

@@ -3,6 +3,7 @@
 // Both are records of definitions, like those of a declaration, so recovery and readers need nothing else to know of
 // them. The walks that follow are those of overridden fields.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import Storage
@@ -18,7 +19,7 @@ extension IndexMaintenance {
     }
 
     /// Whether the store is not yet in a mode or on the way there.
-    func isStill(toEnter mode: AutomaticIndexes) -> Bool {
+    func mustChange(toEnter mode: AutomaticIndexes) -> Bool {
         !definitions(entering: mode, at: .zero).isEmpty || isWanted(mode) != (state.phase != .off)
     }
 
@@ -47,7 +48,7 @@ extension IndexMaintenance {
     ///   - changes: none forgets groups that need no settings.
     ///   - record: takes the record of the change.
     /// - Returns: false if nothing has to change.
-    func decide(_ changes: [IndexChange], at version: CommitVersion, into record: inout WireWriter) -> Bool {
+    func decide(_ changes: [IndexChange], at version: CommitVersion, into record: inout ByteBuffer) -> Bool {
         let start = state.isKept ? Self.documents(of: 0).from : nil
         var drafts = GroupDrafts(groups, start: start ?? [])
         for change in changes {
@@ -62,14 +63,14 @@ extension IndexMaintenance {
             IndexDefinition.group(
                 draft.group.changed(to: draft.overrides, at: version, start: start), isDropped: false)
         }
-        if changes.isEmpty { definitions = spentGroups.map { .group($0, isDropped: true) } }
+        if changes.isEmpty { definitions = redundantGroups.map { .group($0, isDropped: true) } }
         if definitions.isEmpty { return false }
         DefinitionRecord.write(from: [], to: [], definitions, into: &record)
         return true
     }
 
     /// The groups whose settings say no more than what is common, and need no entry.
-    var spentGroups: [GroupFields] {
+    var redundantGroups: [GroupFields] {
         guard groups.common.keepsNothing, !groups.common.state.hasWork else { return [] }
         return groups.all.filter { group in
             !group.state.hasWork && group.declared.isEmpty && group.adaptiveIndexes.isEmpty && group.keepsNothing

@@ -1,6 +1,7 @@
 // Building and dropping declared indexes, and bringing entries in line with overrides of fields, in steps like those
 // of the automatic indexes.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import QueryEngine
@@ -14,7 +15,7 @@ extension IndexMaintenance {
     /// - Parameter record: takes the record of the change.
     /// - Returns: false if nothing has to change.
     func decide(
-        _ wanted: IndexDeclaration, in database: UInt32, at version: CommitVersion, into record: inout WireWriter
+        _ wanted: IndexDeclaration, in database: UInt32, at version: CommitVersion, into record: inout ByteBuffer
     ) -> Bool {
         var definitions: [IndexDefinition] = []
         let documents = Self.documents(of: database)
@@ -40,7 +41,7 @@ extension IndexMaintenance {
             let start = state.isKept ? documents.from : nil
             var settings = group.settings(declaring: overrides)
             let others = groups.common.adaptive
-            // A declaration for all fields that was lifted gives way to what is common again.
+            // After a declaration for all fields is removed, the common settings apply again.
             if !settings.contains(where: { $0.covers([]) }) { settings += others }
             definitions.append(
                 .group(group.changed(to: settings, at: version, start: start), isDropped: false))
@@ -62,7 +63,7 @@ extension IndexMaintenance {
     /// Decides the next step of the first declared index or overridden group that has one.
     /// - Returns: false if none has.
     func decideDeclaredStep(
-        version: CommitVersion, into record: inout WireWriter
+        version: CommitVersion, into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
         if let index = declared.all.first(where: { $0.state.hasWork }) {
             let isClearing = index.state.phase == .clearing
@@ -124,8 +125,8 @@ extension IndexMaintenance {
 
     /// Takes a definition and puts it.
     private mutating func enter(_ definition: IndexDefinition, into batch: inout MutationBatch) {
-        var key = WireWriter(capacity: 16)
-        var value = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 16)
+        var value = ByteBuffer(capacity: 128)
         definition.write(key: &key, value: &value)
         switch definition {
         case .index(let index, let isDropped):
@@ -144,7 +145,7 @@ extension IndexMaintenance {
     /// The keys of a database's documents; for database 0 those of all.
     static func documents(of database: UInt32) -> (from: [UInt8], to: [UInt8]) {
         if database == 0 { return documents }
-        var key = WireWriter(capacity: 8)
+        var key = ByteBuffer(capacity: 8)
         key.append(byte: KeySpace.documents.rawValue)
         key.append(bigEndian: database)
         let from = key.copyBytes()
@@ -158,7 +159,7 @@ enum IndexDefinition {
     case group(GroupFields, isDropped: Bool)
 
     /// Writes the key and the value that stand for it, of a dropped one too.
-    func write(key: inout WireWriter, value: inout WireWriter) {
+    func write(key: inout ByteBuffer, value: inout ByteBuffer) {
         switch self {
         case .index(let index, _):
             index.writeKey(into: &key)

@@ -1,5 +1,6 @@
 // Building all indexes again, when their entries were dropped because some were damaged.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 
@@ -11,7 +12,7 @@ extension IndexMaintenance {
 
     /// Decides that all indexes of a kind begin again with the first document.
     /// - Returns: false if there are none.
-    func decideRebuild(of kind: Kind, into record: inout WireWriter) -> Bool {
+    func decideRebuild(of kind: Kind, into record: inout ByteBuffer) -> Bool {
         switch kind {
         case .automatic:
             guard state.isKept else { return false }

@@ -1,5 +1,6 @@
 // What the steps of index builds do with the keys in their range.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import Storage
@@ -91,7 +92,7 @@ extension IndexMaintenance {
         _ work: Work, on found: FoundKey, _ key: RawSpan, _ catalogue: inout Catalogue,
         into batch: inout MutationBatch
     ) throws(StorageError) {
-        // Of groups with their own settings others take care.
+        // Other steps handle groups with their own settings.
         if case .settle(let group) = work, group.isCommon,
             groups.group(KeyedDocument.collectionID(ofDocument: found.path), in: DocumentKey.database(of: key)) != nil
         {
@@ -108,12 +109,12 @@ extension IndexMaintenance {
         case .build(let index): declared.derive(index, document, from: nothing, to: found.fields, into: &batch)
         case .settle(let group):
             let rules = group.rules
-            try derivation.derive(document, from: found.fields, to: nothing, by: rules, .leftovers, into: &batch)
-            try derivation.derive(document, from: nothing, to: found.fields, by: rules, .newcomers, into: &batch)
+            try derivation.derive(document, from: found.fields, to: nothing, by: rules, .removed, into: &batch)
+            try derivation.derive(document, from: nothing, to: found.fields, by: rules, .added, into: &batch)
         }
     }
 
-    // MARK: The walk of both
+    // MARK: Walking documents and entries
 
     /// A stored document of the collections that a step is about.
     private struct FoundKey: ~Escapable {
@@ -137,8 +138,8 @@ extension IndexMaintenance {
         of work: Work, from: [UInt8], to: [UInt8], _ latest: LatestReader, _ visit: Visit
     ) throws(StorageError) {
         let wanted = work.collectionID
-        var path = WireWriter(capacity: 256)
-        var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var path = ByteBuffer(capacity: 256)
+        var next = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
         var cursor = try latest.cursor(from: from.byteSpan, to: to.byteSpan)
         while try cursor.next() {
             if work.isClearing {
@@ -164,7 +165,7 @@ extension IndexMaintenance {
     /// Visits one document.
     /// - Parameter next: takes the key to continue at, if the rest of the collection is to be skipped.
     private static func visitDocument(
-        key: RawSpan, value: RawSpan, wanted: [UInt8]?, path: inout WireWriter, next: inout WireWriter,
+        key: RawSpan, value: RawSpan, wanted: [UInt8]?, path: inout ByteBuffer, next: inout ByteBuffer,
         _ visit: Visit
     ) throws(StorageError) -> Progress {
         guard let parts = DocumentKey.parts(of: key), let record = StoredRecordView(value, versionMicroseconds: 0),

@@ -4,6 +4,7 @@
 // the end of the range; its record has the range and the state after it; applying the record derives the entries,
 // live and at recovery. A crash loses at most the last step, and commits continue between two steps.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import Storage
@@ -73,12 +74,12 @@ struct IndexMaintenance: ~Copyable {
     func change(isWanted: Bool) throws(StorageError) -> IndexState? {
         if !isWanted { return state.phase == .off ? nil : .off }
         if state.phase != .off { return nil }
-        let hasDocuments = try isAnything(in: IndexMaintenance.documents)
-        if !hasDocuments, try !isAnything(in: IndexMaintenance.entries) { return IndexState(phase: .complete) }
+        let hasDocuments = try hasKeys(in: IndexMaintenance.documents)
+        if !hasDocuments, try !hasKeys(in: IndexMaintenance.entries) { return IndexState(phase: .complete) }
         return IndexState(phase: .clearing, position: IndexMaintenance.entries.from)
     }
 
-    private func isAnything(in range: (from: [UInt8], to: [UInt8])) throws(StorageError) -> Bool {
+    private func hasKeys(in range: (from: [UInt8], to: [UInt8])) throws(StorageError) -> Bool {
         var cursor = try latest.cursor(from: range.from.byteSpan, to: range.to.byteSpan)
         return try cursor.next()
     }
@@ -114,7 +115,7 @@ struct IndexMaintenance: ~Copyable {
         willChangeStates()
         state = new
         isNew = false
-        var value = WireWriter(capacity: 64)
+        var value = ByteBuffer(capacity: 64)
         new.append(to: &value)
         let key = IndexState.key
         batch.put(key: key.byteSpan, value: value.bytes)
@@ -133,7 +134,7 @@ struct IndexMaintenance: ~Copyable {
     ///   - record: takes the record of the step.
     /// - Returns: false if there is nothing to do.
     func decideStep(
-        mode: AutomaticIndexes, version: CommitVersion, into record: inout WireWriter
+        mode: AutomaticIndexes, version: CommitVersion, into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
         let definitions = definitions(entering: mode, at: version)
         if !definitions.isEmpty {

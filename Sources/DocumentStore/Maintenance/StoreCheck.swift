@@ -35,12 +35,12 @@ package enum StoreCheck {
         package var isRepairable: Bool { !isClean && !hasOtherProblems }
         fileprivate var hasOtherProblems = false
 
-        static let problemsMaximum = 100
+        static let problemsMax = 100
 
         /// - Parameter isAboutEntries: the problem concerns index entries only.
         mutating func note(_ problem: String, isAboutEntries: Bool = false) {
             if !isAboutEntries { hasOtherProblems = true }
-            if problems.count < Report.problemsMaximum { problems.append(problem) }
+            if problems.count < Report.problemsMax { problems.append(problem) }
         }
     }
 
@@ -98,8 +98,8 @@ private struct StoreWalk: ~Copyable {
     private var catalogue = ByteTable()
     private var counts: [(catalogued: Int, found: Int, number: UInt64, path: [UInt8])] = []
     private var numbers: Set<UInt64> = []
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
-    private var path = WireWriter(capacity: 256)
+    private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
+    private var path = ByteBuffer(capacity: 256)
     private var indexState = IndexState.off
     private var derivation = IndexDerivation(KnownFieldNumbers())
     /// Entries of the document visited last.
@@ -175,7 +175,7 @@ private struct StoreWalk: ~Copyable {
     private mutating func deriveEntries(
         _ key: RawSpan, _ parts: DocumentKey.Parts, number: UInt64, _ record: borrowing StoredRecordView
     ) {
-        var path = WireWriter(capacity: 256)
+        var path = ByteBuffer(capacity: 256)
         guard KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path) else { return }
         let document = IndexedDocument(
             database: DocumentKey.database(of: key), collection: number, key: key, parts, path: path.bytes)
@@ -276,8 +276,8 @@ private struct StoreWalk: ~Copyable {
 
     /// What is wrong with a document's name or fields.
     private static func problem(
-        key: RawSpan, parts: DocumentKey.Parts, record: borrowing StoredRecordView, path: inout WireWriter,
-        expected: inout WireWriter, databases: Set<UInt32>
+        key: RawSpan, parts: DocumentKey.Parts, record: borrowing StoredRecordView, path: inout ByteBuffer,
+        expected: inout ByteBuffer, databases: Set<UInt32>
     ) -> String? {
         let database = DocumentKey.database(of: key)
         if !databases.contains(database) { return "a document belongs to an unknown database: \(hex(key))" }
@@ -336,7 +336,7 @@ private struct EntryList: IndexEntrySink, ~Copyable {
 /// The numbers of fields that were found in the store; a field without one has 0, which no entry has.
 private struct KnownFieldNumbers: FieldNumbering, ~Copyable {
     private var numbers = ByteTable()
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+    private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
 
     mutating func add(_ key: RawSpan, number: UInt64) { numbers.set(key, to: Int(truncatingIfNeeded: number)) }
 

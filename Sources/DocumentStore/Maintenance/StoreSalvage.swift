@@ -20,16 +20,16 @@ package enum StoreSalvage {
     package struct Report: Sendable {
         /// Documents of the new directory.
         package var documents = 0
-        /// What could not be read, a sentence each; stops growing at `lossesMaximum`.
+        /// What could not be read, a sentence each; stops growing at `lossesMax`.
         package var losses: [String] = []
         /// How many there are, with those beyond.
         package var lossCount = 0
 
-        static let lossesMaximum = 10_000
+        static let lossesMax = 10_000
 
         mutating func note(_ loss: String) {
             lossCount += 1
-            if losses.count < Report.lossesMaximum { losses.append(loss) }
+            if losses.count < Report.lossesMax { losses.append(loss) }
         }
     }
 
@@ -124,12 +124,12 @@ final class SalvageTable: SalvageSink {
         var reader = try LogRecordReader(record)
         let nothing: [UInt8] = []
         if reader.newDatabaseName.byteCount > 0, let name = try? DatabaseName(reader.newDatabaseName) {
-            var key = WireWriter(capacity: 256)
-            var value = WireWriter(capacity: 256)
+            var key = ByteBuffer(capacity: 256)
+            var value = ByteBuffer(capacity: 256)
             DatabaseDirectory.write(name, number: reader.database, key: &key, value: &value)
             try keep(key.bytes, version, kind: 1, nothing.byteSpan, value.bytes)
         }
-        var header = WireWriter(capacity: 64)
+        var header = ByteBuffer(capacity: 64)
         var location = DocumentLocation()
         while let item = try reader.next() {
             if item.kind == .answer { continue }
@@ -148,8 +148,8 @@ final class SalvageTable: SalvageSink {
 
     private func take(definitions record: RawSpan, _ version: CommitVersion) throws {
         var reader = try DefinitionRecord(record)
-        var key = WireWriter(capacity: 64)
-        var value = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 64)
+        var value = ByteBuffer(capacity: 128)
         let nothing: [UInt8] = []
         while let definition = try reader.next() {
             definition.write(key: &key, value: &value)
@@ -167,8 +167,8 @@ final class SalvageTable: SalvageSink {
         case nil: return note("a key of \(name.byteCount) bytes is in an unknown key space")
         default: return
         }
-        if name.byteCount > KeyLayout.keyBytesMaximum { return note("a key of \(name.byteCount) bytes is too long") }
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 1)
+        if name.byteCount > KeyLayout.keyBytesMax { return note("a key of \(name.byteCount) bytes is too long") }
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax + 1)
         key.append(byte: Space.keys)
         key.append(name)
         if let known = try writer.latest.value(forKey: key.bytes) {
@@ -176,7 +176,7 @@ final class SalvageTable: SalvageSink {
             // An item that comes later in the same commit is newer.
             if try reader.fixed64() > version.microseconds { return }
         }
-        var head = WireWriter(capacity: 16)
+        var head = ByteBuffer(capacity: 16)
         head.append(littleEndian: version.microseconds)
         head.append(byte: kind)
         batch.put(key: key.bytes, value: head.bytes, first, second)
@@ -198,11 +198,11 @@ final class SalvageTable: SalvageSink {
     func sort() throws {
         try writer.commitGroup()
         try forEachKey(in: .documents) { name, version, value throws in
-            var key = WireWriter(capacity: 17)
+            var key = ByteBuffer(capacity: 17)
             key.append(byte: Space.versions)
             key.append(bigEndian: version)
             key.append(bigEndian: self.lastVersion)
-            var head = WireWriter(capacity: 16 + name.byteCount)
+            var head = ByteBuffer(capacity: 16 + name.byteCount)
             head.append(littleEndian: UInt64(name.byteCount))
             head.append(name)
             self.batch.put(key: key.bytes, value: head.bytes, value)
@@ -301,8 +301,8 @@ private final class SalvageWriter {
             table.note("the name of database \(number) is lost: it is \(name) now")
             found[number] = name
         }
-        var key = WireWriter(capacity: 256)
-        var value = WireWriter(capacity: 256)
+        var key = ByteBuffer(capacity: 256)
+        var value = ByteBuffer(capacity: 256)
         for (number, name) in found.sorted(by: { $0.key < $1.key }) {
             DatabaseDirectory.write(name, number: number, key: &key, value: &value)
             batch.put(key: key.bytes, value: value.bytes)
@@ -312,8 +312,8 @@ private final class SalvageWriter {
 
     /// Declared indexes begin with the first document again; overrides of fields stay as they are.
     private func putDefinitions() throws {
-        var key = WireWriter(capacity: 64)
-        var value = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 64)
+        var value = ByteBuffer(capacity: 128)
         for space in [KeySpace.definitions, .overrides] {
             try table.forEachKey(in: space) { stored, _, contents in
                 switch IndexDefinition(key: stored, value: contents, isDropped: false) {
@@ -334,8 +334,8 @@ private final class SalvageWriter {
     // MARK: Documents
 
     private func put(_ key: RawSpan, _ value: RawSpan) throws {
-        var path = WireWriter(capacity: 256)
-        var expected = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var path = ByteBuffer(capacity: 256)
+        var expected = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         guard let parts = DocumentKey.parts(of: key),
             let record = StoredRecordView(value, versionMicroseconds: version),
             KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)

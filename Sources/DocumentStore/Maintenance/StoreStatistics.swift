@@ -32,7 +32,7 @@ package struct StoreStatistics: Sendable {
     /// Databases that hold or held documents.
     package var databases = 0
     /// Indexes that were made on demand.
-    package var adaptiveIndexes = AdaptiveIndexFigures()
+    package var adaptiveIndexes = AdaptiveIndexStatistics()
     /// The storage engine's own figures.
     package var engine: EngineStatistics
 }
@@ -44,7 +44,7 @@ extension DocumentStore {
 
     /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing. It
     /// is made again; cheaper than the figures.
-    package var recentObstacle: StorageError? { engine.recentObstacle }
+    package var recentWriteFailure: StorageError? { engine.recentWriteFailure }
 
     /// How often the store's own commits have failed, and the last failure; cheaper than the figures.
     package var housekeepingFailures: (count: UInt64, last: String?) {

@@ -27,7 +27,7 @@ extension StoreReader {
         _ body: (_ documentID: RawSpan, FoundDocument?) throws(RequestError) -> ScanControl
     ) throws(RequestError) {
         let source = try source(at: point)
-        var name = WireWriter(capacity: 256)
+        var name = ByteBuffer(capacity: 256)
         name.append(utf8: "\(collection)/")
         let prefix = name.count
         let idOffset = collection.utf8.count + 1

@@ -15,14 +15,14 @@ package final class StoreReader {
     let store: DocumentStore
     private let hot = Confined(Hot())
 
-    /// What every read touches.
+    /// Fields that every read uses.
     private struct Hot: ~Copyable {
         /// Made at the first read, so that making a `StoreReader` cannot fail.
         var engineReader: EngineReader?
         /// The database used last, and its number.
         var lastDatabase: (name: DatabaseName, number: UInt32?)?
         /// The key that is being looked up.
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         var keepsViews = false
     }
 
@@ -30,7 +30,7 @@ package final class StoreReader {
         self.store = store
     }
 
-    // MARK: Reading much in a row
+    // MARK: Consecutive reads
 
     /// Has reads share the storage's state until ``releaseSnapshots()``, which spares each of them a separate
     /// transaction. They still see everything committed before them. For owners who call `releaseSnapshots` before
@@ -127,7 +127,7 @@ package final class StoreReader {
             name, database: point.databaseNumber, version: point.version, transaction: point.transaction, body)
     }
 
-    /// Lends the document of this name as the last commit left it: for those who need not tell a read time.
+    /// Lends the document of this name as of the last commit, for replies without a read time.
     package func withLatestDocument(
         _ name: borrowing ResourceNameView, _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
@@ -169,7 +169,7 @@ package final class StoreReader {
 
     @_lifetime(borrow snapshot)
     private static func value(
-        forKey key: borrowing WireWriter, in snapshot: borrowing EngineSnapshot, notedBy transaction: StoreTransaction?
+        forKey key: borrowing ByteBuffer, in snapshot: borrowing EngineSnapshot, notedBy transaction: StoreTransaction?
     ) throws(RequestError) -> StoredValue? {
         let stored: StoredValue?
         do throws(StorageError) { stored = try snapshot.value(forKey: key.bytes) } catch { throw RequestError(error) }

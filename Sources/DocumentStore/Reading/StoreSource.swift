@@ -104,7 +104,7 @@ package struct StoreSource: QuerySource, ~Copyable {
     /// fail.
     package borrowing func lock(_ paths: [[UInt8]]) {
         guard let transaction = point.transaction, let database = point.databaseNumber, !paths.isEmpty else { return }
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         reader.store.lockScanned(
             transaction,
             paths.map { path in

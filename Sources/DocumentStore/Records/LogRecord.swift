@@ -15,6 +15,7 @@
 // `CommitApplier` derives them, from a commit that has just been decided and from a record read at recovery alike.
 // Whether a document existed before is logged too, so that recovery does not need to look.
 
+internal import Basics
 internal import DocumentModel
 
 /// Constants of the log record.
@@ -50,7 +51,7 @@ enum LogRecord {
 
 /// Writes one record: a commit's item by item, or a whole one of another kind.
 struct LogRecordWriter: ~Copyable {
-    private var buffer = WireWriter(capacity: 4096)
+    private var buffer = ByteBuffer(capacity: 4096)
     /// Items in the record so far.
     private(set) var itemCount = 0
 
@@ -92,7 +93,7 @@ struct LogRecordWriter: ~Copyable {
 
     /// Replaces the record by one of another kind, which `body` writes.
     mutating func replace<Output, Failure: Error>(
-        _ body: (inout WireWriter) throws(Failure) -> Output
+        _ body: (inout ByteBuffer) throws(Failure) -> Output
     ) throws(Failure) -> Output {
         buffer.reset(keeping: LogRecordWriter.keptBytes)
         itemCount = 0

@@ -10,6 +10,7 @@
 // `state` is the `IndexState` after the step. Definitions are keys and values as they are stored after the commit;
 // the step builds or clears the first of them. Lengths are varints; a session is two little-endian words.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import Storage
@@ -34,7 +35,7 @@ private struct StepRange: ~Escapable {
     }
 
     /// Begins a record with its kind and range.
-    static func write(_ kind: UInt8, from: [UInt8], to: [UInt8], into writer: inout WireWriter) {
+    static func write(_ kind: UInt8, from: [UInt8], to: [UInt8], into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: kind)
         writer.appendVarint(UInt64(from.count))
@@ -59,7 +60,7 @@ struct IndexStepRecord: ~Escapable {
         state = record.extracting(range.rest.position..<record.byteCount)
     }
 
-    static func write(from: [UInt8], to: [UInt8], state: borrowing IndexState, into writer: inout WireWriter) {
+    static func write(from: [UInt8], to: [UInt8], state: borrowing IndexState, into writer: inout ByteBuffer) {
         StepRange.write(LogRecord.indexKind, from: from, to: to, into: &writer)
         state.append(to: &writer)
     }
@@ -98,10 +99,10 @@ struct DefinitionRecord: ~Escapable {
     }
 
     static func write(
-        from: [UInt8], to: [UInt8], _ definitions: [IndexDefinition], into writer: inout WireWriter
+        from: [UInt8], to: [UInt8], _ definitions: [IndexDefinition], into writer: inout ByteBuffer
     ) {
-        var key = WireWriter(capacity: 64)
-        var value = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 64)
+        var value = ByteBuffer(capacity: 128)
         StepRange.write(LogRecord.definitionKind, from: from, to: to, into: &writer)
         for definition in definitions {
             definition.write(key: &key, value: &value)
@@ -116,7 +117,7 @@ struct DefinitionRecord: ~Escapable {
 
 /// A record of kind `sessionsKind`.
 enum SessionsRecord {
-    static func write(_ sessions: [SessionTable.SessionName], into writer: inout WireWriter) {
+    static func write(_ sessions: [SessionTable.SessionName], into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: LogRecord.sessionsKind)
         for session in sessions {

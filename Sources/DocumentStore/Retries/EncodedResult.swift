@@ -21,7 +21,7 @@ enum EncodedResult {
     private static let failed: UInt8 = 8
 
     /// Writes a result into an empty writer.
-    static func write(_ result: BatchWriteResult, into writer: inout WireWriter) {
+    static func write(_ result: BatchWriteResult, into writer: inout ByteBuffer) {
         writer.reset()
         writer.appendVarint(result.commitMicroseconds)
         var position = 0
@@ -53,7 +53,7 @@ enum EncodedResult {
     }
 
     private static func write(
-        _ outcome: Result<WriteResult, RequestError>, shape: UInt8, into writer: inout WireWriter
+        _ outcome: Result<WriteResult, RequestError>, shape: UInt8, into writer: inout ByteBuffer
     ) {
         switch outcome {
         case .failure(let error):
@@ -73,7 +73,7 @@ enum EncodedResult {
         }
     }
 
-    /// Reads a result back; nil when the bytes are none of ours.
+    /// Reads a result back; nil if the bytes are not of this format.
     static func read(_ bytes: RawSpan) -> BatchWriteResult? {
         do throws(InvalidDocument) {
             var reader = WireReader(bytes)

@@ -61,7 +61,7 @@ struct SessionTable {
             return slot
         }
 
-        mutating func takeBack(_ sequence: UInt64) {
+        mutating func undo(_ sequence: UInt64) {
             guard let position = kept.firstIndex(where: { $0.sequence == sequence }) else { return }
             freeSlots.append(kept[position].slot)
             kept.remove(at: position)
@@ -101,13 +101,13 @@ struct SessionTable {
     }
 
     private var sessions: [SessionName: Session] = [:]
-    let sessionsMaximum: Int
-    let resultsMaximum: Int
+    let sessionsMax: Int
+    let resultsMax: Int
     let idleMilliseconds: UInt64
 
-    init(sessionsMaximum: Int, resultsMaximum: Int, idleMilliseconds: UInt64) {
-        self.sessionsMaximum = sessionsMaximum
-        self.resultsMaximum = resultsMaximum
+    init(sessionsMax: Int, resultsMax: Int, idleMilliseconds: UInt64) {
+        self.sessionsMax = sessionsMax
+        self.resultsMax = resultsMax
         self.idleMilliseconds = idleMilliseconds
     }
 
@@ -118,11 +118,11 @@ struct SessionTable {
         guard identifier.oldestPending <= identifier.sequence else {
             return .refused(.invalidArgument("The oldest pending request cannot be later than the request itself."))
         }
-        if identifier.sequence - identifier.oldestPending >= UInt64(resultsMaximum) {
+        if identifier.sequence - identifier.oldestPending >= UInt64(resultsMax) {
             return .refused(
                 RequestError(
                     .resourceExhausted,
-                    "Too many requests of the session are open: at most \(resultsMaximum) are allowed."))
+                    "Too many requests of the session are open: at most \(resultsMax) are allowed."))
         }
         guard let session = sessions[SessionName(identifier)] else { return .new }
         if let kept = session.kept.first(where: { $0.sequence == identifier.sequence }) {
@@ -147,8 +147,8 @@ struct SessionTable {
     }
 
     /// Forgets a result whose commit could not be staged.
-    mutating func takeBack(_ identifier: RequestIdentifier) {
-        sessions[SessionName(identifier)]?.takeBack(identifier.sequence)
+    mutating func undo(_ identifier: RequestIdentifier) {
+        sessions[SessionName(identifier)]?.undo(identifier.sequence)
     }
 
     /// Takes in a slot found in the storage at opening.
@@ -160,10 +160,10 @@ struct SessionTable {
     /// The sessions to forget: those that are idle, and the longest idle ones when there are too many.
     func idle(nowMilliseconds: UInt64) -> [SessionName] {
         var removed = sessions.filter { nowMilliseconds >= $0.value.lastUsedMilliseconds + idleMilliseconds }.map(\.key)
-        if sessions.count - removed.count > sessionsMaximum {
+        if sessions.count - removed.count > sessionsMax {
             // A tenth at once, so that a flood of new sessions does not sort at each request.
             let silent = sessions.sorted { $0.value.lastUsedMilliseconds < $1.value.lastUsedMilliseconds }
-            removed = silent.prefix(max(removed.count, sessions.count - sessionsMaximum + sessionsMaximum / 10)).map(
+            removed = silent.prefix(max(removed.count, sessions.count - sessionsMax + sessionsMax / 10)).map(
                 \.key)
         }
         return removed
@@ -175,7 +175,7 @@ struct SessionTable {
     /// Forgets a session, whose slots are deleted.
     mutating func remove(_ session: SessionName) { sessions[session] = nil }
 
-    var hasTooMany: Bool { sessions.count > sessionsMaximum }
+    var hasTooMany: Bool { sessions.count > sessionsMax }
 }
 
 extension SessionTable.SessionName {
@@ -186,7 +186,7 @@ extension SessionTable.SessionName {
 
 extension SessionTable.SlotName {
     /// Writes the slot's key into an empty writer.
-    func writeKey(into writer: inout WireWriter) {
+    func writeKey(into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: KeySpace.sessions.rawValue)
         writer.append(bigEndian: session.high)

@@ -1,18 +1,18 @@
-// Who waits for whom at contended documents: commits held up by leases and share locks, reads held up by such
-// commits, and transactions that wait for their lease.
+// Waits at contended documents: commits that wait for turns and share locks, reads that wait for such commits,
+// and transactions that wait for their turn.
 //
-//     commit W to x      waits for   the holder of the lease on x, and everyone with a share lock on x
-//     first read of x    waits for   the holder of the lease on x, and the commits to x that wait already
-//     retried begin      waits for   its turn in the queues of its keys (LeaseTable)
+//     commit W to x      waits for   the transaction whose turn it is at x, and every holder of a share lock on x
+//     first read of x    waits for   the transaction whose turn it is at x, and the commits to x that wait already
+//     retried begin      waits for   its turn in the queues of its keys (RetryTurns)
 //
 // A first read is one of a transaction that holds nothing yet: nobody can wait for it. Holders may wait for each
-// other through their commits, and then in a circle: T and U have both read x, and both commit a change of it. The
-// circle is found when the commit comes that closes it, and the youngest transaction on it is aborted; age is that of
+// other through their commits, which is a deadlock: T and U have both read x, and both commit a change of it. The
+// deadlock is found when the commit that closes the cycle arrives. Its youngest transaction is aborted; age is that of
 // the first attempt, so a retry wins in the end. A request that has waited too long is aborted or continues, and a
 // transaction that has stood in its way all the time loses what it holds; so does one that can only be aborted
 // (docs/transactions.md).
 //
-// `LeaseTable` and `ShareLocks` know keys and holders; this knows their requests. Correctness does not depend on them:
+// `RetryTurns` and `ShareLocks` know keys and holders; this knows their requests. Correctness does not depend on them:
 // every commit is validated, so a request that continues too early costs an abort and never a wrong result.
 
 internal import Basics
@@ -21,8 +21,8 @@ internal import StoreFormat
 
 /// Parked requests and waiting begins. Belongs to the commit thread.
 struct LockManager: ~Copyable {
-    private typealias Ticket = LeaseTable.Ticket
-    private typealias Key = LeaseTable.Key
+    private typealias Ticket = RetryTurns.Ticket
+    private typealias Key = RetryTurns.Key
     private typealias Arrival = UInt64
 
     /// What a parked request waits for the end of.
@@ -44,7 +44,7 @@ struct LockManager: ~Copyable {
         var blockers: Set<Blocker>
     }
 
-    private var leases: LeaseTable
+    private var turns: RetryTurns
     private var locks: ShareLocks
     /// Ages of the transactions that hold something.
     private var ages: [Ticket: UInt64] = [:]
@@ -53,38 +53,38 @@ struct LockManager: ~Copyable {
     private var parkedBytes = 0
     private var nextArrival: Arrival = 0
     /// Who waits for a blocker, in order of arrival.
-    private var heldUp: [Blocker: [Arrival]] = [:]
+    private var waiters: [Blocker: [Arrival]] = [:]
     /// Parked commits that write a key, in order of arrival.
     private var writers: [Key: [Arrival]] = [:]
     /// The parked commits of transactions.
     private var commits: [Ticket: Arrival] = [:]
 
-    private var begins: [LeaseTable.Ticket: BeginRequest] = [:]
-    /// Requests that nothing holds up any more, from `releasedStart` on.
+    private var begins: [RetryTurns.Ticket: BeginRequest] = [:]
+    /// Requests without a blocker, from `releasedStart` on.
     private var released: [Released] = []
     private var releasedStart = 0
-    /// Keys of leases that have become free.
-    private var freed: [LeaseTable.Key] = []
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+    /// Keys whose turn has ended.
+    private var freed: [RetryTurns.Key] = []
+    private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
 
-    private let parkedMaximum: Int
-    private let parkedBytesMaximum: Int
+    private let parkedMax: Int
+    private let parkedBytesMax: Int
     private let lockWaitMilliseconds: UInt64
     private let lockIdleMilliseconds: UInt64
 
     init(configuration: StoreConfiguration) {
-        leases = LeaseTable(
-            idleMilliseconds: configuration.leaseIdleMilliseconds,
-            holdMilliseconds: configuration.leaseHoldMilliseconds,
-            waitMilliseconds: configuration.leaseWaitMilliseconds)
-        locks = ShareLocks(maximum: configuration.shareLocksMaximum)
-        parkedMaximum = configuration.parkedCommitsMaximum
-        parkedBytesMaximum = configuration.queuedBytesMaximum
+        turns = RetryTurns(
+            idleMilliseconds: configuration.turnIdleMilliseconds,
+            holdMilliseconds: configuration.turnMilliseconds,
+            waitMilliseconds: configuration.turnWaitMilliseconds)
+        locks = ShareLocks(maximum: configuration.shareLocksMax)
+        parkedMax = configuration.parkedCommitsMax
+        parkedBytesMax = configuration.queuedBytesMax
         lockWaitMilliseconds = configuration.lockWaitMilliseconds
         lockIdleMilliseconds = configuration.lockIdleMilliseconds
     }
 
-    /// A request on its way out of the room.
+    /// A request that is no longer parked.
     struct Released {
         let request: QueuedRequest
         let outcome: Outcome
@@ -92,36 +92,36 @@ struct LockManager: ~Copyable {
         let sinceMilliseconds: UInt64
 
         enum Outcome {
-            /// Looked at again: something new may hold it up.
+            /// Checked again: it may have a new blocker.
             case again
-            /// It has waited long enough and continues.
+            /// It has waited for the maximum time and continues.
             case unconditional
-            /// It is a transaction's commit that is aborted. A retry leases the keys, after the winners have ended.
+            /// A transaction's commit, which is aborted. Its retry waits for a turn at the keys, after the winners.
             case aborted(keys: [UInt64], winners: [UInt64])
         }
     }
 
-    /// Nobody holds or waits for anything.
-    var isEmpty: Bool { leases.isEmpty && locks.isEmpty && parked.isEmpty }
+    /// No transaction holds a lock or turn, and no request waits.
+    var isEmpty: Bool { turns.isEmpty && locks.isEmpty && parked.isEmpty }
 
-    /// Nothing has ended since the last notification.
+    /// No lock or turn has ended since the last notification.
     var isSettled: Bool { freed.isEmpty && releasedStart == released.count }
 
     /// Requests parked now.
     var count: Int { parked.count }
 
-    // MARK: Coming in
+    // MARK: Arriving requests
 
     /// Parks a commit that writes what another holds, or a first read of what is about to be written.
     ///
     /// - Parameters:
     ///   - sinceMilliseconds: when the request came.
     ///   - database: finds a database's number; one without a number has no documents to hold.
-    mutating func holdsUp(
+    mutating func parkIfBlocked(
         _ request: QueuedRequest, sinceMilliseconds: UInt64, database: (DatabaseName) -> UInt32?
     ) -> Bool {
-        if leases.isEmpty && locks.isEmpty { return false }
-        if parked.count >= parkedMaximum || parkedBytes >= parkedBytesMaximum { return false }
+        if turns.isEmpty && locks.isEmpty { return false }
+        if parked.count >= parkedMax || parkedBytes >= parkedBytesMax { return false }
         switch request {
         case .commit(let commit, _), .batch(let commit, _):
             guard let number = database(commit.writes.database) else { return false }
@@ -129,13 +129,13 @@ struct LockManager: ~Copyable {
             let (blockers, writes) = blockers(of: commit.writes, ticket: ticket, database: number)
             if blockers.isEmpty { return false }
             let arrival = park(request, ticket, writes: writes, blockers, sinceMilliseconds)
-            if let ticket { breakCircles(through: ticket, arrival) }
+            if let ticket { breakDeadlocks(through: ticket, arrival) }
             return true
         case .lock(let read):
-            if !read.mayWait || locks.holds(read.ticket) || leases.isHolder(read.ticket) { return false }
+            if !read.mayWait || locks.holds(read.ticket) || turns.isHolder(read.ticket) { return false }
             var blockers: Set<Blocker> = []
             for key in read.keys {
-                if let holder = leases.holder(of: key) { blockers.insert(.ticket(holder)) }
+                if let holder = turns.holder(of: key) { blockers.insert(.ticket(holder)) }
                 for arrival in writers[key] ?? [] { blockers.insert(.commit(arrival)) }
             }
             if blockers.isEmpty { return false }
@@ -157,17 +157,17 @@ struct LockManager: ~Copyable {
     ) -> (Set<Blocker>, [Key]) {
         var blockers: Set<Blocker> = []
         var writes: [Key] = []
-        // A lease holder does not wait for other leases: all of its leases were granted at once.
-        let heedsLeases = !leases.isEmpty && !(ticket.map { leases.isHolder($0) } ?? false)
+        // A transaction during its turn waits for no other turn: it has the turn at all of its keys.
+        let waitsForTurns = !turns.isEmpty && !(ticket.map { turns.isHolder($0) } ?? false)
         for write in list.writes {
             let parts = DocumentKey.write(list.path(of: write), database: database, into: &key)
             let document = ByteTable.hash(key.bytes)
             writes.append(document)
             for holder in locks.holders(of: document) where holder != ticket { blockers.insert(.ticket(holder)) }
-            guard heedsLeases else { continue }
-            if let holder = leases.holder(of: document), holder != ticket { blockers.insert(.ticket(holder)) }
+            guard waitsForTurns else { continue }
+            if let holder = turns.holder(of: document), holder != ticket { blockers.insert(.ticket(holder)) }
             let collection = ByteTable.hash(key.bytes.extracting(0..<parts.collectionByteCount))
-            if let holder = leases.holder(of: collection), holder != ticket { blockers.insert(.ticket(holder)) }
+            if let holder = turns.holder(of: collection), holder != ticket { blockers.insert(.ticket(holder)) }
         }
         return (blockers, writes)
     }
@@ -180,7 +180,7 @@ struct LockManager: ~Copyable {
         for key in read.keys {
             for arrival in writers[key] ?? [] where parked[arrival]?.ticket != read.ticket {
                 let isNew = parked[arrival]?.blockers.insert(.ticket(read.ticket)).inserted ?? false
-                if isNew { heldUp[.ticket(read.ticket), default: []].append(arrival) }
+                if isNew { waiters[.ticket(read.ticket), default: []].append(arrival) }
             }
         }
     }
@@ -188,10 +188,10 @@ struct LockManager: ~Copyable {
     /// Lets a retried transaction join the queues of what it conflicted on; when too many wait, it continues without.
     /// - Returns: whether its turn is now; otherwise `grantNext` or `endExpired` brings it back.
     mutating func enter(_ request: BeginRequest, nowMilliseconds: UInt64) -> Bool {
-        if begins.count >= parkedMaximum { return true }
+        if begins.count >= parkedMax { return true }
         let number = request.identifier.number
         ages[number] = request.retried.age
-        if leases.request(
+        if turns.request(
             number, age: request.retried.age, keys: request.retried.conflicts, nowMilliseconds: nowMilliseconds)
         {
             return true
@@ -213,17 +213,17 @@ struct LockManager: ~Copyable {
             request: request, ticket: ticket, writes: writes, sinceMilliseconds: sinceMilliseconds,
             blockers: blockers)
         parkedBytes += request.byteCount
-        for blocker in blockers { heldUp[blocker, default: []].append(arrival) }
+        for blocker in blockers { waiters[blocker, default: []].append(arrival) }
         for key in writes { writers[key, default: []].append(arrival) }
         if let ticket, !writes.isEmpty { commits[ticket] = arrival }
         return arrival
     }
 
-    /// Takes a request out of the room, and continues those that waited for it alone.
+    /// Unparks a request, and the requests that waited for it alone.
     private mutating func unpark(_ arrival: Arrival, _ outcome: Released.Outcome) {
         guard let gone = parked.removeValue(forKey: arrival) else { return }
         parkedBytes -= gone.request.byteCount
-        for blocker in gone.blockers { heldUp[blocker]?.removeAll { $0 == arrival } }
+        for blocker in gone.blockers { waiters[blocker]?.removeAll { $0 == arrival } }
         for key in gone.writes {
             writers[key]?.removeAll { $0 == arrival }
             if writers[key]?.isEmpty == true { writers[key] = nil }
@@ -234,44 +234,46 @@ struct LockManager: ~Copyable {
         free(.commit(arrival))
     }
 
-    /// What this held up is held up by one less.
+    /// Removes a blocker; requests without a further blocker continue.
     private mutating func free(_ blocker: Blocker) {
-        for arrival in heldUp.removeValue(forKey: blocker) ?? [] {
+        for arrival in waiters.removeValue(forKey: blocker) ?? [] {
             parked[arrival]?.blockers.remove(blocker)
             if parked[arrival]?.blockers.isEmpty == true { unpark(arrival, .again) }
         }
     }
 
-    // MARK: Circles
+    // MARK: Deadlocks
 
-    /// Aborts transactions until none waits for itself through the commit that has just been parked.
-    private mutating func breakCircles(through ticket: Ticket, _ arrival: Arrival) {
-        while parked[arrival] != nil, let circle = circle(through: ticket) {
-            guard let victim = circle.max(by: { (ages[$0] ?? $0) < (ages[$1] ?? $1) }), let commit = commits[victim]
+    /// Aborts transactions until no cycle of waits includes the commit that has just been parked.
+    private mutating func breakDeadlocks(through ticket: Ticket, _ arrival: Arrival) {
+        while parked[arrival] != nil, let cycle = cycle(through: ticket) {
+            guard let victim = cycle.max(by: { (ages[$0] ?? $0) < (ages[$1] ?? $1) }), let commit = commits[victim]
             else { return }
-            abort(commit, winners: circle.filter { $0 != victim })
+            abort(commit, winners: cycle.filter { $0 != victim })
         }
     }
 
     /// Whether a transaction holds something or waits to commit.
     private func isActive(_ ticket: Ticket) -> Bool {
-        locks.holds(ticket) || leases.isHolder(ticket) || commits[ticket] != nil
+        locks.holds(ticket) || turns.isHolder(ticket) || commits[ticket] != nil
     }
 
-    /// The transactions of a circle of waiting commits, if there is one through this transaction.
-    private func circle(through ticket: Ticket) -> [Ticket]? {
-        var cameFrom: [Ticket: Ticket] = [:]
+    /// The transactions of a cycle of waiting commits through this transaction; nil if there is none.
+    private func cycle(through ticket: Ticket) -> [Ticket]? {
+        var predecessors: [Ticket: Ticket] = [:]
         var frontier = [ticket]
         while let waiting = frontier.popLast() {
             guard let arrival = commits[waiting], let blockers = parked[arrival]?.blockers else { continue }
             for case .ticket(let next) in blockers {
                 if next == ticket {
-                    var circle = [waiting]
-                    while let last = circle.last, last != ticket, let before = cameFrom[last] { circle.append(before) }
-                    return circle
+                    var cycle = [waiting]
+                    while let last = cycle.last, last != ticket, let before = predecessors[last] {
+                        cycle.append(before)
+                    }
+                    return cycle
                 }
-                if cameFrom[next] == nil {
-                    cameFrom[next] = waiting
+                if predecessors[next] == nil {
+                    predecessors[next] = waiting
                     frontier.append(next)
                 }
             }
@@ -288,25 +290,25 @@ struct LockManager: ~Copyable {
         release(ticket)
     }
 
-    // MARK: Going out
+    // MARK: Releasing requests
 
-    /// Ends what a transaction holds, or its waiting for a lease. Unknown numbers are fine.
+    /// Releases the locks and turns of a transaction and ends its wait for a turn. Unknown numbers are ignored.
     mutating func release(_ number: UInt64) {
-        freed.append(contentsOf: leases.release(number))
+        freed.append(contentsOf: turns.release(number))
         locks.release(number)
         ages[number] = nil
         begins[number] = nil
         free(.ticket(number))
     }
 
-    /// Ends a transaction's leases; it keeps its locks. What the lease held up is looked at again.
+    /// Ends a transaction's turn; it keeps its locks. Requests that waited for the turn are checked again.
     private mutating func endTurn(_ number: UInt64) {
-        freed.append(contentsOf: leases.release(number))
+        freed.append(contentsOf: turns.release(number))
         if !locks.holds(number) { ages[number] = nil }
         free(.ticket(number))
     }
 
-    /// The next request that leaves the room, in the order of their coming.
+    /// The next unparked request, in order of arrival.
     mutating func nextReleased() -> Released? {
         if releasedStart == released.count {
             released.removeAll(keepingCapacity: true)
@@ -317,33 +319,33 @@ struct LockManager: ~Copyable {
         return released[releasedStart - 1]
     }
 
-    /// Gives turns at what has become free.
+    /// Starts the next turns at the keys whose turn has ended.
     /// - Returns: whether anything was free.
     mutating func grantNext(nowMilliseconds: UInt64, _ start: (BeginRequest) -> Void) -> Bool {
         if freed.isEmpty { return false }
         let keys = freed
         freed.removeAll(keepingCapacity: true)
-        for ticket in leases.grantNext(at: keys, nowMilliseconds: nowMilliseconds) {
+        for ticket in turns.grantNext(at: keys, nowMilliseconds: nowMilliseconds) {
             if let begin = begins.removeValue(forKey: ticket) { start(begin) }
         }
         return true
     }
 
-    /// What time brings: holders who are silent or slow lose what they hold, those who waited too long continue or are
-    /// aborted.
+    /// Applies the time limits: idle and slow holders lose their locks and turns; requests that waited too long
+    /// continue or are aborted.
     ///
     /// - Parameters:
     ///   - lastUsed: when a transaction was last heard of; nil if it has ended.
     ///   - began: when a transaction began; nil if it has ended.
     ///   - isDoomed: whether a transaction can only be aborted. Asked of those that block others.
-    ///   - start: takes the transactions that begin now, without their turn.
+    ///   - start: gets the transactions that begin now without a turn.
     mutating func endExpired(
         nowMilliseconds: UInt64, lastUsed: (UInt64) -> UInt64?, began: (UInt64) -> UInt64?,
         isDoomed: (UInt64) -> Bool, start: (BeginRequest) -> Void
     ) {
-        let expiry = leases.expired(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
+        let expiry = turns.expired(nowMilliseconds: nowMilliseconds, lastUsed: lastUsed)
         for ticket in expiry.ended where commits[ticket] == nil { endTurn(ticket) }
-        for ticket in expiry.gaveUp {
+        for ticket in expiry.timedOut {
             let begin = begins[ticket]
             release(ticket)
             if let begin { start(begin) }
@@ -359,15 +361,15 @@ struct LockManager: ~Copyable {
                 release(ticket)
                 continue
             }
-            if isInTheWay(ticket), nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
+            if blocksOthers(ticket), nowMilliseconds >= heard + lockIdleMilliseconds { release(ticket) }
         }
     }
 
-    private func isInTheWay(_ ticket: Ticket) -> Bool { heldUp[.ticket(ticket)]?.isEmpty == false }
+    private func blocksOthers(_ ticket: Ticket) -> Bool { waiters[.ticket(ticket)]?.isEmpty == false }
 
-    /// A transaction that can only be aborted holds nobody up any longer.
+    /// Releases what transactions hold that can only be aborted and that block others.
     private mutating func endDoomed(_ isDoomed: (UInt64) -> Bool) {
-        for case .ticket(let ticket) in Array(heldUp.keys) where isInTheWay(ticket) && isDoomed(ticket) {
+        for case .ticket(let ticket) in Array(waiters.keys) where blocksOthers(ticket) && isDoomed(ticket) {
             if let commit = commits[ticket] { abort(commit) } else { release(ticket) }
         }
     }
@@ -391,15 +393,15 @@ struct LockManager: ~Copyable {
         }
     }
 
-    /// Empties the room.
-    /// - Returns: everyone who waited, to be refused.
+    /// Removes all requests.
+    /// - Returns: the requests that waited; the caller refuses them.
     mutating func removeAll() -> [QueuedRequest] {
         var all = released[releasedStart...].map(\.request)
         all.append(contentsOf: parked.keys.sorted().compactMap { parked[$0]?.request })
         all.append(contentsOf: begins.values.map { .begin($0) })
         parked = [:]
         parkedBytes = 0
-        heldUp = [:]
+        waiters = [:]
         writers = [:]
         commits = [:]
         begins = [:]

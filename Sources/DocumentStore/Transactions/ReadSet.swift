@@ -59,10 +59,10 @@ struct ReadSet: ~Copyable {
 
     /// In place of the version of a document that was seen in two states: no document has it, so the transaction cannot
     /// commit.
-    private static let seenInTwoStates = Int.max
+    private static let inconsistentVersion = Int.max
 
     /// Bytes of keys that one transaction may keep; with long names it is reached before the count is.
-    private static let keyBytesMaximum = 32 << 20
+    private static let keyBytesMax = 32 << 20
 
     init(maximum: Int) {
         self.maximum = maximum
@@ -77,7 +77,7 @@ struct ReadSet: ~Copyable {
         if let seen = documents.value(of: key, hash: hash) {
             // Without the lock that should have kept it. The first version is not enough: a document that was missing,
             // then there, may be missing again.
-            if seen != version { documents.set(key, hash: hash, to: Self.seenInTwoStates) }
+            if seen != version { documents.set(key, hash: hash, to: Self.inconsistentVersion) }
             return
         }
         try checkRoom()
@@ -111,7 +111,7 @@ struct ReadSet: ~Copyable {
     }
 
     private func checkRoom() throws(RequestError) {
-        if documents.count + ranges.count < maximum, documents.keyBytes < ReadSet.keyBytesMaximum { return }
+        if documents.count + ranges.count < maximum, documents.keyBytes < ReadSet.keyBytesMax { return }
         throw RequestError(
             .resourceExhausted, "The transaction has read more than \(maximum) documents and ranges.")
     }

@@ -17,30 +17,30 @@ struct ReadValidation {
     private let latest: LatestReader
     /// For the state at a transaction's snapshot.
     private let history: EngineReader
-    private let rescanMaximum: Int
+    private let rescanMax: Int
 
     /// What a transaction met. Empty: it may commit.
     struct Conflicts {
-        /// Hashes of the keys on which a retry should take a lease.
+        /// Hashes of the keys at which a retry waits for its turn.
         var keys: [UInt64] = []
-        /// The range is too large to be judged; a retry is the answer all the same.
-        var isUnclear = false
+        /// The range is too large to be validated; the transaction is retried.
+        var isUndecided = false
 
         /// Keys remembered; enough to give a retry its turn.
-        static let keysMaximum = 64
+        static let keysMax = 64
 
-        var isEmpty: Bool { keys.isEmpty && !isUnclear }
-        var isFull: Bool { keys.count >= Conflicts.keysMaximum }
+        var isEmpty: Bool { keys.isEmpty && !isUndecided }
+        var isFull: Bool { keys.count >= Conflicts.keysMax }
 
         mutating func add(_ key: UInt64) {
             if !isFull, !keys.contains(key) { keys.append(key) }
         }
     }
 
-    init(latest: LatestReader, history: EngineReader, rescanMaximum: Int) {
+    init(latest: LatestReader, history: EngineReader, rescanMax: Int) {
         self.latest = latest
         self.history = history
-        self.rescanMaximum = rescanMaximum
+        self.rescanMax = rescanMax
     }
 
     /// The changes that keep a transaction from committing.
@@ -49,7 +49,7 @@ struct ReadValidation {
     ) throws(RequestError) -> Conflicts {
         var conflicts = Conflicts()
         try transaction.withReads { (reads) throws(RequestError) in
-            var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+            var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
             for position in 0..<reads.documents.count where !conflicts.isFull {
                 key.reset()
                 reads.documents.appendKey(at: position, to: &key)
@@ -59,9 +59,9 @@ struct ReadValidation {
             for range in reads.ranges where !conflicts.isFull {
                 let since = range.version
                 if changes.coverage <= since.microseconds {
-                    try judge(range, since: since, changes: changes, into: &conflicts)
+                    try validate(range, since: since, changes: changes, into: &conflicts)
                 } else {
-                    try judgeAnew(range, since: since, into: &conflicts)
+                    try rescan(range, since: since, into: &conflicts)
                 }
             }
         }
@@ -100,9 +100,9 @@ struct ReadValidation {
         }
     }
 
-    // MARK: By the ring of recent changes
+    // MARK: Validation by recent changes
 
-    private func judge(
+    private func validate(
         _ range: ReadRange, since: CommitVersion, changes: borrowing RecentChanges, into conflicts: inout Conflicts
     ) throws(RequestError) {
         try changes.forEachKey(since: since.microseconds) { (key) throws(RequestError) in
@@ -135,7 +135,7 @@ struct ReadValidation {
         _ key: RawSpan, _ value: RawSpan, _ version: CommitVersion, _ range: ReadRange
     ) throws(StorageError) -> Bool {
         if range.matches == nil, range.collectionID == nil { return true }
-        var path = WireWriter(capacity: 256)
+        var path = ByteBuffer(capacity: 256)
         guard let parts = DocumentKey.parts(of: key),
             let record = StoredRecordView(value, versionMicroseconds: version.microseconds),
             KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)
@@ -148,30 +148,30 @@ struct ReadValidation {
         return range.matches?(path.bytes, record.fields) ?? true
     }
 
-    /// The lease key of a document's collection.
+    /// The key of turns at a document's collection.
     static func collectionHash(ofDocument key: RawSpan) -> UInt64 {
         guard let parts = DocumentKey.parts(of: key) else { return ByteTable.hash(key) }
         return ByteTable.hash(key.extracting(0..<parts.collectionByteCount))
     }
 
-    // MARK: By reading the range again
+    // MARK: Validation by rescanning
 
-    private func judgeAnew(
+    private func rescan(
         _ range: ReadRange, since: CommitVersion, into conflicts: inout Conflicts
     ) throws(RequestError) {
         do throws(StorageError) {
-            var left = rescanMaximum
-            try addNewcomers(range, since: since, left: &left, into: &conflicts)
-            if conflicts.isEmpty { try addChanged(range, since: since, left: &left, into: &conflicts) }
-            if left < 0 { conflicts.isUnclear = true }
+            var left = rescanMax
+            try addNewMatches(range, since: since, left: &left, into: &conflicts)
+            if conflicts.isEmpty { try addChangedMatches(range, since: since, left: &left, into: &conflicts) }
+            if left < 0 { conflicts.isUndecided = true }
         } catch {
             if error.code != .versionTooOld { throw RequestError(error) }
-            conflicts.isUnclear = true
+            conflicts.isUndecided = true
         }
     }
 
     /// Documents of the range that changed after the snapshot and fulfil the query now.
-    private func addNewcomers(
+    private func addNewMatches(
         _ range: ReadRange, since: CommitVersion, left: inout Int, into conflicts: inout Conflicts
     ) throws(StorageError) {
         var cursor = try latest.cursor(from: range.lower.byteSpan, to: range.upper.byteSpan)
@@ -186,7 +186,7 @@ struct ReadValidation {
     }
 
     /// Documents of the range that fulfilled the query at the snapshot and have changed or gone since.
-    private func addChanged(
+    private func addChangedMatches(
         _ range: ReadRange, since: CommitVersion, left: inout Int, into conflicts: inout Conflicts
     ) throws(StorageError) {
         let snapshot = try history.snapshot(at: since)

@@ -1,4 +1,4 @@
-// The documents changed by recent commits, newest last: what a transaction's ranges are judged by.
+// The documents changed by recent commits, newest last: they are checked against the ranges of a transaction.
 //
 // A ring in two halves: the newer one is filled, then takes the older one's place, whose entries are forgotten all at
 // once. Between half of the maximum and all of it is always remembered.
@@ -16,22 +16,22 @@ struct RecentChanges: ~Copyable {
 
     private struct Half: ~Copyable {
         var entries: [Entry] = []
-        var keys = WireWriter(capacity: 4096)
+        var keys = ByteBuffer(capacity: 4096)
     }
 
     private var newer = Half()
     private var older = Half()
-    private let halfMaximum: Int
+    private let halfMax: Int
 
     /// Every change above this version is remembered.
     private(set) var coverage: UInt64
 
     /// Bytes of keys per half; with long names it is reached before the count is.
-    private static let halfBytesMaximum = 16 << 20
+    private static let halfBytesMax = 16 << 20
 
     /// - Parameter since: the version of the store now: nothing later has been missed.
     init(maximum: Int, since: UInt64) {
-        halfMaximum = max(maximum / 2, 1)
+        halfMax = max(maximum / 2, 1)
         coverage = since
     }
 
@@ -39,11 +39,11 @@ struct RecentChanges: ~Copyable {
 
     /// Makes room for a commit's changes. To be called before the first `append` of each commit.
     mutating func beginCommit() {
-        if newer.entries.count < halfMaximum, newer.keys.count < RecentChanges.halfBytesMaximum { return }
+        if newer.entries.count < halfMax, newer.keys.count < RecentChanges.halfBytesMax { return }
         if let last = older.entries.last { coverage = last.version }
         swap(&newer, &older)
         newer.entries.removeAll(keepingCapacity: true)
-        newer.keys.reset(keeping: RecentChanges.halfBytesMaximum)
+        newer.keys.reset(keeping: RecentChanges.halfBytesMax)
     }
 
     /// The number of changes above a version; nil if not all of them are remembered.

@@ -1,15 +1,15 @@
 // Share locks: what pessimistic transactions have read.
 //
 // Any number of transactions may hold a lock on one document; commits of others to it wait until they have ended. Keys
-// are hashes, as in `LeaseTable`: two documents of one hash share their locks, which costs a wait and nothing else. A
+// are hashes, as in `RetryTurns`: two documents of one hash share their locks, which costs a wait and nothing else. A
 // pure state machine.
 
 /// Who has read what. Belongs to the commit thread.
 struct ShareLocks {
-    typealias Ticket = LeaseTable.Ticket
-    typealias Key = LeaseTable.Key
+    typealias Ticket = RetryTurns.Ticket
+    typealias Key = RetryTurns.Key
 
-    /// Holders in the order of their coming; few.
+    /// Holders in order of arrival; few.
     private var holders: [Key: [Ticket]] = [:]
     private var keys: [Ticket: [Key]] = [:]
     private(set) var count = 0

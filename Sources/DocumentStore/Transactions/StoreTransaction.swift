@@ -49,7 +49,7 @@ final class StoreTransaction: Sendable {
 
     init(
         identifier: TransactionIdentifier, database: DatabaseName, kind: Kind, account: TransactionAccount? = nil,
-        nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMaximum: Int
+        nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMax: Int
     ) {
         self.identifier = identifier
         self.database = database
@@ -58,7 +58,7 @@ final class StoreTransaction: Sendable {
         beganMilliseconds = nowMilliseconds
         self.age = age
         self.earlierConflicts = earlierConflicts
-        state = Mutex(State(reads: ReadSet(maximum: readsMaximum), lastUsedMilliseconds: nowMilliseconds))
+        state = Mutex(State(reads: ReadSet(maximum: readsMax), lastUsedMilliseconds: nowMilliseconds))
     }
 
     var isReadOnly: Bool {
@@ -66,7 +66,7 @@ final class StoreTransaction: Sendable {
     }
 
     /// Others may wait for its end, or may have to.
-    var mayHoldOthersUp: Bool { kind == .pessimistic || !earlierConflicts.isEmpty }
+    var mayBlockOthers: Bool { kind == .pessimistic || !earlierConflicts.isEmpty }
 
     /// The state that a read sees, which is also what it reports as read time.
     /// - Parameter newest: returns the newest state.
@@ -86,7 +86,7 @@ final class StoreTransaction: Sendable {
 
     /// All its reads saw one state: without writes it has its place in the order of transactions there, whatever has
     /// changed since.
-    var hasReadOneState: Bool {
+    var hasReadOneSnapshot: Bool {
         kind != .pessimistic || state.withLock { $0.firstReadMicroseconds == $0.lastReadMicroseconds }
     }
 

@@ -62,7 +62,7 @@ final class TransactionTable: Sendable {
     private let configuration: StoreConfiguration
 
     /// Aborted attempts remembered.
-    private static let abortedMaximum = 65_536
+    private static let abortedMax = 65_536
 
     init(configuration: StoreConfiguration) {
         self.configuration = configuration
@@ -92,12 +92,12 @@ final class TransactionTable: Sendable {
         let transaction = StoreTransaction(
             identifier: identifier, database: database, kind: kind, account: account, nowMilliseconds: nowMilliseconds,
             age: retried?.age ?? identifier.number, earlierConflicts: retried?.conflicts ?? [],
-            readsMaximum: configuration.transactionReadsMaximum)
+            readsMax: configuration.transactionReadsMax)
         let refusal = state.withLock { state -> RequestError? in
-            if let account, account.open.count >= configuration.transactionsPerConnectionMaximum {
+            if let account, account.open.count >= configuration.transactionsPerConnectionMax {
                 return tooManyOnConnection
             }
-            if state.open.count >= configuration.transactionsMaximum, !state.makeRoom() { return tooMany }
+            if state.open.count >= configuration.transactionsMax, !state.makeRoom() { return tooMany }
             state.add(transaction)
             return nil
         }
@@ -106,7 +106,7 @@ final class TransactionTable: Sendable {
 
     private var tooMany: RequestError {
         RequestError(
-            .resourceExhausted, "Too many open transactions: at most \(configuration.transactionsMaximum) are allowed.")
+            .resourceExhausted, "Too many open transactions: at most \(configuration.transactionsMax) are allowed.")
     }
 
     private var tooManyOnConnection: RequestError {
@@ -114,7 +114,7 @@ final class TransactionTable: Sendable {
             .resourceExhausted,
             """
             Too many transactions of this connection are open: at most \
-            \(configuration.transactionsPerConnectionMaximum). Commit transactions or roll them back.
+            \(configuration.transactionsPerConnectionMax). Commit transactions or roll them back.
             """)
     }
 
@@ -181,11 +181,11 @@ final class TransactionTable: Sendable {
                 state.aborted[transaction.age]?.winners = winners
             }
             state.abortedOrder.append(transaction.identifier.number)
-            while state.abortedOrder.count - state.abortedStart > TransactionTable.abortedMaximum {
+            while state.abortedOrder.count - state.abortedStart > TransactionTable.abortedMax {
                 state.aborted[state.abortedOrder[state.abortedStart]] = nil
                 state.abortedStart += 1
             }
-            if state.abortedStart > TransactionTable.abortedMaximum {
+            if state.abortedStart > TransactionTable.abortedMax {
                 state.abortedOrder.removeFirst(state.abortedStart)
                 state.abortedStart = 0
             }

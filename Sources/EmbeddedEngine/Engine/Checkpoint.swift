@@ -6,7 +6,7 @@ internal import Synchronization
 /// Writes a frozen memtable as a run: one pass over its entries, which are in order.
 ///
 /// The manifest gets the run, the version that the runs have reached, and the segment where the log continues, all at
-/// once. Before that the files are of no use, and recovery removes them.
+/// once. Before that the files are not needed, and recovery removes them.
 struct Checkpoint {
     let core: EngineCore
     let frozen: FrozenMemtable

@@ -88,9 +88,9 @@ final class CheckpointThread {
         let now = SystemClock.monotonicNanoseconds()
         if progress.failure != nil { return progress.isClosed ? .stop : nil }
         if finishSweep(&progress) { return .notify }
-        if progress.obstacle != nil, progress.frozen == nil, now >= retry.endNanoseconds {
+        if progress.writeFailure != nil, progress.frozen == nil, now >= retry.endNanoseconds {
             // No checkpoint met the obstacle, so no checkpoint will notice that it has gone: try now.
-            progress.obstacle = nil
+            progress.writeFailure = nil
             return .notify
         }
         if progress.frozen == nil, !progress.isGroupOpen {
@@ -105,7 +105,7 @@ final class CheckpointThread {
                 }
                 if progress.isClosed { return .stop }
             } else if progress.isClosed || progress.requested > progress.satisfied || isIdle(progress, now)
-                || isSpaceShort && progress.obstacle == nil && now >= nextSpaceCheckNanoseconds
+                || isSpaceShort && progress.writeFailure == nil && now >= nextSpaceCheckNanoseconds
             {
                 isIdleCheckpoint = isIdle(progress, now)
                 // Else the memory that is kept would become the active memtable's, for as long as the engine is idle.
@@ -115,7 +115,7 @@ final class CheckpointThread {
                     try core.freeze(&progress)
                 } catch {
                     retry.noteFailure(error)
-                    progress.obstacle = error
+                    progress.writeFailure = error
                     return .notify
                 }
             }
@@ -136,7 +136,7 @@ final class CheckpointThread {
         if progress.isClosed { return nil }
         if isSpaceShort, now >= nextSpaceCheckNanoseconds { return .checkSpace }
         if isSweepDueForSpace(progress, now) { return .sweep }
-        if progress.obstacle != nil { return nil }
+        if progress.writeFailure != nil { return nil }
         let isSweepRequested = progress.sweepsRequested > (sweep?.request ?? progress.sweepsDone)
         return isSweepRequested || now >= nextSweepNanoseconds ? .sweep : nil
     }
@@ -156,7 +156,7 @@ final class CheckpointThread {
 
     /// Removing history makes space for runs, but not in the log.
     private func isRunSpaceShort(_ progress: EngineCore.Progress) -> Bool {
-        progress.obstacle?.code == .full || core.runs.space.isShort
+        progress.writeFailure?.code == .full || core.runs.space.isShort
     }
 
     private var retentionWhenFull: UInt64 {
@@ -175,14 +175,14 @@ extension CheckpointThread {
     /// If the runs have all commits, the next open does not need the written segments of the log: record this in the
     /// manifest.
     private func recordCleanShutdown() {
-        let isClean = core.progress.withLock { $0.failure == nil && $0.obstacle == nil && $0.frozen == nil }
+        let isClean = core.progress.withLock { $0.failure == nil && $0.writeFailure == nil && $0.frozen == nil }
         guard isClean, core.registry.viewForUpdate.active.isEmpty, core.pool.hasSegments else { return }
         let first = core.pool.firstUnwritten
         do throws(StorageError) {
             try core.runs.change(.commitRun) { $0.firstSegment = first }
         } catch {
             // The next open reads more of the log. Nothing is lost.
-            core.progress.update { $0.obstacle = error }
+            core.progress.update { $0.writeFailure = error }
         }
     }
 }
@@ -212,7 +212,7 @@ extension CheckpointThread {
         if isIdleCheckpoint { core.pool.trim() }
         isIdleCheckpoint = false
         core.progress.update { progress in
-            progress.obstacle = nil
+            progress.writeFailure = nil
             progress.satisfied = max(progress.satisfied, progress.covering)
             core.showRuns(&progress, written: frozen.memtable)
         }
@@ -237,7 +237,7 @@ extension CheckpointThread {
     private func handle(_ error: StorageError) {
         retry.noteFailure(error)
         core.noteFailedAttempt(error)
-        core.progress.update { $0.obstacle = error }
+        core.progress.update { $0.writeFailure = error }
     }
 }
 

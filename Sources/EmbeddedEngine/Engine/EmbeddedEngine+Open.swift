@@ -186,7 +186,7 @@ private final class Opening {
         } catch {
             guard error.code == .full else { throw error }
             isFull = true
-            core.progress.withLock { $0.obstacle = error }
+            core.progress.withLock { $0.writeFailure = error }
         }
     }
 

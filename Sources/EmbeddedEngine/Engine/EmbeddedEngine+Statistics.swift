@@ -21,7 +21,7 @@ extension EmbeddedEngine {
         (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = core.pool.counts
         statistics.hasFailed = core.progress.withLock { $0.failure != nil }
         statistics.failedAttempts = counters.failedAttempts.load(ordering: .relaxed)
-        statistics.obstacle = obstacle
+        statistics.writeFailure = writeFailure
         statistics.refusal = refusal
         statistics.shortage = shortage
         statistics.reserveBytes = core.pool.bytesReserved + core.runs.space.bytesReserved
@@ -42,14 +42,15 @@ extension EmbeddedEngine {
 
     /// Why commits other than deletes are refused because space is missing, or nil. Costs a few locks. Any thread.
     package var shortage: StorageError? {
-        [core.progress.withLock { $0.obstacle }, core.runs.space.shortage, core.pool.shortage]
+        [core.progress.withLock { $0.writeFailure }, core.runs.space.shortage, core.pool.shortage]
             .lazy.compactMap(\.self).first { $0.code == .full }
     }
 
     /// Why the last attempt to write a file of a run or of the log failed, unless space was missing; it is made again.
-    private var obstacle: StorageError? {
+    private var writeFailure: StorageError? {
         [
-            core.progress.withLock { $0.obstacle }, core.merging.withLock { $0.obstacle }, core.runs.space.shortage,
+            core.progress.withLock { $0.writeFailure }, core.merging.withLock { $0.writeFailure },
+            core.runs.space.shortage,
             core.pool.error,
         ].lazy.compactMap(\.self).first { $0.code != .full }
     }
@@ -58,13 +59,13 @@ extension EmbeddedEngine {
     private var refusal: StorageError? {
         let blocked = core.progress.withLock { progress -> StorageError? in
             let isFull = core.registry.viewForUpdate.active.byteCount >= core.memtableGrowthBytesMax
-            return isFull ? progress.obstacle : nil
+            return isFull ? progress.writeFailure : nil
         }
         return [blocked, core.runs.space.shortage, core.pool.shortage]
             .lazy.compactMap(\.self).first { $0.code != .full }
     }
 
-    package var recentObstacle: StorageError? { core.recentFailure ?? obstacle }
+    package var recentWriteFailure: StorageError? { core.recentFailure ?? writeFailure }
 
     package var recentShortage: StorageError? { shortage ?? core.runs.space.recentShortage }
 

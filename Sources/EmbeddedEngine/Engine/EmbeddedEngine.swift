@@ -117,7 +117,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         try core.progress.wait { progress throws(StorageError) -> Void? in
             if progress.satisfied >= request { return () }
             if let failure = progress.failure { throw failure }
-            if let obstacle = progress.obstacle { throw obstacle }
+            if let writeFailure = progress.writeFailure { throw writeFailure }
             if progress.isCheckpointThreadEnded { throw StorageError(.closed, "the engine is closed") }
             return nil
         }
@@ -135,7 +135,9 @@ package final class EmbeddedEngine: KeyValueEngine {
         try core.progress.wait { progress throws(StorageError) -> Void? in
             if progress.sweepsDone >= request { return () }
             if let failure = progress.failure { throw failure }
-            if let obstacle = progress.obstacle ?? core.merging.withLock({ $0.obstacle }) { throw obstacle }
+            if let writeFailure = progress.writeFailure ?? core.merging.withLock({ $0.writeFailure }) {
+                throw writeFailure
+            }
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             return nil
         }
@@ -172,8 +174,8 @@ package final class EmbeddedEngine: KeyValueEngine {
         core.isClosed.store(true, ordering: .sequentiallyConsistent)
         core.endReaders()
         if core.options.isReadOnly { return }
-        let (failure, obstacle) = core.progress.withLock { ($0.failure, $0.obstacle) }
-        if let error = failure ?? obstacle { throw error }
+        let (failure, writeFailure) = core.progress.withLock { ($0.failure, $0.writeFailure) }
+        if let error = failure ?? writeFailure { throw error }
         core.runs.space.shrink()
     }
 }

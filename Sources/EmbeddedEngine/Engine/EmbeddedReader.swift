@@ -115,7 +115,7 @@ package final class EmbeddedReader: KeyValueReader {
         if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
     }
 
-    // MARK: Many snapshots in a row
+    // MARK: Consecutive snapshots
 
     /// Keeps the view of a closed snapshot for the next one, which then does not announce itself again. The caller must
     /// call ``releaseSnapshots()`` before it waits for anything.

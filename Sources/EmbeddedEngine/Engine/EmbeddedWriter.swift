@@ -176,7 +176,7 @@ extension EmbeddedWriter {
     /// to write, or it did not succeed. No group is open.
     private func checkpointForSpace() -> Bool {
         let isBegun = core.progress.update { progress in
-            guard progress.failure == nil, progress.obstacle == nil, progress.frozen == nil else { return false }
+            guard progress.failure == nil, progress.writeFailure == nil, progress.frozen == nil else { return false }
             guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
             frozenBytes = frozen.memtable.runBytesMax
             return true
@@ -189,7 +189,7 @@ extension EmbeddedWriter {
     private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Memtable {
         if let memtable { return memtable }
         latest.finish()
-        keepPace()
+        throttle()
         var hasWaited = false
         let isPressed = core.isSpacePressed
         let opened = try core.progress.wait { progress throws(StorageError) -> (memtable: Memtable, hasFrozen: Bool)? in
@@ -202,10 +202,10 @@ extension EmbeddedWriter {
                 progress.isGroupOpen = true
                 return (active, false)
             }
-            if let obstacle = progress.obstacle {
+            if let writeFailure = progress.writeFailure {
                 // Log and memtables take commits while checkpoints are tried again, on a full disk only deletes.
-                let isAccepted = mayUseReserve || obstacle.code != .full
-                if !isAccepted || active.byteCount >= core.memtableGrowthBytesMax { throw obstacle }
+                let isAccepted = mayUseReserve || writeFailure.code != .full
+                if !isAccepted || active.byteCount >= core.memtableGrowthBytesMax { throw writeFailure }
                 progress.isGroupOpen = true
                 return (active, false)
             }
@@ -234,9 +234,8 @@ extension EmbeddedWriter {
         return opened.memtable
     }
 
-    /// Waits a little for the group before if there are many runs, so that merges catch up long before commits must
-    /// stop.
-    private func keepPace() {
+    /// Delays the group if there are many runs, so that merges catch up before commits must stop.
+    private func throttle() {
         let nanoseconds = core.paceNanoseconds(bytes: lastGroupBytes)
         guard nanoseconds > 0 else { return }
         core.counters.paceNanoseconds.add(nanoseconds, ordering: .relaxed)
@@ -265,7 +264,9 @@ extension EmbeddedWriter {
         latest.finish()
         core.counters.writerStalls.add(1, ordering: .relaxed)
         let isDone = core.progress.wait { progress in
-            if progress.failure != nil || progress.obstacle != nil || progress.isCheckpointThreadEnded { return false }
+            if progress.failure != nil || progress.writeFailure != nil || progress.isCheckpointThreadEnded {
+                return false
+            }
             return progress.frozen == nil ? true : nil
         }
         if isDone { frozenBytes = 0 }

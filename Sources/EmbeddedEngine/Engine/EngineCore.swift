@@ -29,7 +29,7 @@ struct FrozenMemtable: Sendable {
 ///     │           └ in the runs; the log before it is not needed
 ///     └ history superseded up to here may be removed; snapshots below it are refused
 final class EngineCore: Sendable {
-    /// What the commit thread and the checkpoint thread tell each other.
+    /// State that the commit thread and the checkpoint thread share.
     struct Progress {
         /// Commits are staged that are not sealed: the active memtable must stay what it is.
         var isGroupOpen = false
@@ -46,7 +46,7 @@ final class EngineCore: Sendable {
         var sweepsRequested: UInt64 = 0
         var sweepsDone: UInt64 = 0
         /// Why the last checkpoint did not succeed; it is tried again. Often the disk is full.
-        var obstacle: StorageError?
+        var writeFailure: StorageError?
         /// Why nothing can be promised any more.
         var failure: StorageError?
         var isClosed = false

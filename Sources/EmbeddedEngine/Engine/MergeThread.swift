@@ -11,7 +11,7 @@ struct MergeRequests {
     var hasChanged = true
     var isStopping = false
     /// Why the last step of a merge did not succeed; it is tried again. Often the disk is full.
-    var obstacle: StorageError?
+    var writeFailure: StorageError?
 }
 
 /// The merge thread: it merges runs, one file after another, until the engine is closed (``MergePolicy``).
@@ -76,14 +76,14 @@ final class MergeThread {
         let request = core.merging.withLock { $0.allRequested > $0.allDone ? $0.allRequested : nil }
         if request != nil && settleRequest(set) { return true }
         // The smallest level first; a merge under way goes before a new one of its level.
-        let underWay = set.manifest.merges.first
+        let runningMerge = set.manifest.merges.first
         let fresh = MergePolicy.choice(set.manifest, isIdle: isIdle) { hasGarbage(set, $0) }
         do throws(StorageError) {
-            if let underWay {
-                let level = outputLevel(set, underWay)
+            if let runningMerge {
+                let level = outputLevel(set, runningMerge)
                 if let fresh, fresh.level < level { return try begin(set, fresh) }
-                let output = set.manifest.runs[underWay.inputs.lowerBound].output
-                return try mergeStep(set, underWay.inputs, output: output, level: level)
+                let output = set.manifest.runs[runningMerge.inputs.lowerBound].output
+                return try mergeStep(set, runningMerge.inputs, output: output, level: level)
             }
             if let request, let all = MergePolicy.all(set.manifest) {
                 let output = core.runs.takeNumber()
@@ -101,18 +101,18 @@ final class MergeThread {
     /// Satisfies the request for a merge of everything if there is nothing to merge, or it has been done.
     private func settleRequest(_ set: RunSet) -> Bool {
         let runs = set.manifest.runs
-        let isTidy: Bool
+        let isMerged: Bool
         if let covering {
-            isTidy = !runs.contains { $0.output == covering.output }
+            isMerged = !runs.contains { $0.output == covering.output }
         } else {
             let isSingle = runs.count <= 1 && set.manifest.merges.isEmpty
-            isTidy =
+            isMerged =
                 isSingle
                 && set.files.joined().allSatisfy { file in
                     file.footer.supersededCount == 0 && file.footer.tombstoneCount == 0
                 }
         }
-        guard isTidy else { return false }
+        guard isMerged else { return false }
         core.merging.update { $0.allDone = self.covering?.request ?? $0.allRequested }
         covering = nil
         core.progress.wake()
@@ -189,7 +189,7 @@ final class MergeThread {
         if outcome.rest == nil { counters.merges.add(1, ordering: .relaxed) }
         core.settleSpace()
         retry.noteSuccess()
-        core.merging.withLock { $0.obstacle = nil }
+        core.merging.withLock { $0.writeFailure = nil }
     }
 
     /// Notes that a step failed, which is tried again: its inputs are still there. Damage is final.
@@ -199,7 +199,7 @@ final class MergeThread {
         } else {
             retry.noteFailure(error)
             core.noteFailedAttempt(error)
-            core.merging.update { $0.obstacle = error }
+            core.merging.update { $0.writeFailure = error }
         }
         core.progress.wake()
     }

@@ -7,7 +7,7 @@ internal import Storage
 /// What a directory's runs are: the file `runs/MANIFEST`.
 ///
 /// Each change writes a new file, makes it durable and renames it over the old one. So after a crash there is the state
-/// before a change or the one after it. Files that it does not name are of no use and are removed.
+/// before a change or the one after it. Files that it does not name are not needed and are removed.
 ///
 ///     magic, checkpoint, first segment, horizon, next file number, number of runs,
 ///     hash seed, 1 if the index entries were dropped                                  8 bytes each

@@ -254,11 +254,11 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         let first = number == 0 ? 0 : min(number + Self.readAheadBlocks, blockCount - 1)
         let last = min(number + 2 * Self.readAheadBlocks, blockCount - 1)
         let start = offset(ofBlock: first)
-        askFor(start..<max(start, offset(ofBlock: last)))
+        adviseWillNeed(start..<max(start, offset(ofBlock: last)))
     }
 
-    /// Asks the kernel to read these bytes of the file, which makes reading them faster.
-    private func askFor(_ bytes: Range<Int>) {
+    /// Advises the kernel to read these bytes of the file ahead.
+    private func adviseWillNeed(_ bytes: Range<Int>) {
         let start = bytes.lowerBound & ~4095
         let count = bytes.upperBound - start
         if count > 0 { _ = unsafe madvise(UnsafeMutableRawPointer(mutating: base + start), count, MADV_WILLNEED) }
@@ -297,7 +297,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         if let documents { return try verifyPage(at: offset, documents) }
         let start = unsafe base + offset
         // Of a block that is not in memory all pages are read at once.
-        askFor(offset..<min(offset + RunFormat.blockBytes, byteCount))
+        adviseWillNeed(offset..<min(offset + RunFormat.blockBytes, byteCount))
         let length = unsafe Int(start.loadUnaligned(fromByteOffset: BlockField.byteCount, as: UInt32.self))
         let end = unsafe hashIndex - base
         guard offset + BlockField.entries <= end, length >= BlockField.entries, length <= end - offset,
@@ -516,7 +516,7 @@ extension RunPart {
         guard number < map.pageCount else { throw damaged(at: offset) }
         try verifyRecords(number / DocumentFormat.recordsPerPage, documents)
         let pageBytes = 1 &<< map.pageShift
-        askFor(offset..<(offset + pageBytes))
+        adviseWillNeed(offset..<(offset + pageBytes))
         guard
             unsafe RunFormat.sum(base + offset, pageBytes, identity: identity, offset: offset)
                 == documents.sum(number)

@@ -245,7 +245,7 @@ extension RunSpace {
         end = newEnd
     }
 
-    /// Gives a little back, so that a small file can be written.
+    /// Releases some bytes, so that a small file can be written.
     func makeRoom(_ bytes: Int) {
         state.withLock { giveBack(&$0, bytes) }
     }

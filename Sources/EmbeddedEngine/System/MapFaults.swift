@@ -120,7 +120,7 @@ extension MapFaults {
                 _ = unsafe write(STDERR_FILENO, line, strlen(line))
             }
         }
-        unsafe passOn(signal, information, context)
+        unsafe callPreviousHandler(signal, information, context)
     }
 
     private static func slot(of address: UInt, _ slots: UnsafeMutablePointer<Slot>) -> Int? {
@@ -149,7 +149,7 @@ extension MapFaults {
 
     /// Calls who handled the signal before. If that was nobody, the instruction runs again and the process ends as
     /// usual.
-    private static func passOn(
+    private static func callPreviousHandler(
         _ signal: Int32, _ information: UnsafeMutablePointer<siginfo_t>?, _ context: UnsafeMutableRawPointer?
     ) {
         let before = unsafe previous + (signal == SIGBUS ? 0 : 1)

@@ -28,7 +28,7 @@ extension Channel {
         let failure = decrypt(session, ciphertext, into: &plain)
         if plain.count > 0 { take(plain.bytes) }
         plain.reset()
-        loop.giveBack(plain)
+        loop.recycle(plain)
         guard !isClosing else { return }
         if session.outputBytes > 0 { needsSettling() }
         if let failure {
@@ -90,12 +90,12 @@ extension Channel {
                 session.takeOutput(into: &sealed)
             }
             plain.reset()
-            loop.giveBack(plain)
+            loop.recycle(plain)
         }
         if hot.state.closesAfterFlush != nil { session.close() }
         session.takeOutput(into: &sealed)
         if sealed.count > 0 { return sealed }
-        loop.giveBack(sealed)
+        loop.recycle(sealed)
         return nil
     }
 }

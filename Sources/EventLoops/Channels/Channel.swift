@@ -182,7 +182,7 @@ package struct ChannelLimits: Sendable {
             { handle, _, buffer in
                 let channel = unsafe Channel.of(handle!.pointee.data)
                 channel.loop.beginTurn()
-                unsafe buffer!.pointee = channel.roomForRead()
+                unsafe buffer!.pointee = channel.readSpace()
             },
             { stream, count, _ in
                 let channel = unsafe Channel.of(stream!.pointee.data)
@@ -203,7 +203,7 @@ package struct ChannelLimits: Sendable {
     }
 
     /// Where the next read goes: after the carried bytes in the loop's buffer, or into the large frame.
-    private func roomForRead() -> uv_buf_t {
+    private func readSpace() -> uv_buf_t {
         let room: UnsafeMutableRawBufferPointer
         if hot.state.tls == nil, let large = hot.state.large {
             unsafe room = large.room()
@@ -420,7 +420,7 @@ package struct ChannelLimits: Sendable {
         hot.state.bytesSent &+= UInt64(sent)
         if sent == count {
             writer.reset()
-            loop.giveBack(writer)
+            loop.recycle(writer)
             closeIfFlushed()
         } else {
             writeRest(writer, from: sent)
@@ -479,7 +479,7 @@ package struct ChannelLimits: Sendable {
         hot.state.isWriting = false
         if let written = hot.state.inFlight.take() {
             hot.state.bytesSent &+= UInt64(status == 0 ? stalledAt : 0)
-            loop.giveBack(written)
+            loop.recycle(written)
         }
         if let timer = stallTimer.take() { loop.cancel(timer) }
         guard !isClosing else { return }
@@ -527,7 +527,7 @@ package struct ChannelLimits: Sendable {
         needsSettling()
     }
 
-    /// Last words are out: say so to the other side, and read on until it closes, since closing with unread input would
+    /// All output is sent: shuts it down and reads until the other side closes, since closing with unread input would
     /// make its kernel throw our words away.
     private func closeIfFlushed() {
         guard hot.state.closesAfterFlush != nil, !hot.state.readsToEnd, !hot.state.isWriting, !isClosing else { return }

@@ -91,8 +91,8 @@ import Glibc
     }
 
     private func finish(_ result: Result<Channel, SocketError>) {
-        if let tell = completion.take() {
-            tell(result)
+        if let complete = completion.take() {
+            complete(result)
         } else if case .success(let channel) = result {
             channel.close(.finished)
         }

@@ -20,7 +20,7 @@ package protocol TimerTarget: AnyObject {
 ///
 /// `execute` and `stop` may be called from any thread; all else on the loop's thread only, which is checked.
 @safe package final class EventLoop: LoopThread, @unchecked Sendable {
-    // Sendable: `handedOver` and `wakeUp` are made for many threads, the rest is confined to the loop's thread, and the
+    // Sendable: `submittedWork` and `wakeUp` serve all threads, the rest is confined to the loop's thread, and the
     // memory of the libuv handles lives until the loop's thread has ended and `deinit` runs.
 
     /// Name of the thread, for tools and logs.
@@ -40,7 +40,7 @@ package protocol TimerTarget: AnyObject {
     /// While it is active the loop does not wait.
     private let moreWork: UnsafeMutablePointer<uv_idle_t>
     private var waitObservers: [() -> Void] = []
-    private let handedOver = Mutex(HandedOver())
+    private let submittedWork = Mutex(SubmittedWork())
     private let life = Mutex(Life.notStarted)
     /// The thread that runs the loop, zero before it does.
     private let runningThread = Atomic<UInt>(0)
@@ -68,7 +68,7 @@ package protocol TimerTarget: AnyObject {
         case stopped
     }
 
-    private struct HandedOver {
+    private struct SubmittedWork {
         var jobs: [@Sendable () -> Void] = []
         var isClosed = false
     }
@@ -79,7 +79,7 @@ package protocol TimerTarget: AnyObject {
     }
 
     /// Jobs that are done between two looks at the clock.
-    private static let jobsPerLook = 16
+    private static let jobsPerCheck = 16
 
     /// Makes a loop; nothing runs before `start`.
     ///
@@ -102,7 +102,7 @@ package protocol TimerTarget: AnyObject {
         wheel = TimerWheel(now: unsafe uv_now(uv) / Self.tickMilliseconds)
         let this = unsafe Unmanaged.passUnretained(self).toOpaque()
         unsafe expectSuccess(
-            uv_async_init(uv, wakeUp) { unsafe EventLoop.of($0!.pointee.data).takeHandedOver() }, "uv_async_init")
+            uv_async_init(uv, wakeUp) { unsafe EventLoop.of($0!.pointee.data).takeSubmittedWork() }, "uv_async_init")
         unsafe wakeUp.pointee.data = this
         unsafe expectSuccess(uv_timer_init(uv, ticker), "uv_timer_init")
         unsafe ticker.pointee.data = this
@@ -181,7 +181,7 @@ package protocol TimerTarget: AnyObject {
         runningThread.store(Self.currentThread, ordering: .relaxed)
         unsafe hearth_name_thread(name)
         repeat { _ = unsafe uv_run(uv, UV_RUN_DEFAULT) } while !isStopping
-        handedOver.withLock {
+        submittedWork.withLock {
             $0.isClosed = true
             $0.jobs = []
         }
@@ -223,22 +223,22 @@ package protocol TimerTarget: AnyObject {
     /// However many calls come before the loop gets to them, it is woken once. Dropped when the loop has stopped.
     package func execute(_ work: @escaping @Sendable () -> Void) {
         // The signal is sent under the lock, so that the loop cannot end in between.
-        handedOver.withLock {
+        submittedWork.withLock {
             guard !$0.isClosed else { return }
             $0.jobs.append(work)
             if $0.jobs.count == 1 { unsafe uv_async_send(wakeUp) }
         }
     }
 
-    private func takeHandedOver() {
+    private func takeSubmittedWork() {
         beginTurn()
         let hadRest = !jobs.isEmpty
-        if !hadRest { handedOver.withLock { swap(&$0.jobs, &jobs) } }
+        if !hadRest { submittedWork.withLock { swap(&$0.jobs, &jobs) } }
         let end = turnNanoseconds + IterationBudget.iterationNanoseconds
         while nextJob < jobs.count {
             jobs[nextJob]()
             nextJob += 1
-            if nextJob % Self.jobsPerLook == 0, nanoseconds >= end { break }
+            if nextJob % Self.jobsPerCheck == 0, nanoseconds >= end { break }
         }
         let hasRest = nextJob < jobs.count
         if !hasRest {
@@ -253,7 +253,7 @@ package protocol TimerTarget: AnyObject {
 
     // MARK: Turns
 
-    /// Has the channel settled once at the end of this turn. The caller sees to it that it is not in the list yet.
+    /// Settles the channel once at the end of this turn. The caller ensures that it is not in the list yet.
     func needsSettling(_ channel: Channel) { unsettled.state.append(channel) }
 
     /// Every callback from libuv begins with this.
@@ -273,7 +273,7 @@ package protocol TimerTarget: AnyObject {
             channel.settle()
         }
         if index > 0 { unsettled.state.removeAll(keepingCapacity: true) }
-        if !turnObservers.state.isEmpty { tellObservers() }
+        if !turnObservers.state.isEmpty { notifyObservers() }
         clock.state = 0
     }
 
@@ -335,7 +335,7 @@ package protocol TimerTarget: AnyObject {
     package func takeWriter() -> ByteBuffer { pool.state.take() }
 
     /// Takes a buffer back whose bytes have been sent.
-    package func giveBack(_ writer: consuming ByteBuffer) { pool.state.give(writer) }
+    package func recycle(_ writer: consuming ByteBuffer) { pool.state.give(writer) }
 
     // MARK: Time
 
@@ -363,7 +363,7 @@ package protocol TimerTarget: AnyObject {
     /// Has the observer called, once, when everything of this turn has been handed to the sockets.
     package func whenTurnEnds(_ observer: any TurnObserver) { turnObservers.state.append(observer) }
 
-    private func tellObservers() {
+    private func notifyObservers() {
         let started = turnNanoseconds
         let duration = nanoseconds - started
         // Observers ask for the next turn's end in the next turn only.

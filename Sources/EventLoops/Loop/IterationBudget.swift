@@ -1,4 +1,4 @@
-// How much a loop does before it looks again at what has come.
+// How much a loop does before it reads new input.
 //
 //     an iteration:  read what has come, reply ──▶ long work, in shares ──▶ wait for more, or look whether there is
 //                    (each connection a slice)     (in rotation, up to the budget)

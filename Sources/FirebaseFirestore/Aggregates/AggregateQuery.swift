@@ -59,7 +59,7 @@ public final class AggregateQuery: NSObject, @unchecked Sendable {
                 }))
         firestore.afterPendingWrites(to: .collection(definition.collectionID), cancellation) {
             firestore.withClient(completion) { client in
-                client.collectAggregation(request, options: .impatient.cancelled(by: cancellation)) { result in
+                client.collectAggregation(request, options: .failFast.cancelled(by: cancellation)) { result in
                     completion(result.map { AggregateQuerySnapshot(query: self, totals: $0) })
                 }
             }

@@ -165,11 +165,11 @@ struct BundleElementReader: ~Copyable {
     private mutating func document(
         _ json: [UInt8], _ range: Range<Int>
     ) throws(RequestError) -> BundleElement.Document {
-        var wire = WireWriter(capacity: range.count)
+        var wire = ByteBuffer(capacity: range.count)
         try reader.append(json.byteSpan.extracting(range), Self.documentType, to: &wire)
         do {
             let message = try DocumentMessage(wire: wire.bytes)
-            var fields = WireWriter(capacity: message.fields.count)
+            var fields = ByteBuffer(capacity: message.fields.count)
             try DocumentCanonicalizer.canonicalize(fields: message.fields.byteSpan, into: &fields)
             guard fields.count <= Limits.documentBytes * 2 else { throw InvalidDocument(.documentTooLarge, offset: 0) }
             guard let updated = message.updateTime else {
@@ -195,7 +195,7 @@ struct BundleElementReader: ~Copyable {
             let structured = bundled["structuredQuery"] as? [String: Any],
             let text = try? JSONSerialization.data(withJSONObject: structured)
         else { throw RequestError.damagedBundle("the query '\(name.prefix(100))' is not complete") }
-        var wire = WireWriter(capacity: text.count)
+        var wire = ByteBuffer(capacity: text.count)
         try reader.append(Array(text).byteSpan, Self.queryType, to: &wire)
         let query = BundledQuery(
             parent: parent, query: try StructuredQuery(wire: wire.bytes),

@@ -21,7 +21,7 @@ struct BundledQuery: Equatable {
     }
 
     func encoded() -> [UInt8] {
-        var writer = WireWriter(capacity: 256)
+        var writer = ByteBuffer(capacity: 256)
         writer.appendVarint(keepsLast ? 1 : 0)
         writer.appendVarint(UInt64(parent.utf8.count))
         writer.append(utf8: parent)

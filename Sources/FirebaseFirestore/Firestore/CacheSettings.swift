@@ -1,4 +1,4 @@
-// The cache settings of the SDK. `CachePlace` reads them.
+// The cache settings of the SDK. `CacheLocation` reads them.
 
 import DocumentCoding
 public import Foundation

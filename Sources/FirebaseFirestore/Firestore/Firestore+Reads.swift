@@ -101,7 +101,7 @@ extension Firestore {
 
     /// How long a read waits for pending writes before it goes to the server without them: the SDK's 10 s for a server
     /// that may not be reachable.
-    private static let pendingWritePatience = DispatchTimeInterval.seconds(10)
+    private static let pendingWriteTimeout = DispatchTimeInterval.seconds(10)
 
     func afterPendingWrites(
         to place: PendingWrites.Place, _ cancellation: Cancellation?, _ body: @escaping @Sendable () -> Void
@@ -111,7 +111,7 @@ extension Firestore {
         let pendingWrites = pendingWrites
         // `body` runs then, and its call ends as cancelled.
         cancellation?.onCancel { pendingWrites.stopWaiting(waiter) }
-        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pendingWritePatience) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pendingWriteTimeout) {
             pendingWrites.stopWaiting(waiter)
         }
     }

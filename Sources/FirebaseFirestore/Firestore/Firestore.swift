@@ -83,7 +83,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
         settings before calling any other methods on a Firestore instance.
         """
 
-    // MARK: What calls need
+    // MARK: For calls
 
     /// The client, made now if this is the first use.
     ///
@@ -99,7 +99,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
             if let engine = state.engine { return .success(engine) }
             do throws(RequestError) {
                 if state.isTerminated { throw RequestError.terminated }
-                let place = CachePlace(state.settings, app: app.name, database: databaseName)
+                let place = CacheLocation(state.settings, app: app.name, database: databaseName)
                 let engine = try SyncEngine(
                     place.configuration,
                     makeClient: { () throws(RequestError) in
@@ -137,7 +137,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
         state.withLock { UncheckedBox($0.settings.dispatchQueue) }.value.async(execute: body)
     }
 
-    // MARK: The network, and the end
+    // MARK: Network and shutdown
 
     /// Allows or forbids connections, in the order of such calls.
     func switchNetwork(_ isEnabled: Bool) {
@@ -171,7 +171,7 @@ public final class Firestore: NSObject, @unchecked Sendable {
 
     /// Where the cache of the settings is; nil for a cache in memory.
     var cacheDirectory: String? {
-        state.withLock { CachePlace($0.settings, app: app.name, database: databaseName).directory }
+        state.withLock { CacheLocation($0.settings, app: app.name, database: databaseName).directory }
     }
 
     /// Closes the store in this process, if there is one, before the process ends.

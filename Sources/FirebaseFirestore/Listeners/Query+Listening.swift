@@ -69,7 +69,7 @@ extension Firestore {
         let registration = SnapshotListener<Void>(on: self) { agreement, _ in
             if agreement != nil { box.value() }
         }
-        registration.startAgreements()
+        registration.startSyncReports()
         return registration
     }
 }

@@ -140,7 +140,7 @@ struct QueryView {
 
     /// Bytes that compare like the query's order.
     func key(of document: VisibleDocument, _ name: String) -> [UInt8] {
-        var key = WireWriter(capacity: 64)
+        var key = ByteBuffer(capacity: 64)
         let fields = document.queryFields
         for order in orders {
             let isDescending = order.direction == .descending

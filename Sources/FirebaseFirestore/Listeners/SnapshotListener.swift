@@ -86,7 +86,7 @@ final class SnapshotListener<Snapshot: Sendable>: ListenerRegistration, Sendable
 
 extension SnapshotListener<Void> {
     /// Begins to report each time that all listeners that a change concerns have been called, at first soon.
-    func startAgreements() {
+    func startSyncReports() {
         connect { engine in engine.addSyncListener { self.deliver((), nil) } }
     }
 }

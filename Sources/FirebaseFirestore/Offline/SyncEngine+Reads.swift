@@ -37,7 +37,7 @@ extension SyncEngine {
                 return completion(self.cached(name, before: next, "Failed to get document from cache."))
             }
             let start = self.beginRead()
-            self.client.getDocument(name, options: .impatient.cancelled(by: cancellation)) { result in
+            self.client.getDocument(name, options: .failFast.cancelled(by: cancellation)) { result in
                 self.queue.async {
                     completion(self.finish(name, source: source, result, start: start))
                     self.endRead(start)
@@ -148,7 +148,7 @@ extension SyncEngine {
             if self.isClosed { return completion(.failure(RequestError(.cancelled, "The client is closed."))) }
             if source == .cache { return completion(self.cached(query, before: self.store.nextBatchNumber)) }
             let start = self.beginRead()
-            self.client.collectQuery(query.request, options: .impatient.cancelled(by: cancellation)) { result in
+            self.client.collectQuery(query.request, options: .failFast.cancelled(by: cancellation)) { result in
                 self.queue.async {
                     self.finish(query, source: source, result, start: start, completion: completion)
                     self.endRead(start)

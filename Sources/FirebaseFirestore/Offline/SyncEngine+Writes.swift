@@ -22,7 +22,7 @@ extension CommitSequence.Ticket {
 extension SyncEngine {
     typealias WriteCompletion = @Sendable (RequestError?) -> Void
 
-    /// What happens to the mutation queue of an engine, which lives until then.
+    /// Events of the mutation queue of an engine, which stays alive until then.
     struct WriteEvent: Sendable {
         enum Kind: Sendable {
             /// The program writes.

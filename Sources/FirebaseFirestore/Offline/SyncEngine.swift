@@ -463,7 +463,7 @@ final class SyncEngine: @unchecked Sendable {
         if wanted.isEmpty { return }
         resolving.formUnion(wanted)
         let request = BatchGetDocumentsRequest(database: "\(database)", documents: wanted)
-        client.collectBatchGet(request, options: .impatient) { [weak self] result in
+        client.collectBatchGet(request, options: .failFast) { [weak self] result in
             guard let self else { return }
             queue.async { self.limboResolved(wanted, result) }
         }

@@ -68,7 +68,7 @@ final class WorkQueue<Event: Sendable>: Sendable {
             return state.isRunning
         }
         if wasRunning { return }
-        if mayRun { runHere() } else { continueOnQueue() }
+        if mayRun { runOnCallingThread() } else { continueOnQueue() }
     }
 
     /// Not under the lock: the thread that wakes takes it at once.
@@ -77,7 +77,7 @@ final class WorkQueue<Event: Sendable>: Sendable {
     }
 
     /// Takes events on the calling thread, and leaves the rest to the queue.
-    private func runHere() {
+    private func runOnCallingThread() {
         for _ in 0..<Self.roundsMax {
             switch step(onQueue: false) {
             case .ran: continue

@@ -1,3 +1,4 @@
+import Basics
 import DocumentCoding
 import DocumentModel
 
@@ -37,14 +38,14 @@ enum QueryValues {
 
     /// A reference to a document by its resource name.
     static func reference(_ name: String) -> EncodedValue {
-        var writer = WireWriter(capacity: name.utf8.count + 16)
+        var writer = ByteBuffer(capacity: name.utf8.count + 16)
         writer.appendField(FieldNumber.Value.referenceValue, string: name)
         return EncodedValue(canonical: writer.copyBytes())
     }
 
     /// An array of values.
     static func array(_ elements: [EncodedValue]) -> EncodedValue {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.withLengthPrefix(field: FieldNumber.Value.arrayValue) { writer in
             for element in elements { writer.appendField(FieldNumber.ArrayValue.values, bytes: element.bytes) }
         }

@@ -47,12 +47,12 @@ final class TransactionAttempt: Sendable {
         let id = transactionID
         if !id.isEmpty {
             return client.getDocument(
-                name, consistency: .transaction(id), options: .impatient.cancelled(by: cancellation),
+                name, consistency: .transaction(id), options: .failFast.cancelled(by: cancellation),
                 completion: completion)
         }
         let request = BatchGetDocumentsRequest(
             database: database.description, documents: [name], consistency: .newTransaction(.readWrite))
-        client.collectBatchGet(request, options: .impatient.cancelled(by: cancellation)) { [self] result in
+        client.collectBatchGet(request, options: .failFast.cancelled(by: cancellation)) { [self] result in
             switch result {
             case .success(let answer):
                 transaction.withLock { $0 = answer.transaction }
@@ -74,7 +74,7 @@ final class TransactionAttempt: Sendable {
             return completion(RequestError(.cancelled, "The task was cancelled."))
         }
         let request = recorder.writes.request(transaction: transactionID)
-        client.commit(request, options: .impatient.cancelled(by: cancellation)) { result in
+        client.commit(request, options: .failFast.cancelled(by: cancellation)) { result in
             switch result {
             case .success: completion(nil)
             case .failure(let error): completion(error)

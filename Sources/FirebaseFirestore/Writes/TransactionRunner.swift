@@ -52,7 +52,7 @@ final class TransactionRunner: @unchecked Sendable {
         // A retried attempt asks for its transaction first: the answer comes when it is its turn.
         client.beginTransaction(
             database: firestore.databaseName, retrying: lastTransaction,
-            options: .impatient.cancelled(by: cancellation)
+            options: .failFast.cancelled(by: cancellation)
         ) { result in
             Self.queue.async {
                 switch result {

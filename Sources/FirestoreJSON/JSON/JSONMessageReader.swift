@@ -37,7 +37,7 @@ package struct JSONMessageReader {
     /// Appends the message that `json` spells. Nothing at all counts as an object without members.
     ///
     /// - Throws: INVALID_ARGUMENT; what was appended then is worthless.
-    package mutating func append(_ json: RawSpan, _ type: MessageType, to output: inout WireWriter) throws(RequestError)
+    package mutating func append(_ json: RawSpan, _ type: MessageType, to output: inout ByteBuffer) throws(RequestError)
     {
         path.removeAll(keepingCapacity: true)
         var scanner = JSONScanner(json.byteElements)
@@ -57,7 +57,7 @@ package struct JSONMessageReader {
     // MARK: Messages
 
     mutating func message(
-        _ number: Int, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
+        _ number: Int, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout ByteBuffer
     ) throws(Failure) {
         guard depth < Self.depthMax else { throw .tooDeep }
         switch schema.messages[number].form {
@@ -82,7 +82,7 @@ package struct JSONMessageReader {
     }
 
     private mutating func object(
-        _ number: Int, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
+        _ number: Int, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout ByteBuffer
     ) throws(Failure) {
         try expect(UInt8(ascii: "{"), &scanner)
         if scanner.skip(UInt8(ascii: "}")) { return }
@@ -129,7 +129,7 @@ package struct JSONMessageReader {
     }
 
     private mutating func array(
-        _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
+        _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout ByteBuffer
     ) throws(Failure) {
         guard depth < Self.depthMax else { throw .tooDeep }
         try expect(UInt8(ascii: "["), &scanner)
@@ -145,7 +145,7 @@ package struct JSONMessageReader {
 
     /// The members of an object as entries {1 key, 2 value} of a map, whose keys are strings throughout `proto/`.
     private mutating func map(
-        _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
+        _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout ByteBuffer
     ) throws(Failure) {
         guard depth < Self.depthMax else { throw .tooDeep }
         try expect(UInt8(ascii: "{"), &scanner)
@@ -168,7 +168,7 @@ package struct JSONMessageReader {
 
     /// A value with its tag.
     private mutating func single(
-        _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout WireWriter
+        _ field: FieldTable, _ scanner: inout JSONScanner, _ depth: Int, _ output: inout ByteBuffer
     ) throws(Failure) {
         switch field.kind {
         case .message:
@@ -219,7 +219,7 @@ package struct JSONMessageReader {
 
     /// Appends length and text of a string.
     private mutating func appendText(
-        _ text: JSONScanner.StringRange, _ scanner: borrowing JSONScanner, _ output: inout WireWriter
+        _ text: JSONScanner.StringRange, _ scanner: borrowing JSONScanner, _ output: inout ByteBuffer
     ) throws(Failure) {
         guard text.isEscaped else {
             output.appendVarint(UInt64(text.end - text.start))
@@ -249,11 +249,11 @@ package struct JSONMessageReader {
         }
     }
 
-    private func requestError(_ trouble: Failure, _ json: RawSpan) -> RequestError {
+    private func requestError(_ failure: Failure, _ json: RawSpan) -> RequestError {
         let place = placeText(json)
         let at = place.isEmpty ? "" : " at '\(place)'"
         let text =
-            switch trouble {
+            switch failure {
             case .syntax(let error): "\(error.reason) (byte \(error.offset))."
             case .unknownName(let start, let end):
                 "Unknown name \"\(String(repairingUTF8: json.extracting(start..<end)))\"\(at): Cannot find field."

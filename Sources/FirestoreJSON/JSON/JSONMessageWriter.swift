@@ -1,4 +1,4 @@
-internal import Basics
+package import Basics
 internal import DocumentJSON
 package import DocumentModel
 
@@ -21,14 +21,14 @@ package struct JSONMessageWriter: Sendable {
     }
 
     /// Appends the message as JSON.
-    package func append(_ message: RawSpan, _ type: MessageType, to output: inout WireWriter) throws(InvalidDocument) {
+    package func append(_ message: RawSpan, _ type: MessageType, to output: inout ByteBuffer) throws(InvalidDocument) {
         try appendMessage(message, type.number, 0, &output)
     }
 
     // MARK: Messages
 
     private func appendMessage(
-        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout ByteBuffer
     ) throws(InvalidDocument) {
         guard depth < Self.depthMax else { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
         switch schema.messages[number].form {
@@ -49,7 +49,7 @@ package struct JSONMessageWriter: Sendable {
     }
 
     private func appendObject(
-        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout ByteBuffer
     ) throws(InvalidDocument) {
         let table = schema.messages[number]
         output.append(byte: UInt8(ascii: "{"))
@@ -79,7 +79,7 @@ package struct JSONMessageWriter: Sendable {
 
     /// Appends all occurrences of a field from the reader's on as an array, or an object for a map.
     private func appendRepeated(
-        _ field: FieldTable, tag first: WireTag, from start: WireReader, depth: Int, to output: inout WireWriter
+        _ field: FieldTable, tag first: WireTag, from start: WireReader, depth: Int, to output: inout ByteBuffer
     ) throws(InvalidDocument) {
         guard depth < Self.depthMax else { throw InvalidDocument(.nestedTooDeeply, offset: 0) }
         output.append(byte: UInt8(ascii: field.isMap ? "{" : "["))
@@ -113,7 +113,7 @@ package struct JSONMessageWriter: Sendable {
 
     /// Appends an entry {1 key, 2 value} of a map, whose keys are strings throughout `proto/`.
     private func appendEntry(
-        _ field: FieldTable, _ entry: RawSpan, _ depth: Int, _ output: inout WireWriter
+        _ field: FieldTable, _ entry: RawSpan, _ depth: Int, _ output: inout ByteBuffer
     ) throws(InvalidDocument) {
         let valueField = schema.messages[field.type].fields[1]
         var key = entry.extracting(first: 0)
@@ -138,7 +138,7 @@ package struct JSONMessageWriter: Sendable {
     // MARK: Values
 
     private func appendSingle(
-        _ field: FieldTable, tag: WireTag, from reader: inout WireReader, depth: Int, to output: inout WireWriter
+        _ field: FieldTable, tag: WireTag, from reader: inout WireReader, depth: Int, to output: inout ByteBuffer
     ) throws(InvalidDocument) {
         switch field.kind {
         case .message: try appendMessage(try reader.span(tag), field.type, depth, &output)
@@ -154,7 +154,7 @@ package struct JSONMessageWriter: Sendable {
     }
 
     /// Appends a number, a Boolean value or a value of an enumeration that has these bits on the wire.
-    private func appendScalar(_ bits: UInt64, _ field: FieldTable, _ output: inout WireWriter) {
+    private func appendScalar(_ bits: UInt64, _ field: FieldTable, _ output: inout ByteBuffer) {
         switch field.kind {
         case .bool: output.append(utf8: bits != 0 ? "true" : "false")
         case .enumeration:
@@ -172,7 +172,7 @@ package struct JSONMessageWriter: Sendable {
     }
 
     /// Appends the value of a field that is not on the wire.
-    private func appendDefault(_ field: FieldTable, _ output: inout WireWriter) {
+    private func appendDefault(_ field: FieldTable, _ output: inout ByteBuffer) {
         switch field.kind {
         case .message: output.append(utf8: "{}")
         case .string, .bytes: output.append(utf8: "\"\"")
@@ -180,7 +180,7 @@ package struct JSONMessageWriter: Sendable {
         }
     }
 
-    private func appendWrapped(_ bytes: RawSpan, _ number: Int, _ output: inout WireWriter) throws(InvalidDocument) {
+    private func appendWrapped(_ bytes: RawSpan, _ number: Int, _ output: inout ByteBuffer) throws(InvalidDocument) {
         let field = schema.messages[number].fields[0]
         var reader = WireReader(bytes)
         while let tag = try reader.nextTag() {
@@ -193,7 +193,7 @@ package struct JSONMessageWriter: Sendable {
     }
 
     /// Seconds and their fraction, for example `1.500s`.
-    private func appendDuration(_ bytes: RawSpan, _ output: inout WireWriter) throws(InvalidDocument) {
+    private func appendDuration(_ bytes: RawSpan, _ output: inout ByteBuffer) throws(InvalidDocument) {
         var reader = WireReader(bytes)
         let parts = try TimestampValue(reading: &reader)
         var text: [UInt8] = []
@@ -207,7 +207,7 @@ package struct JSONMessageWriter: Sendable {
     // MARK: Loosely typed values
 
     private func appendStructure(
-        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout ByteBuffer
     ) throws(InvalidDocument) {
         var reader = WireReader(bytes)
         guard let tag = try reader.nextTag() else { return output.append(utf8: "{}") }
@@ -215,7 +215,7 @@ package struct JSONMessageWriter: Sendable {
     }
 
     private func appendList(
-        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout ByteBuffer
     ) throws(InvalidDocument) {
         var reader = WireReader(bytes)
         guard let tag = try reader.nextTag() else { return output.append(utf8: "[]") }
@@ -224,7 +224,7 @@ package struct JSONMessageWriter: Sendable {
 
     /// `google.protobuf.Value` is written as what it holds.
     private func appendLooseValue(
-        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout WireWriter
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout ByteBuffer
     ) throws(InvalidDocument) {
         let table = schema.messages[number]
         var reader = WireReader(bytes)
@@ -239,23 +239,23 @@ package struct JSONMessageWriter: Sendable {
 
     // MARK: Layout
 
-    private func startMember(isFirst: Bool, _ depth: Int, _ output: inout WireWriter) {
+    private func startMember(isFirst: Bool, _ depth: Int, _ output: inout ByteBuffer) {
         if !isFirst { output.append(byte: UInt8(ascii: ",")) }
         startLine(depth + 1, &output)
     }
 
-    private func end(_ bracket: UInt8, isEmpty: Bool, _ depth: Int, _ output: inout WireWriter) {
+    private func end(_ bracket: UInt8, isEmpty: Bool, _ depth: Int, _ output: inout ByteBuffer) {
         if !isEmpty { startLine(depth, &output) }
         output.append(byte: bracket)
     }
 
-    private func startLine(_ depth: Int, _ output: inout WireWriter) {
+    private func startLine(_ depth: Int, _ output: inout ByteBuffer) {
         guard isPretty else { return }
         output.append(byte: UInt8(ascii: "\n"))
         for _ in 0..<depth { output.append(utf8: "  ") }
     }
 
-    private func appendColon(_ output: inout WireWriter) {
+    private func appendColon(_ output: inout ByteBuffer) {
         output.append(utf8: isPretty ? ": " : ":")
     }
 }

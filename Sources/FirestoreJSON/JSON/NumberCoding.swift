@@ -74,7 +74,7 @@ extension WireReader {
     }
 }
 
-extension WireWriter {
+extension ByteBuffer {
     /// Appends a number with its tag.
     mutating func appendNumber(_ field: FieldTable, bits: UInt64) {
         appendTag(field: field.number, field.kind.wireType)

@@ -30,7 +30,7 @@ package struct ParameterReader: Sendable {
     ///
     /// - Throws: INVALID_ARGUMENT for a name that the message does not know and a value that does not fit.
     package func append(
-        _ parameters: [Parameter], _ type: MessageType, to output: inout WireWriter
+        _ parameters: [Parameter], _ type: MessageType, to output: inout ByteBuffer
     ) throws(RequestError) {
         var bound: [Bound] = []
         for parameter in parameters { bound.append(try bind(parameter, type.number)) }
@@ -70,7 +70,7 @@ package struct ParameterReader: Sendable {
 
     /// Appends the fields of one message, those of one submessage together.
     private func append(
-        _ bound: ArraySlice<Bound>, depth: Int, _ type: Int, _ output: inout WireWriter
+        _ bound: ArraySlice<Bound>, depth: Int, _ type: Int, _ output: inout ByteBuffer
     ) throws(RequestError) {
         var rest = bound
         while let first = rest.first {
@@ -104,7 +104,7 @@ package struct ParameterReader: Sendable {
     }
 
     private func append(
-        _ parameter: Parameter, _ field: FieldTable, _ output: inout WireWriter
+        _ parameter: Parameter, _ field: FieldTable, _ output: inout ByteBuffer
     ) throws(RequestError) {
         let text = parameter.value
         func bad(_ expected: String) -> RequestError {
@@ -133,7 +133,7 @@ package struct ParameterReader: Sendable {
 
     /// Messages that have a text form: timestamps, and the wrappers of scalars.
     private func appendMessage(
-        _ parameter: Parameter, _ field: FieldTable, _ output: inout WireWriter
+        _ parameter: Parameter, _ field: FieldTable, _ output: inout ByteBuffer
     ) throws(RequestError) {
         let table = schema.messages[field.type]
         switch table.form {

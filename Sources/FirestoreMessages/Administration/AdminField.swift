@@ -1,8 +1,8 @@
 // `google.firestore.admin.v1.Field` and the RPCs of fields.
 
-internal import Basics
+package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// The settings of a field as the admin API describes them.
 package struct AdminField: FirestoreMessage, Equatable, Sendable {
@@ -43,7 +43,7 @@ package struct AdminField: FirestoreMessage, Equatable, Sendable {
             }
         }
 
-        package func encode(into writer: inout WireWriter) {
+        package func encode(into writer: inout ByteBuffer) {
             unsafe Self.layout.write(into: &writer) { message, arena in
                 unsafe (message.n_indexes, message.indexes) = arena.list(indexes) { unsafe arena.bytes($0.encode) }
                 unsafe message.uses_ancestor_config = usesAncestorConfig ? 1 : 0
@@ -74,7 +74,7 @@ package struct AdminField: FirestoreMessage, Equatable, Sendable {
             state = try unsafe Self.layout.read(wire) { unsafe State(rawValue: $0.state.rawValue) ?? .unspecified }
         }
 
-        package func encode(into writer: inout WireWriter) {
+        package func encode(into writer: inout ByteBuffer) {
             unsafe Self.layout.write(into: &writer) { message, _ in
                 unsafe message.state = Held__FirestoreAdmin__Field__TtlConfig__State(rawValue: state.rawValue)
             }
@@ -103,7 +103,7 @@ package struct AdminField: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.name = arena.bytes(name)
             unsafe (message.n_index_config, message.index_config) = arena.optional(indexConfig) {
@@ -135,7 +135,7 @@ package struct UpdateFieldRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_field, message.field) = arena.optional(field) { $0.encode(into: &$1) }
             unsafe (message.n_update_mask, message.update_mask) = arena.optional(mask) {
@@ -160,7 +160,7 @@ struct FieldMask: FirestoreMessage {
         }
     }
 
-    func encode(into writer: inout WireWriter) {
+    func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_paths, message.paths) = arena.list(paths) { unsafe arena.bytes($0) }
         }
@@ -191,7 +191,7 @@ package struct AdminFieldPage: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_fields, message.fields) = arena.list(fields) { unsafe arena.bytes($0.encode) }
             unsafe message.next_page_token = arena.bytes(nextPageToken)

@@ -1,8 +1,8 @@
 // `google.firestore.admin.v1.Index` and the RPCs of indexes.
 
-internal import Basics
+package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// An index as the admin API describes it.
 package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
@@ -71,7 +71,7 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
             }
         }
 
-        package func encode(into writer: inout WireWriter) {
+        package func encode(into writer: inout ByteBuffer) {
             unsafe Self.layout.write(into: &writer) { message, arena in
                 unsafe message.field_path = arena.bytes(path)
                 switch mode {
@@ -117,7 +117,7 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.name = arena.bytes(name)
             unsafe message.query_scope = Held__FirestoreAdmin__Index__QueryScope(rawValue: queryScope.rawValue)
@@ -144,7 +144,7 @@ struct AdminVectorConfig: FirestoreMessage {
         dimension = try unsafe Self.layout.read(wire) { unsafe $0.dimension }
     }
 
-    func encode(into writer: inout WireWriter) {
+    func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.dimension = dimension
             unsafe message.type_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VECTOR_CONFIG__TYPE_FLAT
@@ -174,7 +174,7 @@ package struct CreateIndexRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.parent = arena.bytes(parent)
             unsafe (message.n_index, message.index) = arena.optional(index) { $0.encode(into: &$1) }
@@ -206,7 +206,7 @@ package struct AdminIndexPage: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_indexes, message.indexes) = arena.list(indexes) { unsafe arena.bytes($0.encode) }
             unsafe message.next_page_token = arena.bytes(nextPageToken)

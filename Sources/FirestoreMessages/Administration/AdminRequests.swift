@@ -1,8 +1,8 @@
 // Requests of the admin API that have a name or a parent only, and databases.
 
-internal import Basics
+package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// The requests that consist of the name of a resource: GetIndex, DeleteIndex, GetField, GetDatabase, GetOperation,
 /// CancelOperation and DeleteOperation. All have it in the same field.
@@ -18,7 +18,7 @@ package struct NamedRequest: FirestoreMessage, Equatable, Sendable {
         name = try unsafe Self.layout.read(wire) { unsafe $0.name.text }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.name = arena.bytes(name) }
     }
 }
@@ -50,7 +50,7 @@ package struct AdminListRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.parent = arena.bytes(parent)
             unsafe message.filter = arena.bytes(filter)
@@ -76,7 +76,7 @@ package struct ListDatabasesRequest: FirestoreMessage, Equatable, Sendable {
         parent = try unsafe Self.layout.read(wire) { unsafe $0.parent.text }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.parent = arena.bytes(parent) }
     }
 }
@@ -95,7 +95,7 @@ package struct AdminDatabase: FirestoreMessage, Equatable, Sendable {
         name = try unsafe Self.layout.read(wire) { unsafe $0.name.text }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.name = arena.bytes(name)
             unsafe message.type = HELD__FIRESTORE_ADMIN__DATABASE__DATABASE_TYPE__FIRESTORE_NATIVE
@@ -120,7 +120,7 @@ package struct ListDatabasesResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_databases, message.databases) = arena.list(databases) { unsafe arena.bytes($0.encode) }
         }

@@ -1,8 +1,8 @@
 // `google.longrunning`: work that continues after the reply.
 
-internal import Basics
+package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// The build of an index, or a change of a field's settings.
 package struct LongRunningOperation: FirestoreMessage, Equatable, Sendable {
@@ -44,7 +44,7 @@ package struct LongRunningOperation: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.name = arena.bytes(name)
             unsafe (message.n_metadata, message.metadata) = arena.optional(metadata) { $0.encode(into: &$1) }
@@ -88,7 +88,7 @@ package struct AnyMessage: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.typeUrl, string: typeURL)
         writer.writeIfSet(Field.value, bytes: value)
     }
@@ -130,7 +130,7 @@ package struct IndexOperationMetadata: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.index = arena.bytes(index)
             unsafe message.state = Held__FirestoreAdmin__OperationState(rawValue: state.rawValue)
@@ -162,7 +162,7 @@ package struct FieldOperationMetadata: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.field = arena.bytes(field)
             unsafe message.state = Held__FirestoreAdmin__OperationState(rawValue: state.rawValue)
@@ -196,7 +196,7 @@ package struct ListOperationsRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.name = arena.bytes(name)
             unsafe message.filter = arena.bytes(filter)
@@ -230,7 +230,7 @@ package struct OperationPage: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_operations, message.operations) = arena.list(operations) {
                 unsafe arena.bytes($0.encode)
@@ -261,7 +261,7 @@ package struct WaitOperationRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.name = arena.bytes(name)
             unsafe (message.n_timeout, message.timeout) = arena.optional(timeoutMilliseconds) { milliseconds, writer in

@@ -60,7 +60,7 @@ internal import DocumentModel
     /// Appends a message's fields.
     ///
     /// - Parameter fill: sets the struct's members; what they point to is allocated in the arena.
-    func write(into writer: inout WireWriter, _ fill: (inout Held, borrowing MessageArena) -> Void) {
+    func write(into writer: inout ByteBuffer, _ fill: (inout Held, borrowing MessageArena) -> Void) {
         MessageArena.with { arena in
             let message = unsafe make(in: arena, fill)
             let base = unsafe UnsafeRawPointer(message).assumingMemoryBound(to: ProtobufCMessage.self)
@@ -96,8 +96,8 @@ extension MessageArena {
     }
 
     /// A message that our own writer writes, as a member.
-    func bytes(_ encode: (inout WireWriter) -> Void) -> ProtobufCBinaryData {
-        var writer = WireWriter()
+    func bytes(_ encode: (inout ByteBuffer) -> Void) -> ProtobufCBinaryData {
+        var writer = ByteBuffer()
         encode(&writer)
         return unsafe bytes(writer.bytes)
     }
@@ -124,7 +124,7 @@ extension MessageArena {
 
     /// A message that our own writer writes and that may be absent, in the form of a repeated member.
     func optional<Message>(
-        _ message: Message?, _ encode: (Message, inout WireWriter) -> Void
+        _ message: Message?, _ encode: (Message, inout ByteBuffer) -> Void
     ) -> (Int, UnsafeMutablePointer<ProtobufCBinaryData>?) {
         guard let message else { return (0, nil) }
         return unsafe list([message]) { message in unsafe bytes { encode(message, &$0) } }

@@ -1,4 +1,5 @@
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// A `google.firestore.v1.BloomFilter`: the set of the names that have not changed, as a server sends it.
 ///
@@ -41,7 +42,7 @@ package struct BloomFilter: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.bits) { bits in
             bits.writeIfSet(Bits.bitmap, bytes: bitmap)
             bits.writeIfSet(Bits.padding, int64: Int64(padding))

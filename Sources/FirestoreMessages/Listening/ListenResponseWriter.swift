@@ -1,4 +1,5 @@
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// Writes `ListenResponse` messages; each call appends one message.
 package enum ListenResponseWriter {
@@ -27,7 +28,7 @@ package enum ListenResponseWriter {
     ///   - time: the version that the client has seen all changes up to. It is sent as the read time and in the token.
     package static func append(
         _ kind: ListenResponse.TargetChange.Kind, targets: [Int32], cause: StatusMessage? = nil,
-        at time: UInt64? = nil, to writer: inout WireWriter
+        at time: UInt64? = nil, to writer: inout ByteBuffer
     ) {
         typealias Inner = FieldNumber.TargetChange
         writer.withLengthPrefix(field: Field.targetChange) { change in
@@ -48,7 +49,7 @@ package enum ListenResponseWriter {
     ///   - removed: those that it matched before.
     package static func appendChange(
         _ name: borrowing Name, fields: RawSpan, createMicroseconds: UInt64, updateMicroseconds: UInt64,
-        targets: [Int32], removed: [Int32], to writer: inout WireWriter
+        targets: [Int32], removed: [Int32], to writer: inout ByteBuffer
     ) {
         typealias Inner = FieldNumber.DocumentChange
         let start = beginMessage(Field.documentChange, &writer)
@@ -62,7 +63,7 @@ package enum ListenResponseWriter {
 
     /// The same with a document that ``appendDocument(_:fields:createMicroseconds:updateMicroseconds:to:)`` wrote.
     package static func appendChange(
-        document: RawSpan, targets: [Int32], removed: [Int32], to writer: inout WireWriter
+        document: RawSpan, targets: [Int32], removed: [Int32], to writer: inout ByteBuffer
     ) {
         typealias Inner = FieldNumber.DocumentChange
         writer.reserve(document.byteCount + 32 + (targets.count + removed.count) * 10)
@@ -78,7 +79,7 @@ package enum ListenResponseWriter {
     /// - Returns: where the `fields` entries are in the writer.
     package static func appendDocument(
         _ name: borrowing Name, fields: RawSpan, createMicroseconds: UInt64, updateMicroseconds: UInt64,
-        to writer: inout WireWriter
+        to writer: inout ByteBuffer
     ) -> Range<Int> {
         writer.appendDocument(
             field: FieldNumber.DocumentChange.document, namePrefix: name.prefix, path: name.path, fields: fields,
@@ -90,7 +91,7 @@ package enum ListenResponseWriter {
 
     /// A document that was deleted at or before a time.
     package static func appendDelete(
-        _ name: borrowing Name, removed: [Int32], at time: UInt64, to writer: inout WireWriter
+        _ name: borrowing Name, removed: [Int32], at time: UInt64, to writer: inout ByteBuffer
     ) {
         typealias Inner = FieldNumber.DocumentDelete
         let start = beginMessage(Field.documentDelete, &writer)
@@ -102,7 +103,7 @@ package enum ListenResponseWriter {
 
     /// A document that exists and does not match targets any more.
     package static func appendRemove(
-        _ name: borrowing Name, removed: [Int32], at time: UInt64, to writer: inout WireWriter
+        _ name: borrowing Name, removed: [Int32], at time: UInt64, to writer: inout ByteBuffer
     ) {
         typealias Inner = FieldNumber.DocumentRemove
         let start = beginMessage(Field.documentRemove, &writer)
@@ -116,7 +117,7 @@ package enum ListenResponseWriter {
     ///
     /// - Parameter unchanged: the documents that have not changed since the client's resume token.
     package static func appendFilter(
-        target: Int32, count: Int32, unchanged: BloomFilter?, to writer: inout WireWriter
+        target: Int32, count: Int32, unchanged: BloomFilter?, to writer: inout ByteBuffer
     ) {
         typealias Inner = FieldNumber.ExistenceFilter
         writer.withLengthPrefix(field: Field.filter) { filter in
@@ -126,13 +127,13 @@ package enum ListenResponseWriter {
         }
     }
 
-    private static func beginMessage(_ field: Int, _ writer: inout WireWriter) -> Int {
+    private static func beginMessage(_ field: Int, _ writer: inout ByteBuffer) -> Int {
         writer.appendTag(field: field, .lengthDelimited)
         return writer.beginLength()
     }
 }
 
-extension WireWriter {
+extension ByteBuffer {
     /// Appends target ids, packed; nothing for none.
     fileprivate mutating func appendTargets(_ field: Int, _ ids: [Int32]) {
         if ids.isEmpty { return }

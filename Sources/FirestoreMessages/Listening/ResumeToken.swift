@@ -1,4 +1,5 @@
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// The state of a listener's database, as a token that the server sends and a client returns to resume.
 ///
@@ -36,7 +37,7 @@ package struct ResumeToken: Equatable, Sendable {
     }
 
     /// Appends the bytes of the token.
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Self.time) { $0.appendField(Self.microseconds, varint: microseconds) }
     }
 }

@@ -5,6 +5,7 @@
 //
 // Two fields of ExplainMetrics are extensions of Hearth and not in proto/. Clients that do not know them skip them.
 
+package import Basics
 package import DocumentModel
 
 /// That a query is to be explained.
@@ -24,7 +25,7 @@ package struct ExplainOptions: Equatable, Sendable {
         }
     }
 
-    func encode(_ field: Int, into writer: inout WireWriter) {
+    func encode(_ field: Int, into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: field) { $0.writeIfSet(Field.analyze, boolean: analyze) }
     }
 }
@@ -84,7 +85,7 @@ package struct ExplainMetrics: Equatable, Sendable {
         self.execution = execution
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: FieldNumber.ExplainMetrics.planSummary) { summary in
             for index in indexes {
                 summary.withLengthPrefix(field: FieldNumber.PlanSummary.indexesUsed) { entry in
@@ -102,7 +103,7 @@ package struct ExplainMetrics: Equatable, Sendable {
         writer.writeIfSet(Self.adviceField, string: advice)
     }
 
-    private static func encode(_ execution: Execution, into writer: inout WireWriter) {
+    private static func encode(_ execution: Execution, into writer: inout ByteBuffer) {
         writer.writeIfSet(FieldNumber.ExecutionStats.resultsReturned, int64: execution.resultsReturned)
         writer.withLengthPrefix(field: FieldNumber.ExecutionStats.executionDuration) { duration in
             duration.writeIfSet(
@@ -129,7 +130,7 @@ package struct ExplainMetrics: Equatable, Sendable {
     }
 
     /// Appends a member of a Struct with a text for a value.
-    private static func member(_ name: String, _ text: String, into writer: inout WireWriter) {
+    private static func member(_ name: String, _ text: String, into writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: FieldNumber.Protobuf.Struct.fields) { entry in
             entry.appendField(FieldNumber.Protobuf.Struct.FieldsEntry.key, string: name)
             entry.withLengthPrefix(field: FieldNumber.Protobuf.Struct.FieldsEntry.value) {

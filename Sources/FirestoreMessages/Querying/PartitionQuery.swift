@@ -1,5 +1,6 @@
 // PartitionQuery: names at which a query can be cut into parts of about the same size.
 
+package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
@@ -49,7 +50,7 @@ package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.parent = arena.bytes(parent)
             if let query {
@@ -90,7 +91,7 @@ package struct PartitionQueryResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_partitions, message.partitions) = arena.list(partitions) { cursor in
                 unsafe arena.bytes { cursor.encode(into: &$0) }

@@ -4,6 +4,7 @@
 // read_time, 8 explain_options. RunAggregationQueryResponse: 1 result, 2 transaction, 3 read_time, 10 explain_metrics.
 // AggregationResult: 2 aggregate_fields, a map.
 
+package import Basics
 package import DocumentModel
 
 /// A request for totals.
@@ -40,7 +41,7 @@ package struct RunAggregationQueryRequest: FirestoreMessage, Equatable, Sendable
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.parent, string: parent)
         if let query { writer.withLengthPrefix(field: Field.structuredAggregationQuery) { query.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)
@@ -113,7 +114,7 @@ package struct RunAggregationQueryResponse: FirestoreMessage, Equatable, Sendabl
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         if !totals.isEmpty {
             writer.withLengthPrefix(field: Field.result) { writer in
                 for total in totals {

@@ -2,6 +2,7 @@
 // RunQueryRequest: 1 parent, 2 structured_query, 5 transaction | 6 new_transaction | 7 read_time, 10 explain_options.
 // RunQueryResponse: 1 document, 2 transaction, 3 read_time, 4 skipped_results, 6 done, 11 explain_metrics.
 
+package import Basics
 package import DocumentModel
 
 /// A request to run a query.
@@ -38,7 +39,7 @@ package struct RunQueryRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.parent, string: parent)
         if let query { writer.withLengthPrefix(field: Field.structuredQuery) { query.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)

@@ -1,4 +1,5 @@
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// Writes `RunQueryResponse` messages field by field into the buffer of a stream.
 ///
@@ -14,7 +15,7 @@ package enum RunQueryResponseWriter {
     ///   - fields: the `fields` entries, with their tags.
     package static func appendResult(
         namePrefix: RawSpan, path: RawSpan, fields: RawSpan, createMicroseconds: UInt64, updateMicroseconds: UInt64,
-        readMicroseconds: UInt64, to writer: inout WireWriter
+        readMicroseconds: UInt64, to writer: inout ByteBuffer
     ) {
         writer.appendDocument(
             field: Field.document, namePrefix: namePrefix, path: path, fields: fields,
@@ -23,27 +24,27 @@ package enum RunQueryResponseWriter {
     }
 
     /// Appends the id of the transaction that the request began; the schema requires a separate message for it.
-    package static func append(transaction: [UInt8], to writer: inout WireWriter) {
+    package static func append(transaction: [UInt8], to writer: inout ByteBuffer) {
         writer.appendField(Field.transaction, bytes: transaction)
     }
 
     /// Appends the time as of which the query reads.
-    package static func appendReadTime(_ microseconds: UInt64, to writer: inout WireWriter) {
+    package static func appendReadTime(_ microseconds: UInt64, to writer: inout ByteBuffer) {
         writer.appendField(Field.readTime, WireTimestamp(microseconds))
     }
 
     /// Appends how many results the offset has left out since the message before; nothing for 0.
-    package static func append(skippedResults: Int, to writer: inout WireWriter) {
+    package static func append(skippedResults: Int, to writer: inout ByteBuffer) {
         writer.writeIfSet(Field.skippedResults, int64: Int64(skippedResults))
     }
 
     /// Appends that this is the last message.
-    package static func appendDone(to writer: inout WireWriter) {
+    package static func appendDone(to writer: inout ByteBuffer) {
         writer.appendField(Field.done, boolean: true)
     }
 
     /// Appends the plan and the execution statistics of the query.
-    package static func append(_ metrics: ExplainMetrics, to writer: inout WireWriter) {
+    package static func append(_ metrics: ExplainMetrics, to writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.explainMetrics) { metrics.encode(into: &$0) }
     }
 }

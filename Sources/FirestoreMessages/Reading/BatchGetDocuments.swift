@@ -3,6 +3,7 @@
 // BatchGetDocumentsRequest: 1 database, 2 documents*, 3 mask, 4 transaction | 5 new_transaction | 7 read_time.
 // BatchGetDocumentsResponse: 1 found | 2 missing, 3 transaction, 4 read_time.
 
+package import Basics
 package import DocumentModel
 
 /// A request for several documents, with its own storage.
@@ -42,7 +43,7 @@ package struct BatchGetDocumentsRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.database, string: database)
         for document in documents { writer.appendField(Field.documents, string: document) }
         if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }

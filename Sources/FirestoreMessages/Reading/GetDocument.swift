@@ -1,6 +1,7 @@
 // GetDocument: one document. GetDocumentRequest: 1 name, 2 mask, 3 transaction | 5 read_time. The response is a
 // Document.
 
+package import Basics
 package import DocumentModel
 
 /// A request for one document, with its own storage.
@@ -28,7 +29,7 @@ package struct GetDocumentRequest: FirestoreMessage, Equatable, Sendable {
         self.init(name: name, mask: view.mask, consistency: view.consistency)
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.name, string: name)
         if let mask { writer.withLengthPrefix(field: Field.mask) { mask.encode(into: &$0) } }
         consistency.encode(into: &writer, Self.consistencyFields)

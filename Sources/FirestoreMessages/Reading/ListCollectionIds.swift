@@ -1,7 +1,8 @@
 // ListCollectionIds: the collections below a document or the root.
 
+package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// A request for the ids of the collections below a parent.
 package struct ListCollectionIdsRequest: FirestoreMessage, Equatable, Sendable {
@@ -34,7 +35,7 @@ package struct ListCollectionIdsRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.parent = arena.bytes(parent)
             unsafe message.page_size = pageSize
@@ -70,7 +71,7 @@ package struct ListCollectionIdsResponse: FirestoreMessage, Equatable, Sendable 
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_collection_ids, message.collection_ids) = arena.list(collectionIDs) {
                 unsafe arena.bytes($0)

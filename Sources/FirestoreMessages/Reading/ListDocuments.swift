@@ -1,5 +1,6 @@
 // ListDocuments: the documents of a collection, page by page.
 
+package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
@@ -48,7 +49,7 @@ package struct ListDocumentsRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.parent = arena.bytes(parent)
             unsafe message.collection_id = arena.bytes(collectionID)
@@ -110,7 +111,7 @@ package struct ListDocumentsResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         for document in documents { writer.withLengthPrefix(field: Field.documents) { document.encode(into: &$0) } }
         writer.writeIfSet(Field.nextPageToken, string: nextPageToken)
     }

@@ -1,8 +1,8 @@
 // The messages of `hearth.admin.v1`, by which operators' tools talk to a running server.
 
-internal import Basics
+package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// A message without fields: several requests and responses are.
 package struct EmptyMessage: FirestoreMessage, Equatable, Sendable {
@@ -13,7 +13,7 @@ package struct EmptyMessage: FirestoreMessage, Equatable, Sendable {
 
     package init(wire: RawSpan) throws { try unsafe Self.layout.read(wire) { _ in } }
 
-    package func encode(into writer: inout WireWriter) {}
+    package func encode(into writer: inout ByteBuffer) {}
 }
 
 /// Where a server listens.
@@ -29,7 +29,7 @@ package struct ServerInformation: FirestoreMessage, Equatable, Sendable {
         address = try unsafe Self.layout.read(wire) { unsafe $0.address.text }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.address = arena.bytes(address) }
     }
 }
@@ -47,7 +47,7 @@ package struct BackupRequest: FirestoreMessage, Equatable, Sendable {
         directory = try unsafe Self.layout.read(wire) { unsafe $0.directory.text }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.directory = arena.bytes(directory) }
     }
 }
@@ -98,7 +98,7 @@ package struct IndexMessage: FirestoreMessage, Equatable, Sendable {
             }
         }
 
-        package func encode(into writer: inout WireWriter) {
+        package func encode(into writer: inout ByteBuffer) {
             unsafe Self.layout.write(into: &writer) { message, arena in
                 unsafe message.field_path = arena.bytes(path)
                 unsafe message.mode = mode.held
@@ -126,7 +126,7 @@ package struct IndexMessage: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.collection_group = arena.bytes(collectionGroup)
             unsafe message.spans_group = spansGroup ? 1 : 0
@@ -159,7 +159,7 @@ package struct FieldOverrideMessage: FirestoreMessage, Equatable, Sendable {
             }
         }
 
-        package func encode(into writer: inout WireWriter) {
+        package func encode(into writer: inout ByteBuffer) {
             unsafe Self.layout.write(into: &writer) { message, _ in
                 unsafe message.spans_group = spansGroup ? 1 : 0
                 unsafe message.mode = mode.held
@@ -193,7 +193,7 @@ package struct FieldOverrideMessage: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.collection_group = arena.bytes(collectionGroup)
             unsafe message.field_path = arena.bytes(fieldPath)
@@ -231,7 +231,7 @@ package struct ApplyIndexesRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.database = arena.bytes(database)
             unsafe (message.n_indexes, message.indexes) = arena.list(indexes) { unsafe arena.bytes($0.encode) }
@@ -254,7 +254,7 @@ package struct ListIndexesRequest: FirestoreMessage, Equatable, Sendable {
         database = try unsafe Self.layout.read(wire) { unsafe $0.database.text }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.database = arena.bytes(database) }
     }
 }
@@ -291,7 +291,7 @@ package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
             }
         }
 
-        package func encode(into writer: inout WireWriter) {
+        package func encode(into writer: inout ByteBuffer) {
             unsafe Self.layout.write(into: &writer) { message, arena in
                 unsafe message.state = arena.bytes(state)
                 unsafe message.entry = arena.bytes(json)
@@ -311,7 +311,7 @@ package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_entries, message.entries) = arena.list(entries) { unsafe arena.bytes($0.encode) }
         }

@@ -1,7 +1,8 @@
 // The messages of `grpc.health.v1.Health`.
 
+package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// A question for the health of a service.
 package struct HealthCheckRequest: FirestoreMessage, Equatable, Sendable {
@@ -17,7 +18,7 @@ package struct HealthCheckRequest: FirestoreMessage, Equatable, Sendable {
         service = try unsafe Self.layout.read(wire) { unsafe $0.service.text }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.service = arena.bytes(service) }
     }
 }
@@ -47,7 +48,7 @@ package struct HealthCheckResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, _ in
             unsafe message.status = Held__Health__HealthCheckResponse__ServingStatus(rawValue: UInt32(status.rawValue))
         }

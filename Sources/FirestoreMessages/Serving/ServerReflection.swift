@@ -2,7 +2,7 @@
 
 package import Basics
 internal import CFirestoreProto
-package import DocumentModel
+internal import DocumentModel
 
 /// One question about what the server offers.
 package struct ServerReflectionRequest: Sendable {
@@ -51,7 +51,7 @@ package enum ServerReflectionResponseWriter {
     /// Appends the request to which this is the response.
     ///
     /// - Parameter original: the bytes of the request.
-    package static func append(host: String, original: [UInt8], to writer: inout WireWriter) {
+    package static func append(host: String, original: [UInt8], to writer: inout ByteBuffer) {
         writer.writeIfSet(Field.validHost, string: host)
         writer.appendField(Field.originalRequest, bytes: original)
     }
@@ -60,21 +60,21 @@ package enum ServerReflectionResponseWriter {
     ///
     /// The set's one field has the number of `FileDescriptorResponse.file_descriptor_proto`, so that sets in a row are
     /// that message.
-    package static func append(fileSets sets: [[UInt8]], to writer: inout WireWriter) {
+    package static func append(fileSets sets: [[UInt8]], to writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.fileDescriptorResponse) { list in
             for set in sets { list.append(set) }
         }
     }
 
     /// Appends that a type has no extensions.
-    package static func append(noExtensionsOf type: String, to writer: inout WireWriter) {
+    package static func append(noExtensionsOf type: String, to writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.allExtensionNumbersResponse) { answer in
             answer.appendField(FieldNumber.Reflection.ExtensionNumberResponse.baseTypeName, string: type)
         }
     }
 
     /// Appends the full names of services.
-    package static func append(services: [String], to writer: inout WireWriter) {
+    package static func append(services: [String], to writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.listServicesResponse) { list in
             for name in services {
                 list.withLengthPrefix(field: FieldNumber.Reflection.ListServiceResponse.service) { service in
@@ -85,7 +85,7 @@ package enum ServerReflectionResponseWriter {
     }
 
     /// Appends that the question has no answer.
-    package static func append(_ code: StatusCode, _ text: String, to writer: inout WireWriter) {
+    package static func append(_ code: StatusCode, _ text: String, to writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: Field.errorResponse) { error in
             error.appendField(FieldNumber.Reflection.ErrorResponse.errorCode, varint: UInt64(code.rawValue))
             error.appendField(FieldNumber.Reflection.ErrorResponse.errorMessage, string: text)

@@ -1,5 +1,6 @@
 // `Document`: 1 name, 2 fields (a map, one entry after the other), 3 create_time, 4 update_time.
 
+package import Basics
 package import DocumentModel
 
 /// A document as a message lends it: a name, the bytes of its `fields` entries, and its times.
@@ -91,7 +92,7 @@ package struct DocumentMessage: FirestoreMessage, Equatable, Sendable {
         self.init(name: name, fields: view.copyFields(), createTime: view.createTime, updateTime: view.updateTime)
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.name, string: name)
         writer.append(fields)
         if let createTime { writer.appendField(Field.createTime, timestamp: createTime) }

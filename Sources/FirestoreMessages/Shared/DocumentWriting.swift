@@ -1,5 +1,6 @@
 // Writing `Document` messages front to back: every size is known beforehand, so nothing is moved or patched.
 
+package import Basics
 import DocumentModel
 
 /// A `google.protobuf.Timestamp` as it is written.
@@ -17,8 +18,8 @@ package struct WireTimestamp {
     /// Bytes of the message, at most 17.
     @inline(__always)
     var byteCount: Int {
-        (seconds == 0 ? 0 : 1 + WireWriter.varintSize(seconds))
-            + (nanoseconds == 0 ? 0 : 1 + WireWriter.varintSize(nanoseconds))
+        (seconds == 0 ? 0 : 1 + ByteBuffer.varintSize(seconds))
+            + (nanoseconds == 0 ? 0 : 1 + ByteBuffer.varintSize(nanoseconds))
     }
 
     /// Bytes of the message with its length and a tag of one byte.
@@ -26,7 +27,7 @@ package struct WireTimestamp {
     var fieldByteCount: Int { 2 + byteCount }
 }
 
-extension WireWriter {
+extension ByteBuffer {
     /// Appends a timestamp field whose number is below 16.
     @inline(__always)
     package mutating func appendField(_ field: Int, _ time: WireTimestamp) {
@@ -75,7 +76,7 @@ extension WireWriter {
         let (createTime, updateTime) = (WireTimestamp(createMicroseconds), WireTimestamp(updateMicroseconds))
         let nameBytes = namePrefix.byteCount + path.byteCount
         let documentBytes =
-            1 + WireWriter.varintSize(UInt64(nameBytes)) + nameBytes + fields.byteCount + createTime.fieldByteCount
+            1 + ByteBuffer.varintSize(UInt64(nameBytes)) + nameBytes + fields.byteCount + createTime.fieldByteCount
             + updateTime.fieldByteCount
         appendTag(field: field, .lengthDelimited)
         appendVarint(UInt64(documentBytes))

@@ -1,5 +1,6 @@
 // Which state of the database a read sees: the `consistency_selector` that every reading request carries.
 
+import Basics
 package import DocumentModel
 
 /// The oneof of reading requests that picks a state of the database.
@@ -48,7 +49,7 @@ package enum ReadConsistency: Equatable, Sendable {
         return true
     }
 
-    func encode(into writer: inout WireWriter, _ fields: Fields) {
+    func encode(into writer: inout ByteBuffer, _ fields: Fields) {
         switch self {
         case .latest: break
         case .transaction(let id): writer.appendField(fields.transaction, bytes: id)

@@ -1,7 +1,7 @@
 // `google.rpc.Status`: 1 code, 2 message, 3 details*.
 
 package import Basics
-package import DocumentModel
+import DocumentModel
 
 /// The outcome of one part of a call.
 package struct StatusMessage: FirestoreMessage, Equatable, Sendable {
@@ -30,7 +30,7 @@ package struct StatusMessage: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.code, int64: Int64(code.rawValue))
         writer.writeIfSet(Field.message, string: message)
     }

@@ -1,5 +1,6 @@
 // BeginTransaction, and Rollback, whose answer is empty.
 
+package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
@@ -26,7 +27,7 @@ package struct BeginTransactionRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.database = arena.bytes(database)
             unsafe (message.n_options, message.options) = arena.optional(options) { $0.encode(into: &$1) }
@@ -50,7 +51,7 @@ package struct BeginTransactionResponse: FirestoreMessage, Equatable, Sendable {
         transaction = try unsafe Self.layout.read(wire) { unsafe $0.transaction.array }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.transaction = arena.bytes(transaction)
         }
@@ -77,7 +78,7 @@ package struct RollbackRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.database = arena.bytes(database)
             unsafe message.transaction = arena.bytes(transaction)

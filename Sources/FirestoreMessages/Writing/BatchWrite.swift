@@ -2,6 +2,7 @@
 //
 // BatchWriteRequest: 1 database, 2 writes*, 3 labels. BatchWriteResponse: 1 write_results*, 2 status*.
 
+package import Basics
 package import DocumentModel
 
 /// A batch of independent writes as received, lent.
@@ -63,7 +64,7 @@ package struct BatchWriteResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         for result in writeResults { writer.withLengthPrefix(field: Field.writeResults) { result.encode(into: &$0) } }
         for status in statuses { writer.withLengthPrefix(field: Field.status) { status.encode(into: &$0) } }
     }

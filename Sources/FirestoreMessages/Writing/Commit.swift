@@ -2,6 +2,7 @@
 //
 // CommitRequest: 1 database, 2 writes*, 3 transaction. CommitResponse: 1 write_results*, 2 commit_time.
 
+package import Basics
 package import DocumentModel
 
 /// A commit as received, lent.
@@ -66,7 +67,7 @@ package struct CommitResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         for result in writeResults { writer.withLengthPrefix(field: Field.writeResults) { result.encode(into: &$0) } }
         writer.appendField(Field.commitTime, timestamp: commitTime)
     }

@@ -1,3 +1,4 @@
+package import Basics
 package import DocumentModel
 
 /// A field transform as `update_transforms` takes it.
@@ -27,7 +28,7 @@ package struct CommitWrites: Sendable {
     private let databaseByteCount: Int
 
     package init(database: DatabaseName) {
-        var writer = WireWriter(capacity: database.utf8.count + 16)
+        var writer = ByteBuffer(capacity: database.utf8.count + 16)
         writer.appendField(Field.database, bytes: database.utf8)
         bytes = writer.copyBytes()
         databaseByteCount = bytes.count
@@ -53,7 +54,7 @@ package struct CommitWrites: Sendable {
         transforms: [EncodedTransform] = []
     ) {
         if mask == nil, precondition == nil, transforms.isEmpty { return replace(name, fields) }
-        var writer = WireWriter(capacity: fields.byteCount + name.utf8.count + 64)
+        var writer = ByteBuffer(capacity: fields.byteCount + name.utf8.count + 64)
         writer.withLengthPrefix(field: Field.writes) { writer in
             writer.withLengthPrefix(field: FieldNumber.Write.update) { writer in
                 writer.appendField(FieldNumber.Document.name, string: name)
@@ -85,7 +86,7 @@ package struct CommitWrites: Sendable {
 
     /// Adds a write that only replaces a document: its lengths are known, so that nothing is written elsewhere first.
     private mutating func replace(_ name: String, _ fields: RawSpan) {
-        var head = WireWriter(capacity: 32)
+        var head = ByteBuffer(capacity: 32)
         Self.appendHead(nameByteCount: name.utf8.count, fieldsByteCount: fields.byteCount, to: &head)
         bytes.append(contentsOf: head.bytes)
         unsafe bytes.append(contentsOf: name.utf8Span.span.bytes)
@@ -102,7 +103,7 @@ package struct CommitWrites: Sendable {
     /// Writes a set into a buffer of the caller's, for ``append(encoded:)``: one `writes` field.
     ///
     /// - Returns: the range of the name in the buffer.
-    package static func appendSet(name: RawSpan, fields: RawSpan, to writer: inout WireWriter) -> Range<Int> {
+    package static func appendSet(name: RawSpan, fields: RawSpan, to writer: inout ByteBuffer) -> Range<Int> {
         appendHead(nameByteCount: name.byteCount, fieldsByteCount: fields.byteCount, to: &writer)
         writer.append(name)
         let nameEnd = writer.count
@@ -111,10 +112,10 @@ package struct CommitWrites: Sendable {
     }
 
     /// What a `writes` field that only replaces a document has before the document's name.
-    private static func appendHead(nameByteCount: Int, fieldsByteCount: Int, to writer: inout WireWriter) {
-        let documentBytes = 1 + WireWriter.varintSize(UInt64(nameByteCount)) + nameByteCount + fieldsByteCount
+    private static func appendHead(nameByteCount: Int, fieldsByteCount: Int, to writer: inout ByteBuffer) {
+        let documentBytes = 1 + ByteBuffer.varintSize(UInt64(nameByteCount)) + nameByteCount + fieldsByteCount
         writer.appendTag(field: Field.writes, .lengthDelimited)
-        writer.appendVarint(UInt64(1 + WireWriter.varintSize(UInt64(documentBytes)) + documentBytes))
+        writer.appendVarint(UInt64(1 + ByteBuffer.varintSize(UInt64(documentBytes)) + documentBytes))
         writer.appendTag(field: FieldNumber.Write.update, .lengthDelimited)
         writer.appendVarint(UInt64(documentBytes))
         writer.appendTag(field: FieldNumber.Document.name, .lengthDelimited)
@@ -132,7 +133,7 @@ package struct CommitWrites: Sendable {
     }
 
     private mutating func appendNamed(_ field: Int, _ name: String, _ precondition: Precondition?) {
-        var writer = WireWriter(capacity: name.utf8.count + 64)
+        var writer = ByteBuffer(capacity: name.utf8.count + 64)
         writer.withLengthPrefix(field: Field.writes) { writer in
             writer.appendField(field, string: name)
             if let precondition { Self.append(precondition, to: &writer) }
@@ -140,11 +141,11 @@ package struct CommitWrites: Sendable {
         add(writer)
     }
 
-    private static func append(_ precondition: Precondition, to writer: inout WireWriter) {
+    private static func append(_ precondition: Precondition, to writer: inout ByteBuffer) {
         writer.withLengthPrefix(field: FieldNumber.Write.currentDocument) { precondition.encode(into: &$0) }
     }
 
-    private mutating func add(_ writer: borrowing WireWriter) {
+    private mutating func add(_ writer: borrowing ByteBuffer) {
         unsafe writer.bytes.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
         count += 1
     }
@@ -152,7 +153,7 @@ package struct CommitWrites: Sendable {
     /// The finished request.
     package func request(transaction: [UInt8] = []) -> [UInt8] {
         guard !transaction.isEmpty else { return bytes }
-        var writer = WireWriter(capacity: transaction.count + 16)
+        var writer = ByteBuffer(capacity: transaction.count + 16)
         writer.appendField(Field.transaction, bytes: transaction)
         return bytes + writer.copyBytes()
     }

@@ -1,5 +1,6 @@
 // CreateDocument: a new document under a chosen or a generated id; the answer is the Document.
 
+package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
@@ -41,7 +42,7 @@ package struct CreateDocumentRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.parent = arena.bytes(parent)
             unsafe message.collection_id = arena.bytes(collectionID)

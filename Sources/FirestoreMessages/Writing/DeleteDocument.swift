@@ -1,5 +1,6 @@
 // DeleteDocument: removes a document; the answer is empty.
 
+package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
@@ -28,7 +29,7 @@ package struct DeleteDocumentRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe message.name = arena.bytes(name)
             unsafe (message.n_current_document, message.current_document) = arena.optional(precondition) {

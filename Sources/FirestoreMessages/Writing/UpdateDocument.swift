@@ -1,5 +1,6 @@
 // UpdateDocument: sets a document or some of its fields, creating it if need be; the answer is the Document.
 
+package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
@@ -40,7 +41,7 @@ package struct UpdateDocumentRequest: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         unsafe Self.layout.write(into: &writer) { message, arena in
             unsafe (message.n_document, message.document) = arena.optional(document) { $0.encode(into: &$1) }
             unsafe (message.n_update_mask, message.update_mask) = arena.optional(updateMask) { $0.encode(into: &$1) }

@@ -3,6 +3,7 @@
 // WriteRequest: 1 database, 2 stream_id, 3 writes*, 4 stream_token, 5 labels. WriteResponse: 1 stream_id, 2
 // stream_token, 3 write_results*, 4 commit_time.
 
+package import Basics
 package import DocumentModel
 
 /// A message of the client's side as received, lent.
@@ -83,7 +84,7 @@ package struct WriteResponse: FirestoreMessage, Equatable, Sendable {
         }
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.streamId, string: streamID)
         writer.writeIfSet(Field.streamToken, bytes: streamToken)
         for result in writeResults { writer.withLengthPrefix(field: Field.writeResults) { result.encode(into: &$0) } }

@@ -14,7 +14,7 @@ struct Stopwatch {
 }
 
 extension ExplainMetrics {
-    /// What a run can tell before it has begun.
+    /// What is known of a run before it begins.
     init(of run: borrowing QueryExecution) {
         self.init(
             indexes: run.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) },
@@ -22,7 +22,7 @@ extension ExplainMetrics {
             advice: run.adviceJSON ?? "")
     }
 
-    /// What a run can tell at its end.
+    /// What is known of a run at its end.
     init(of run: borrowing QueryExecution, resultsReturned: Int, nanoseconds: Int64) {
         self.init(of: run)
         execution = Execution(

@@ -20,7 +20,7 @@ extension FirestoreService {
         try stream.begin(first)
         counters.streamsOpen.add()
         call.open(stream)
-        lastingStreams.insert(stream)
+        longLivedStreams.insert(stream)
     }
 
     /// The database that a request names, or that its target lies in.
@@ -43,17 +43,17 @@ extension FirestoreService {
 }
 
 /// One stream between a client and its session. Confined to its loop.
-private final class ListenStream: CallStream, LastingStream {
+private final class ListenStream: CallStream, LongLivedStream {
     private unowned let service: FirestoreService
     private let call: Call
     private let database: DatabaseName
     private var session: ListenSession?
     /// How the stream ends; nil while it lasts.
     private var end: SourceStep?
-    private var isHeld = false
+    private var isPaused = false
 
     /// Requests that may wait before the client is asked to stop sending.
-    private static var waitingMaximum: Int { 256 }
+    private static var waitingMax: Int { 256 }
 
     init(_ service: FirestoreService, _ call: Call, database: DatabaseName) {
         self.service = service
@@ -89,7 +89,7 @@ private final class ListenStream: CallStream, LastingStream {
         } catch {
             return finish(with: error)
         }
-        hold(session.waitingCommands >= Self.waitingMaximum)
+        hold(session.waitingCommands >= Self.waitingMax)
         call.resume()
     }
 
@@ -112,9 +112,9 @@ private final class ListenStream: CallStream, LastingStream {
     }
 
     private func hold(_ isFull: Bool) {
-        if isFull == isHeld { return }
-        isHeld = isFull
-        if isFull { call.holdMessages() } else { call.releaseMessages() }
+        if isFull == isPaused { return }
+        isPaused = isFull
+        if isFull { call.pauseMessages() } else { call.resumeMessages() }
     }
 
     // MARK: To the client
@@ -129,7 +129,7 @@ private final class ListenStream: CallStream, LastingStream {
         let stepsBefore = session.steps
         let step = session.next(into: &output)
         if session.steps != stepsBefore { call.noteStep() }
-        if isHeld { hold(session.waitingCommands >= Self.waitingMaximum) }
+        if isPaused { hold(session.waitingCommands >= Self.waitingMax) }
         switch step {
         case .message:
             service.counters.listenMessages.add()
@@ -156,6 +156,6 @@ private final class ListenStream: CallStream, LastingStream {
 
     private func over() {
         service.counters.streamsOpen.subtract()
-        service.lastingStreams.remove(self)
+        service.longLivedStreams.remove(self)
     }
 }

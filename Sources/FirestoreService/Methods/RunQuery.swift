@@ -112,7 +112,7 @@ final class QueryResponses: ResponseSource {
     private var isExhausted = false
     private var hasSent = false
     /// Skipped results that a message has reported.
-    private var skipsTold = 0
+    private var skipsReported = 0
     private let explain: ExplainOptions?
     private let stopwatch = Stopwatch()
 
@@ -135,19 +135,19 @@ final class QueryResponses: ResponseSource {
             newTransaction = []
             return .message
         }
-        if let explain, !explain.analyze { return tellPlan(at: point, into: &writer) }
+        if let explain, !explain.analyze { return appendPlan(at: point, into: &writer) }
         if position == messageEnds.count {
             guard !isExhausted else { return end(at: point, into: &writer) }
             do throws(RequestError) {
                 try fillPage(at: point)
             } catch {
-                givePageBack()
+                returnPage()
                 let status = service.requestError(error, call)
                 service.counters.streamsOpen.subtract()
                 return .failed(status.code, status.message)
             }
             if messageEnds.isEmpty {
-                givePageBack()
+                returnPage()
                 return isExhausted ? end(at: point, into: &writer) : yieldLoop()
             }
         }
@@ -155,22 +155,22 @@ final class QueryResponses: ResponseSource {
         writer.append(page.bytes.extracting(start..<messageEnds[position]))
         position += 1
         hasSent = true
-        if position == messageEnds.count { givePageBack() }
+        if position == messageEnds.count { returnPage() }
         return .message
     }
 
     var hasMessageReady: Bool { position < messageEnds.count }
 
     func cancelled() {
-        givePageBack()
+        returnPage()
         service.counters.streamsOpen.subtract()
     }
 
-    private func givePageBack() {
+    private func returnPage() {
         guard page.capacity > 0 else { return }
         var taken = ByteBuffer(capacity: 0)
         swap(&taken, &page)
-        call.loop.giveBack(taken)
+        call.loop.recycle(taken)
         messageEnds.removeAll(keepingCapacity: true)
         position = 0
     }
@@ -179,9 +179,9 @@ final class QueryResponses: ResponseSource {
     private func end(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
         service.ended(call)
         service.counters.streamsOpen.subtract()
-        if explain == nil, hasSent, skipsTold == run.skippedResults { return .finished }
+        if explain == nil, hasSent, skipsReported == run.skippedResults { return .finished }
         RunQueryResponseWriter.appendReadTime(point.readMicroseconds, to: &writer)
-        tellSkips(&writer)
+        appendSkippedResults(&writer)
         if explain != nil {
             let metrics = ExplainMetrics(
                 of: run, resultsReturned: run.returnedResults, nanoseconds: stopwatch.nanoseconds)
@@ -191,7 +191,7 @@ final class QueryResponses: ResponseSource {
     }
 
     /// The plan alone, in one message without a read time.
-    private func tellPlan(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
+    private func appendPlan(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
         service.counters.streamsOpen.subtract()
         do throws(RequestError) {
             let source = try service.reader.source(at: point, matching: run.plan.matcher)
@@ -223,7 +223,7 @@ final class QueryResponses: ResponseSource {
         if case .finished = progress { isExhausted = true }
         // What the offset skipped is known only now: it is in the last message of the page.
         if let last = messageEnds.indices.last {
-            tellSkips(&page)
+            appendSkippedResults(&page)
             messageEnds[last] = page.count
         }
     }
@@ -239,8 +239,8 @@ final class QueryResponses: ResponseSource {
     }
 
     /// Appends the number of results skipped since the last report.
-    private func tellSkips(_ writer: inout ByteBuffer) {
-        RunQueryResponseWriter.append(skippedResults: run.skippedResults - skipsTold, to: &writer)
-        skipsTold = run.skippedResults
+    private func appendSkippedResults(_ writer: inout ByteBuffer) {
+        RunQueryResponseWriter.append(skippedResults: run.skippedResults - skipsReported, to: &writer)
+        skipsReported = run.skippedResults
     }
 }

@@ -35,11 +35,11 @@ extension FirestoreService {
         let stream = WriteStream(self, call, database: database, session: try WriteSession(view))
         counters.streamsOpen.add()
         call.open(stream)
-        lastingStreams.insert(stream)
+        longLivedStreams.insert(stream)
     }
 }
 
-/// Who writes, and how far they have come.
+/// The writer of a stream, and its position.
 private struct WriteSession {
     /// Sixteen bytes that nobody guesses.
     let high: UInt64
@@ -75,7 +75,7 @@ private struct WriteSession {
     /// The token that stands for everything answered so far.
     var token: [UInt8] { Array(Hexadecimal.text(answered).utf8) }
 
-    /// Takes a client's word for what it has. A token that is none of ours says that it has everything it was sent.
+    /// Notes what the client says it has received. A token of another form means that it has received everything sent.
     mutating func acknowledge(_ token: RawSpan) {
         let number = Self.number(token) ?? answered
         acknowledged = min(max(acknowledged, number), answered)
@@ -92,7 +92,7 @@ private struct WriteSession {
 }
 
 /// One stream: takes the client's messages and is the source of the server's.
-private final class WriteStream: CallStream, LastingStream {
+private final class WriteStream: CallStream, LongLivedStream {
     /// A message of the client that waits for its turn.
     private struct Waiting {
         let writes: WriteList
@@ -114,7 +114,7 @@ private final class WriteStream: CallStream, LastingStream {
     private var session: WriteSession
     private var waiting: [Waiting] = []
     private var waitingBytes = 0
-    private var isHeld = false
+    private var isPaused = false
     /// A commit is on its way.
     private var isCommitting = false
     /// Answers that are not sent yet.
@@ -149,7 +149,7 @@ private final class WriteStream: CallStream, LastingStream {
             // In its turn: what came before is still answered.
             return fail(after: error)
         }
-        holdIfFull()
+        pauseIfFull()
         commitNext()
     }
 
@@ -184,11 +184,11 @@ private final class WriteStream: CallStream, LastingStream {
     /// How the stream ends after the replies to everything before; nil for OK.
     private var failure: RequestError?
 
-    private func holdIfFull() {
+    private func pauseIfFull() {
         let isFull = waiting.count >= Self.waitingMax || waitingBytes >= Self.waitingBytesMax
-        if isFull == isHeld { return }
-        isHeld = isFull
-        if isFull { call.holdMessages() } else { call.releaseMessages() }
+        if isFull == isPaused { return }
+        isPaused = isFull
+        if isFull { call.pauseMessages() } else { call.resumeMessages() }
     }
 
     // MARK: To the store
@@ -197,7 +197,7 @@ private final class WriteStream: CallStream, LastingStream {
         guard !isCommitting, end == nil, !waiting.isEmpty, answers.count < Self.waitingMax else { return }
         let next = waiting.removeFirst()
         waitingBytes -= next.writes.bytes.count
-        holdIfFull()
+        pauseIfFull()
         session.acknowledge(next.acknowledged.span.bytes)
         isCommitting = true
         service.counters.writesSubmitted.add(UInt64(next.writes.count))
@@ -256,7 +256,7 @@ private final class WriteStream: CallStream, LastingStream {
 
     private func over() {
         service.counters.streamsOpen.subtract()
-        service.lastingStreams.remove(self)
+        service.longLivedStreams.remove(self)
     }
 
     func cancelled() {

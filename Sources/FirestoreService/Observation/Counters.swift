@@ -1,4 +1,4 @@
-// Counters of what the gateway did: one set per event loop, written by that loop alone, read by anyone.
+// Counters of the server's work: one set per event loop, written by that loop alone, read by any thread.
 
 package import Basics
 internal import DocumentModel
@@ -32,7 +32,7 @@ package final class ServiceCounters: TurnObserver, Sendable {
     /// Nanoseconds from a call's arrival to its answer, by method.
     private let latencies = InlineArray<48, Histogram> { _ in Histogram() }
     /// Calls that began and ended in this loop iteration, by method; a bit for each method that has any.
-    private let answeredAtOnce = InlineArray<48, Counter> { _ in Counter() }
+    private let answeredImmediately = InlineArray<48, Counter> { _ in Counter() }
     private let methodsAnswered = Counter()
 
     package init() {}
@@ -44,20 +44,20 @@ package final class ServiceCounters: TurnObserver, Sendable {
     }
 
     /// Notes how long a call took that was not answered in the turn in which it came.
-    func callTook(_ rpc: RPC, nanoseconds: UInt64) {
+    func recordDuration(_ rpc: RPC, nanoseconds: UInt64) {
         latencies[rpc.row].record(nanoseconds)
     }
 
     /// Notes a call that ended in the loop iteration in which it began. Its reply is written at the end of the
     /// iteration, which is its time; all such calls of an iteration together read the clock twice.
     @inline(__always)
-    func callAnsweredAtOnce(_ rpc: RPC, on loop: any LoopThread) {
+    func callAnsweredImmediately(_ rpc: RPC, on loop: any LoopThread) {
         let index = rpc.row
-        if answeredAtOnce[index].value == 0 {
+        if answeredImmediately[index].value == 0 {
             if methodsAnswered.value == 0 { loop.whenTurnEnds(self) }
             methodsAnswered.add(1 << UInt64(index))
         }
-        answeredAtOnce[index].add()
+        answeredImmediately[index].add()
     }
 
     package func turnEnded(nanoseconds: UInt64) {
@@ -66,8 +66,8 @@ package final class ServiceCounters: TurnObserver, Sendable {
         while methods != 0 {
             let index = methods.trailingZeroBitCount
             methods &= methods &- 1
-            let calls = answeredAtOnce[index].value
-            answeredAtOnce[index].subtract(calls)
+            let calls = answeredImmediately[index].value
+            answeredImmediately[index].subtract(calls)
             latencies[index].record(nanoseconds, times: calls)
         }
     }

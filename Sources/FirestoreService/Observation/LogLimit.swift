@@ -58,7 +58,7 @@ final class LogLimit: Sendable {
         }
     }
 
-    /// Everything that was left out and not said yet.
+    /// The lines that were left out and not yet reported.
     func takeAll() -> [Suppression] { state.withLock { $0.takeEnded(.max) } }
 }
 

@@ -69,7 +69,7 @@ extension HTTPCarrier {
             form.appendEnd(isFirst: false, to: &content)
             writePart(reply, contentType: form.contentType, content.bytes, isLast: true)
         }
-        loop.giveBack(message)
+        loop.recycle(message)
     }
 
     /// Ends an exchange, which is forgotten already, with a status.
@@ -94,6 +94,6 @@ extension HTTPCarrier {
     private func withContent(_ body: (inout ByteBuffer) -> Void) {
         var content = loop.takeWriter()
         body(&content)
-        loop.giveBack(content)
+        loop.recycle(content)
     }
 }

@@ -66,8 +66,8 @@ package struct HTTPHead: Sendable {
     package func value(of name: String) -> String? {
         let bytes = text
         for field in fields {
-            let isIt = name.withUTF8Span { $0.equalsBytes(bytes.byteSpan.extracting(field.name)) }
-            if isIt { return String(repairingUTF8: bytes.byteSpan.extracting(field.value)) }
+            let isSought = name.withUTF8Span { $0.equalsBytes(bytes.byteSpan.extracting(field.name)) }
+            if isSought { return String(repairingUTF8: bytes.byteSpan.extracting(field.value)) }
         }
         return nil
     }

@@ -33,7 +33,7 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
     var loop: EventLoop { core.loop }
     var isOver: Bool { core.state.isOver }
 
-    // MARK: Requests in
+    // MARK: Incoming requests
 
     package func received(_ bytes: RawSpan) -> ReceiveProgress {
         var offset = 0
@@ -79,7 +79,7 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
         HTTPError.append(status, name, text, to: &content)
         content.append(utf8: "\n")
         write(reply, status, contentType: HTTPError.contentType, content.bytes)
-        loop.giveBack(content)
+        loop.recycle(content)
         _ = session.endExchange(now: loop.nowMilliseconds)
     }
 
@@ -119,10 +119,10 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
 
     package func beginMessage(_ stream: UInt32) -> ByteBuffer? { isOpen(stream) ? loop.takeWriter() : nil }
 
-    package func abandonMessage(_ output: consuming ByteBuffer) { loop.giveBack(output) }
+    package func abandonMessage(_ output: consuming ByteBuffer) { loop.recycle(output) }
 
     package func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
-        guard let reply = openReply(stream), let form = reply.form else { return loop.giveBack(output) }
+        guard let reply = openReply(stream), let form = reply.form else { return loop.recycle(output) }
         endMessage(reply, form, output, isLast: isLast)
     }
 
@@ -131,7 +131,7 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
     }
 
     /// One message at a time is all that HTTP/1.1 takes in.
-    package func setHeld(_ stream: UInt32, _ isHeld: Bool) {}
+    package func setPaused(_ stream: UInt32, _ isPaused: Bool) {}
 
     package var openCalls: Int { session.hasExchange ? 1 : 0 }
     package var openStreams: [UInt32] { session.openExchange.map { [$0] } ?? [] }
@@ -139,10 +139,10 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
     package func hasWindow(_ stream: UInt32) -> Bool { true }
     package func forget(_ stream: UInt32) -> Bool? { session.closeExchange(stream) }
 
-    // MARK: Time and the end
+    // MARK: Time limits and ending
 
     package var assemblyBytes: Int { session.assemblyBytes }
-    package var lastHeardAt: UInt64 { session.heardAt }
+    package var lastReceivedAt: UInt64 { session.heardAt }
 
     package func timeoutReason(now: UInt64, limit: UInt64) -> String? { session.timeoutReason(now: now, limit: limit) }
 

@@ -164,7 +164,7 @@ package struct HTTP1Parser: Sendable {
         return .end
     }
 
-    // MARK: Pieces
+    // MARK: Lines and numbers
 
     /// The next line without its end, or nil when that has not come.
     ///

@@ -31,7 +31,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     private struct Hot {
         var assemblyBytesSeen = 0
         /// When answers that nobody takes were looked for.
-        var stallsSoughtAt: UInt64
+        var stallsCheckedAt: UInt64
         /// nghttp2 is calling us: it cannot be asked to send.
         var isReceiving = false
         /// The connection is to end as soon as nghttp2 has returned.
@@ -53,7 +53,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         self.core = core
         self.http = http
         self.date = date
-        hot = Confined(Hot(stallsSoughtAt: core.openedAt))
+        hot = Confined(Hot(stallsCheckedAt: core.openedAt))
         var limits = core.configuration.http2
         limits.servesHTTP = http != nil
         session = HTTP2Session(
@@ -65,14 +65,14 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     package var assemblyBytes: Int { session.assemblyBytes }
     package var openCalls: Int { session.openCalls }
     package var openStreams: [UInt32] { session.openStreams }
-    package var lastHeardAt: UInt64 { session.lastFrameAt }
+    package var lastReceivedAt: UInt64 { session.lastFrameAt }
 
     // Every call uses these: here they need no way over the witness table of CallConnection.
     var channel: Channel { core.channel }
     var loop: EventLoop { core.loop }
     var isOver: Bool { core.state.isOver }
 
-    // MARK: Bytes in
+    // MARK: Incoming bytes
 
     package func received(_ bytes: RawSpan) -> ReceiveProgress {
         let now = loop.nowMilliseconds
@@ -129,9 +129,9 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     func pingAcknowledged() { if hot.state.drain == .announced { beginDrain() } }
 
     func takeBuffer() -> ByteBuffer { loop.takeWriter() }
-    func giveBack(_ writer: consuming ByteBuffer) { loop.giveBack(writer) }
+    func recycle(_ writer: consuming ByteBuffer) { loop.recycle(writer) }
 
-    // MARK: Bytes out
+    // MARK: Outgoing bytes
 
     package var isCongested: Bool { channel.isCongested || session.isCongested }
 
@@ -210,7 +210,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
 
     package func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
         if hot.state.isExchangeMessage {
-            guard let reply = openReply(stream), let form = reply.form else { return loop.giveBack(output) }
+            guard let reply = openReply(stream), let form = reply.form else { return loop.recycle(output) }
             return endMessage(reply, form, output, isLast: isLast)
         }
         session.endMessage(stream, output, isLast: isLast)
@@ -219,13 +219,13 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     }
 
     package func abandonMessage(_ output: consuming ByteBuffer) {
-        if hot.state.isExchangeMessage { return loop.giveBack(output) }
+        if hot.state.isExchangeMessage { return loop.recycle(output) }
         session.abandonMessage(output)
     }
 
-    package func setHeld(_ stream: UInt32, _ isHeld: Bool) {
+    package func setPaused(_ stream: UInt32, _ isPaused: Bool) {
         guard !isOver else { return }
-        session.setHeld(stream, isHeld)
+        session.setPaused(stream, isPaused)
         channel.needsSettling()
     }
 
@@ -235,7 +235,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    // MARK: Time and the end
+    // MARK: Time limits and ending
 
     package func timeoutReason(now: UInt64, limit: UInt64) -> String? {
         if !session.hasSettings, now - core.openedAt >= limit { return "no SETTINGS within \(limit) ms" }
@@ -245,8 +245,8 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     }
 
     package func dropStalledOutput(now: UInt64, limit: UInt64) {
-        guard now - hot.state.stallsSoughtAt >= limit else { return }
-        hot.state.stallsSoughtAt = now
+        guard now - hot.state.stallsCheckedAt >= limit else { return }
+        hot.state.stallsCheckedAt = now
         session.dropStalledAnswers()
         channel.needsSettling()
     }

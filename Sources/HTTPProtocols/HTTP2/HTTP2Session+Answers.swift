@@ -137,7 +137,7 @@ extension HTTP2Session {
 
     /// Gives up what is left of answers that are over, of which next to nothing was taken between two calls of this.
     func dropStalledAnswers() {
-        pool.forEachOver { stream in
+        pool.forEachEnded { stream in
             let unsent = stream.state.unsentBytes
             defer { stream.state.unsentSeen = unsent }
             guard unsent > 0, stream.state.unsentSeen > 0, stream.state.unsentSeen - unsent < Self.progressBytesMin
@@ -189,7 +189,7 @@ extension HTTP2Session {
 
     /// Resets streams whose replies were complete longer ago than the limit, while their clients continued to send.
     func resetLingering(now: UInt64, limit: UInt64) {
-        pool.forEachOver { stream in
+        pool.forEachEnded { stream in
             guard stream.state.http != nil, stream.state.isEnding, !stream.state.clientEnded,
                 stream.state.unsentBytes == 0,
                 let since = stream.state.arrivingSince, now - since >= limit
@@ -287,7 +287,7 @@ extension HTTP2Session {
         case .some(let staged):
             if hot.state.unsentBytes > 0 { moveAllToBacklog(staged) }
             hot.state.stagedStreams.removeAll(keepingCapacity: true)
-            unsafe delegate.giveBack(staged)
+            unsafe delegate.recycle(staged)
         case .none: break
         }
     }
@@ -299,7 +299,7 @@ extension HTTP2Session {
         }
     }
 
-    // MARK: What nghttp2 asks
+    // MARK: Callbacks of nghttp2
 
     /// Says how many bytes of the stream's answer the next DATA frame takes, at most `length`.
     func offer(_ stream: StreamPlace, _ length: Int, _ flags: inout UInt32) -> Int {

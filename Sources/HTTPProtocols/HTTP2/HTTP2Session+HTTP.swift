@@ -44,10 +44,10 @@ extension HTTP2Session {
     /// Hands on a request that is whole, once answers before it have been taken.
     func serve(_ stream: StreamPlace) {
         if isCongested { return hot.state.waiting.append(stream.state.identifier) }
-        handOnRequest(stream)
+        forwardRequest(stream)
     }
 
-    func handOnRequest(_ stream: StreamPlace) {
+    func forwardRequest(_ stream: StreamPlace) {
         guard let exchange = stream.state.http else { return }
         let body = takeAssembly(stream)
         unsafe delegate.request(exchange, body.span.bytes)

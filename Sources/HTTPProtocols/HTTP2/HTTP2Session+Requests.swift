@@ -4,7 +4,7 @@ import Basics
 import CNGHTTP2
 
 /// A whole message at the end of the bytes received so far, lent until its DATA frame is known to end there.
-@safe struct HeldMessage {
+@safe struct DeferredMessage {
     // Owner: the caller of `receive`, until that returns. In bounds: a range that the message reader found.
     let stream: StreamPlace
     let start: UnsafeRawPointer
@@ -37,7 +37,7 @@ extension HTTP2Session {
         unsafe nghttp2_session_set_stream_user_data(session, Int32(bitPattern: identifier), stream.pointer)
         hot.state.known = stream
         hot.state.openCalls += 1
-        switch hot.state.fields.verdict(bytesMax: limits.metadataBytesMax, httpFieldsMax: limits.httpFieldsMax) {
+        switch hot.state.fields.validity(bytesMax: limits.metadataBytesMax, httpFieldsMax: limits.httpFieldsMax) {
         case .call(let head, let encoding):
             stream.state.head = head
             stream.state.encoding = encoding
@@ -138,7 +138,7 @@ extension HTTP2Session {
             takeBody(stream, exchange, bytes)
             return 0
         }
-        if hot.state.held != nil { deliverHeld(isLast: false) }
+        if hot.state.held != nil { deliverDeferred(isLast: false) }
         var offset = 0
         while offset < bytes.byteCount, !stream.state.isOver {
             if stream.state.isWhole {
@@ -168,12 +168,12 @@ extension HTTP2Session {
         case .whole(let range):
             stream.state.messageEnded()
             unsafe bytes.withUnsafeBytes {
-                hot.state.held = unsafe HeldMessage(
+                hot.state.held = unsafe DeferredMessage(
                     stream: stream, start: $0.baseAddress! + range.lowerBound, count: range.count,
                     isCompressed: stream.state.reader.isCompressed)
             }
             // More in this frame, so this is not the last message.
-            if offset < bytes.byteCount { deliverHeld(isLast: false) }
+            if offset < bytes.byteCount { deliverDeferred(isLast: false) }
         case .part(let range): _ = keep(stream, bytes.extracting(range))
         case .lastPart(let range):
             guard keep(stream, bytes.extracting(range)) else { return }
@@ -213,7 +213,7 @@ extension HTTP2Session {
         if isLast {
             clientEnds(stream)
         } else if hot.state.held != nil {
-            deliverHeld(isLast: false)
+            deliverDeferred(isLast: false)
         } else if stream.state.isWhole, stream.state.head.rpc.shape == .bidirectional {
             _ = deliverWhole(stream, isLast: false)
         }
@@ -226,7 +226,7 @@ extension HTTP2Session {
         stream.state.arrivingSince = nil
         guard !stream.state.isOver else { return }
         if stream.state.http != nil { return serve(stream) }
-        if hot.state.held != nil { return deliverHeld(isLast: true) }
+        if hot.state.held != nil { return deliverDeferred(isLast: true) }
         if stream.state.isWhole {
             _ = deliverWhole(stream, isLast: true)
             return
@@ -256,22 +256,22 @@ extension HTTP2Session {
     func credit(_ stream: StreamPlace) {
         let due = stream.state.uncredited
         guard due * 2 >= Int(limits.streamWindowBytes), !stream.state.clientEnded,
-            !stream.state.isHeld || stream.state.reader.isInsideMessage
+            !stream.state.isPaused || stream.state.reader.isInsideMessage
         else { return }
         stream.state.uncredited = 0
         unsafe nghttp2_session_consume_stream(session, Int32(bitPattern: stream.state.identifier), due)
     }
 
     /// Has the client stop sending on a stream when its window is used up, or continue.
-    func setHeld(_ identifier: UInt32, _ isHeld: Bool) {
+    func setPaused(_ identifier: UInt32, _ isPaused: Bool) {
         guard let stream = find(identifier) else { return }
-        stream.state.isHeld = isHeld
+        stream.state.isPaused = isPaused
         credit(stream)
     }
 
     // MARK: Messages
 
-    private func deliverHeld(isLast: Bool) {
+    private func deliverDeferred(isLast: Bool) {
         guard let held = hot.state.held else { return }
         hot.state.held = nil
         let payload = unsafe RawSpan(_unsafeStart: held.start, byteCount: held.count)
@@ -281,7 +281,7 @@ extension HTTP2Session {
     }
 
     /// The bytes that hold the message are about to go.
-    func keepHeldMessage() {
+    func copyDeferredMessage() {
         guard let held = hot.state.held else { return }
         hot.state.held = nil
         guard unsafe keep(held.stream, RawSpan(_unsafeStart: held.start, byteCount: held.count)) else { return }
@@ -295,14 +295,14 @@ extension HTTP2Session {
             if keep(stream, payload) { wholeArrived(stream) }
             return
         }
-        handOn(stream, payload, isLast: isLast)
+        forwardMessage(stream, payload, isLast: isLast)
     }
 
     /// Hands on the message that was kept; false when it still has to be kept.
     private func deliverWhole(_ stream: StreamPlace, isLast: Bool) -> Bool {
         guard mayDeliver(stream, isLast: isLast) else { return false }
         let message = takeAssembly(stream)
-        unsafe handOn(stream, message.span.bytes, isLast: isLast)
+        unsafe forwardMessage(stream, message.span.bytes, isLast: isLast)
         return true
     }
 
@@ -324,7 +324,7 @@ extension HTTP2Session {
         return false
     }
 
-    private func handOn(_ stream: StreamPlace, _ payload: RawSpan, isLast: Bool) {
+    private func forwardMessage(_ stream: StreamPlace, _ payload: RawSpan, isLast: Bool) {
         let identifier = stream.state.identifier
         guard !stream.state.hasBegun else { return unsafe delegate.message(identifier, payload, isLast: isLast) }
         stream.state.hasBegun = true
@@ -343,11 +343,11 @@ extension HTTP2Session {
             begun += 1
             guard let stream = find(identifier), !stream.state.isOver else { continue }
             if stream.state.http != nil {
-                handOnRequest(stream)
+                forwardRequest(stream)
                 continue
             }
             let message = takeAssembly(stream)
-            unsafe handOn(stream, message.span.bytes, isLast: true)
+            unsafe forwardMessage(stream, message.span.bytes, isLast: true)
         }
         hot.state.waiting.removeFirst(begun)
     }

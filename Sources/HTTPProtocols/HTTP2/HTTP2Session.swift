@@ -46,10 +46,10 @@ protocol HTTP2SessionDelegate: AnyObject {
     /// An empty buffer to gather answers in.
     func takeBuffer() -> ByteBuffer
     /// Takes the buffer back.
-    func giveBack(_ writer: consuming ByteBuffer)
+    func recycle(_ writer: consuming ByteBuffer)
 }
 
-/// What came of received bytes.
+/// The result of received bytes.
 enum HTTP2Progress: Equatable {
     case open
     /// The session is beyond repair: the last words of nghttp2 are to be sent, then the connection closed.
@@ -81,7 +81,7 @@ enum HTTP2Progress: Equatable {
         /// The stream looked up last.
         var known: StreamPlace?
         /// A whole message that ends where its DATA frame may end: lent, until that is known or `receive` returns.
-        var held: HeldMessage?
+        var held: DeferredMessage?
 
         /// Calls that are not over.
         var openCalls = 0
@@ -235,7 +235,7 @@ enum HTTP2Progress: Equatable {
         let taken = unsafe bytes.withUnsafeBytes {
             unsafe nghttp2_session_mem_recv(session, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), $0.count)
         }
-        keepHeldMessage()
+        copyDeferredMessage()
         creditConnection()
         if taken < 0 {
             let reason = unsafe hot.state.failure ?? String(cString: nghttp2_strerror(Int32(taken)))
@@ -269,7 +269,7 @@ enum HTTP2Progress: Equatable {
         return false
     }
 
-    // MARK: The end
+    // MARK: Ending
 
     /// Says that the connection will be drained, without yet saying which streams are the last: requests under way are
     /// served.

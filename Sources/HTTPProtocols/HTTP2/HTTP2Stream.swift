@@ -32,11 +32,11 @@ struct HTTP2Stream {
     /// The handler knows of the call.
     var hasBegun = false
     /// The handler asked for no more messages for now.
-    var isHeld = false
+    var isPaused = false
     /// Bytes received that the client has not been permitted again.
     var uncredited = 0
 
-    // MARK: The answer
+    // MARK: Reply
 
     /// The call is over: its answer is complete, or nobody waits for one.
     var isOver = false
@@ -131,7 +131,7 @@ struct HTTP2Stream {
     }
 
     /// Shows the streams whose calls are over, in no order.
-    func forEachOver(_ body: (StreamPlace) -> Void) { forEach { if $0.state.isOver { body($0) } } }
+    func forEachEnded(_ body: (StreamPlace) -> Void) { forEach { if $0.state.isOver { body($0) } } }
 
     /// Whether some open call waits too long for what must arrive.
     func hasLateRequest(now: UInt64, limit: UInt64) -> Bool {

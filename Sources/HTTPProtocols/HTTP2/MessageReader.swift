@@ -12,7 +12,7 @@ struct MessageReader {
     /// Bytes of a message's prefix.
     static let prefixBytes = 5
 
-    /// What the bytes at hand have brought.
+    /// The result of the bytes received so far.
     enum Step: Equatable {
         /// All were taken, and a message is not complete.
         case incomplete

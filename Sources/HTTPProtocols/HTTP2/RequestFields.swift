@@ -153,9 +153,9 @@ struct RequestFields {
         return .milliseconds(UInt32(clamping: milliseconds))
     }
 
-    // MARK: The verdict
+    // MARK: Validation
 
-    enum Verdict: Equatable {
+    enum Validity: Equatable {
         case call(RequestHead, MessageEncoding)
         /// A gRPC request that cannot be served.
         case refuse(Refusal)
@@ -167,7 +167,7 @@ struct RequestFields {
     }
 
     /// What is to be done about the request.
-    func verdict(bytesMax: Int, httpFieldsMax: Int = 0) -> Verdict {
+    func validity(bytesMax: Int, httpFieldsMax: Int = 0) -> Validity {
         if isPlain, contentType != .grpc { return .http(refusal(bytesMax: bytesMax, fieldsMax: httpFieldsMax)) }
         if servesHTTP, target == .missing { return .http(byteCount > bytesMax ? .headTooLarge(bytesMax) : .target) }
         guard byteCount <= bytesMax else { return .refuse(.metadataTooLarge(max: bytesMax)) }

@@ -51,7 +51,7 @@ final class WebChannelBackChannel: ResponseSource, @unchecked Sendable {
     func cancelled() {
         frames = []
         isEnded = true
-        session.backChannelIsGone(self)
+        session.backChannelClosed(self)
     }
 }
 

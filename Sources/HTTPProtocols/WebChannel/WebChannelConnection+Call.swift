@@ -11,7 +11,7 @@ extension WebChannelConnection {
         isDelivering = true
         defer { isDelivering = false }
         for count in 0... {
-            guard !isOver, call?.isHeld != true, !session.isEnded else { return }
+            guard !isOver, call?.isPaused != true, !session.isEnded else { return }
             guard count < Self.messagesPerShare else { return workLater() }
             guard let json = session.takeMessage() else { return }
             var message = loop.takeWriter()
@@ -22,7 +22,7 @@ extension WebChannelConnection {
             } catch {
                 fail(error)
             }
-            loop.giveBack(message)
+            loop.recycle(message)
         }
     }
 
@@ -70,7 +70,7 @@ extension WebChannelConnection {
             var output = loop.takeWriter()
             let step = source.next(into: &output)
             loop.spend(output.count)
-            guard call != nil else { return loop.giveBack(output) }
+            guard call != nil else { return loop.recycle(output) }
             switch step {
             case .message:
                 call?.isWaiting = false
@@ -80,13 +80,13 @@ extension WebChannelConnection {
                 endMessage(Self.stream, output, isLast: true)
             case .finished: endSource(output, .ok, "")
             case .failed(let code, let text): endSource(output, code, text)
-            case .waiting: loop.giveBack(output)
+            case .waiting: loop.recycle(output)
             }
         }
     }
 
     private func endSource(_ output: consuming ByteBuffer, _ code: StatusCode, _ text: String) {
-        loop.giveBack(output)
+        loop.recycle(output)
         call?.source = nil
         finish(Self.stream, code, text)
     }
@@ -101,7 +101,7 @@ extension WebChannelConnection {
         } catch {
             finish(Self.stream, error.code, error.message)
         }
-        loop.giveBack(text)
+        loop.recycle(text)
     }
 }
 
@@ -114,11 +114,11 @@ extension WebChannelConnection: CallCarrier {
     package func remainingMilliseconds(_ stream: UInt32) -> UInt64? { nil }
 
     package func beginMessage(_ stream: UInt32) -> ByteBuffer? { isOpen(stream) ? loop.takeWriter() : nil }
-    package func abandonMessage(_ output: consuming ByteBuffer) { loop.giveBack(output) }
+    package func abandonMessage(_ output: consuming ByteBuffer) { loop.recycle(output) }
 
     package func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
         if isOpen(stream) { append(output.bytes) }
-        loop.giveBack(output)
+        loop.recycle(output)
         if isLast { finish(stream, .ok, "") }
     }
 
@@ -143,10 +143,10 @@ extension WebChannelConnection: CallCarrier {
         produceLater()
     }
 
-    package func setHeld(_ stream: UInt32, _ isHeld: Bool) {
-        guard isOpen(stream), call?.isHeld != isHeld else { return }
-        call?.isHeld = isHeld
-        guard !isHeld else { return }
+    package func setPaused(_ stream: UInt32, _ isPaused: Bool) {
+        guard isOpen(stream), call?.isPaused != isPaused else { return }
+        call?.isPaused = isPaused
+        guard !isPaused else { return }
         loop.execute { [self] in
             deliver()
             settle()

@@ -63,7 +63,7 @@ extension WebChannelConnection {
     }
 
     /// The connection of a back channel is gone; on the thread of its loop.
-    func backChannelIsGone(_ gone: WebChannelBackChannel) {
+    func backChannelClosed(_ gone: WebChannelBackChannel) {
         onHomeLoop { [self] in
             gone.isGone = true
             guard backChannel === gone else { return }

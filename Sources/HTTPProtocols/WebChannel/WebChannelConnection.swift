@@ -52,7 +52,7 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
         /// The source has nothing, until `resume`.
         var isWaiting = false
         /// The service asks the page to stop; messages wait.
-        var isHeld = false
+        var isPaused = false
     }
 
     var call: OpenCall?
@@ -89,7 +89,7 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
         settle()
     }
 
-    // MARK: The end
+    // MARK: Ending
 
     /// Ends the session with an error that is not of the service.
     ///
@@ -110,7 +110,7 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
             payload.append(utf8: "]")
         }
         session.end(with: payload.copyBytes(), dropsRest: dropsRest)
-        loop.giveBack(payload)
+        loop.recycle(payload)
         settle()
     }
 

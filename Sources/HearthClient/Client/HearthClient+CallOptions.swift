@@ -26,6 +26,6 @@ extension HearthClient {
         /// The client's default timeout; waits for the server.
         package static let standard = CallOptions()
         /// The client's default timeout; fails at once while the server cannot be reached, as the SDK's reads do.
-        package static let impatient = CallOptions(waitsForConnection: false)
+        package static let failFast = CallOptions(waitsForConnection: false)
     }
 }

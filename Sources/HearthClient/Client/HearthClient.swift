@@ -33,7 +33,7 @@ package final class HearthClient: Sendable {
     private let pools: [ConnectionPool]
     /// The store in this process, if there is no server.
     private let store: (any OpenStore)?
-    private let turn = Atomic<Int>(0)
+    private let nextLoop = Atomic<Int>(0)
     private let isClosed = Atomic<Bool>(false)
     /// The Listen streams.
     let watchStreams = Mutex<[WatchStream]>([])
@@ -74,7 +74,7 @@ package final class HearthClient: Sendable {
         let closing = DispatchGroup()
         for pool in pools {
             closing.enter()
-            pool.shutDownFromAnywhere { closing.leave() }
+            pool.shutDownFromAnyThread { closing.leave() }
         }
         guard closing.wait(timeout: deadline) == .success else { return }
         loops.stop()
@@ -84,7 +84,7 @@ package final class HearthClient: Sendable {
     private static func end(_ pools: [ConnectionPool], _ loops: EventLoopGroup, _ store: (any OpenStore)?) async {
         for pool in pools {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                pool.shutDownFromAnywhere { continuation.resume() }
+                pool.shutDownFromAnyThread { continuation.resume() }
             }
         }
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
@@ -165,12 +165,12 @@ package final class HearthClient: Sendable {
         if pools.count == 1 || call.isOrdered {
             pool = pools[0]
         } else {
-            let place = turn.wrappingAdd(1, ordering: .relaxed).oldValue
+            let place = nextLoop.wrappingAdd(1, ordering: .relaxed).oldValue
             pool = pools[Int(UInt(bitPattern: place) % UInt(pools.count))]
         }
         guard start(call, on: pool) else { return }
         call.cancellation?.onCancel { [weak call] in
-            if let call { pool.cancelFromAnywhere(call) }
+            if let call { pool.cancelFromAnyThread(call) }
         }
     }
 
@@ -193,7 +193,7 @@ package final class HearthClient: Sendable {
         }
         for call in started {
             call.cancellation?.onCancel { [weak call] in
-                if let call { pool.cancelFromAnywhere(call) }
+                if let call { pool.cancelFromAnyThread(call) }
             }
         }
     }

@@ -13,7 +13,7 @@ final class MessageStream: Sendable {
 
     init(call: StreamingCall) { self.call = call }
 
-    deinit { call.home?.cancelFromAnywhere(call) }
+    deinit { call.home?.cancelFromAnyThread(call) }
 
     /// The next message; `nil` after the last. A cancelled task cancels the call.
     nonisolated(nonsending) func next() async throws(RequestError) -> [UInt8]? {
@@ -22,7 +22,7 @@ final class MessageStream: Sendable {
         let step = await withTaskCancellationHandler {
             await withUnsafeContinuation { call.inbox.take($0) }
         } onCancel: {
-            call.home?.cancelFromAnywhere(call)
+            call.home?.cancelFromAnyThread(call)
         }
         return try step.get()
     }
@@ -54,7 +54,7 @@ final class StreamInbox: Sendable {
             state.messages.append(message)
             state.byteCount += message.count
             if state.byteCount > bytesMax, state.held == nil, let source {
-                source.holdMessages()
+                source.pauseMessages()
                 state.held = source
             }
             return nil
@@ -78,7 +78,7 @@ final class StreamInbox: Sendable {
         state.withLock { state in
             guard let message = state.messages.popFirst() else { return state.end }
             state.byteCount -= message.count
-            if state.byteCount * 2 < bytesMax, let held = state.held.take() { held.releaseMessages() }
+            if state.byteCount * 2 < bytesMax, let held = state.held.take() { held.resumeMessages() }
             return .success(message)
         }
     }

@@ -51,10 +51,10 @@ enum RetryPolicy {
     /// How often a call is tried in total while it fails with `code`; 1 = no retry.
     static func triesMax(_ kind: CallKind, _ code: StatusCode) -> Int {
         switch (code, kind) {
-        // The server goes away, and says that it did not work on the call.
+        // The server shuts down and reports that it did not process the call.
         case (.unavailable, .queuedWrite): .max
         case (.unavailable, _): 5
-        // Full for the moment, or for longer: a few tries tell.
+        // Full, perhaps for a short time: a few tries are made.
         case (.resourceExhausted, .queuedWrite): 10
         case (.resourceExhausted, _): 5
         case (.internal, .repeatable): 5

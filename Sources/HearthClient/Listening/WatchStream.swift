@@ -123,7 +123,7 @@ package final class WatchStream: @unchecked Sendable {
         stopWatchingForSilence()
         guard let call else { return }
         self.call = nil
-        call.home?.cancelFromAnywhere(call)
+        call.home?.cancelFromAnyThread(call)
     }
 
     private func take(_ event: ListenCall.Event, from call: ListenCall) {
@@ -198,7 +198,7 @@ final class ListenCall: PooledCall, @unchecked Sendable {
         self.log = log
         self.handler = handler
         super.init(
-            .listen, request: first.encodedBytes(), kind: .repeatable, options: .impatient,
+            .listen, request: first.encodedBytes(), kind: .repeatable, options: .failFast,
             timeoutMilliseconds: nil)
     }
 
@@ -229,7 +229,7 @@ final class ListenCall: PooledCall, @unchecked Sendable {
     override func received(_ message: RawSpan) {
         sendWaiting()
         unconfirmed = nil
-        // What cannot be read is none of this version's messages.
+        // A message that cannot be read is of a later version.
         guard let response = try? ListenResponse(wire: message) else { return }
         handler(self, .message(response))
     }

@@ -49,9 +49,9 @@ enum CallSubject {
 
     private static func text(of query: StructuredQuery?, below parent: String) -> String {
         guard let query else { return "" }
-        var message = WireWriter(capacity: 256)
+        var message = ByteBuffer(capacity: 256)
         query.encode(into: &message)
-        var json = WireWriter(capacity: 512)
+        var json = ByteBuffer(capacity: 512)
         let type = Schema.shared.message("google.firestore.v1.StructuredQuery")
         guard (try? JSONMessageWriter().append(message.bytes, type, to: &json)) != nil else { return "" }
         let text = String(repairingUTF8: json.bytes).prefix(queryLengthMax)

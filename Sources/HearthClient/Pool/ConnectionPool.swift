@@ -24,7 +24,7 @@ final class ConnectionPool: @unchecked Sendable {
     private var connections: [ConnectionID: any PooledConnection] = [:]
     /// The service that the calls go to if there is no server.
     private let service: (any StoreService)?
-    private var isCarryingOut = false
+    private var isPerforming = false
     private var sequence = CommitSequence()
     private var nextOrderNumber: UInt64 = 1
     /// Calls that ended as unavailable in this iteration; the next one shows whether their connection ended too.
@@ -32,14 +32,14 @@ final class ConnectionPool: @unchecked Sendable {
     /// Calls in backoff, so that the shutdown of the pool can end them.
     private var backingOff: [ObjectIdentifier: PooledCall] = [:]
     /// Ended calls in the machine's queue; they are removed when they are many.
-    private var deadWaiting = 0
+    private var endedWaitingCalls = 0
     private var onShutDown: (() -> Void)?
     private var random = JitterGenerator(seed: .random(in: 0 ... .max))
     /// Why the last connection failed or ended, for messages; nil before that.
-    private var lastTrouble: String?
+    private var lastConnectionFailure: String?
     /// Decides when to report that calls wait for a server that cannot be reached.
     private var notice: OutageNotice?
-    /// Ends the calls that wait when an outage has lasted too long; nil while no call waits in vain.
+    /// Ends the calls that wait when an outage has lasted too long; nil while no call waits for a connection.
     private var outageTimer: EventLoop.Timer?
 
     /// - Parameter store: where the calls go; `nil` = to the server of the configuration.
@@ -80,7 +80,7 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     /// Ends every call and closes every connection, then calls `completion` on the loop's thread. Once.
-    func shutDownFromAnywhere(_ completion: @escaping @Sendable () -> Void) {
+    func shutDownFromAnyThread(_ completion: @escaping @Sendable () -> Void) {
         isOpen.withLock { isOpen in
             isOpen = false
             loop.execute { self.shutDown(completion) }
@@ -88,7 +88,7 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     /// Ends a call with CANCELLED, unless it has ended.
-    func cancelFromAnywhere(_ call: PooledCall) {
+    func cancelFromAnyThread(_ call: PooledCall) {
         loop.execute { self.end(call, RequestError(.cancelled, "The call was cancelled.")) }
     }
 
@@ -120,12 +120,12 @@ final class ConnectionPool: @unchecked Sendable {
             watchForOutage()
         case .rejected(let reason): end(call, error(for: reason))
         }
-        carryOutActions()
+        performActions()
     }
 
     private func send(_ call: PooledCall, on id: ConnectionID) {
         if call.isOver {
-            deadWaiting = max(0, deadWaiting - 1)
+            endedWaitingCalls = max(0, endedWaitingCalls - 1)
             return machine.finished(on: id, answered: false)
         }
         guard let connection = connections[id] else {
@@ -156,11 +156,11 @@ final class ConnectionPool: @unchecked Sendable {
         if outcome.code == .ok {
             machine.finished(on: id, answered: true)
             end(call, nil)
-            return carryOutActions()
+            return performActions()
         }
         guard isClosing || outcome.code == .unavailable else {
             machine.finished(on: id, answered: true)
-            carryOutActions()
+            performActions()
             return answered(call, outcome)
         }
         // Either the server is unavailable or the connection is closed; then `closed` comes before the next iteration.
@@ -178,7 +178,7 @@ final class ConnectionPool: @unchecked Sendable {
                 RequestError(.unavailable, "The connection to the server was lost: \(outcome.message)"))
         } else {
             machine.finished(on: id, answered: true)
-            carryOutActions()
+            performActions()
             answered(call, outcome)
         }
     }
@@ -187,8 +187,8 @@ final class ConnectionPool: @unchecked Sendable {
         call.answeredTries += 1
         let error = RequestError(outcome.code, outcome.message)
         // A server that sends GOAWAY did not process these calls.
-        let isHandedBack = outcome.isUnprocessed && outcome.code == .unavailable
-        tryAgain(call, isHandedBack ? .notProcessed : .status(outcome.code), error)
+        let isUnprocessed = outcome.isUnprocessed && outcome.code == .unavailable
+        tryAgain(call, isUnprocessed ? .notProcessed : .status(outcome.code), error)
     }
 
     private func tryAgain(_ call: PooledCall, _ failure: CallFailure, _ error: RequestError) {
@@ -232,7 +232,11 @@ final class ConnectionPool: @unchecked Sendable {
     func deadlinePassed(_ call: PooledCall) {
         call.deadlineTimer = nil
         let detail: String
-        if case .waiting = call.phase { detail = " while waiting for a connection (\(trouble))" } else { detail = "" }
+        if case .waiting = call.phase {
+            detail = " while waiting for a connection (\(connectionFailure))"
+        } else {
+            detail = ""
+        }
         end(call, RequestError(.deadlineExceeded, "The deadline passed\(detail)."))
     }
 
@@ -244,7 +248,7 @@ final class ConnectionPool: @unchecked Sendable {
         if let ticket = call.ticket, call.numbers == nil { sequence.finish(ticket) }
         switch call.phase {
         case .idle: break
-        case .waiting: sweepDeadWaiting()
+        case .waiting: removeEndedWaitingCalls()
         case .backingOff(let timer):
             loop.cancel(timer)
             backingOff[ObjectIdentifier(call)] = nil
@@ -252,7 +256,7 @@ final class ConnectionPool: @unchecked Sendable {
             call.phase = .idle
             started?.cancel()
             machine.finished(on: id, answered: false)
-            carryOutActions()
+            performActions()
         }
         call.phase = .idle
         configuration.log?(.debug) { describeEnd(of: call, error) }
@@ -265,11 +269,11 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     /// One more call in the queue has ended. Removing them when they are half of it keeps the cost of each constant.
-    private func sweepDeadWaiting() {
-        deadWaiting += 1
-        guard deadWaiting * 2 > machine.waitingCount else { return }
+    private func removeEndedWaitingCalls() {
+        endedWaitingCalls += 1
+        guard endedWaitingCalls * 2 > machine.waitingCount else { return }
         _ = machine.removeWaiting(where: \.isOver)
-        deadWaiting = 0
+        endedWaitingCalls = 0
     }
 
     private func error(for rejection: Machine.Rejection) -> RequestError {
@@ -287,20 +291,20 @@ final class ConnectionPool: @unchecked Sendable {
 
     // MARK: Messages for users
 
-    private var trouble: String { lastTrouble ?? "it has not replied yet" }
+    private var connectionFailure: String { lastConnectionFailure ?? "it has not replied yet" }
 
     private var unreachable: String {
-        let sentence = "The server \(configuration.address) cannot be reached: \(trouble)."
+        let sentence = "The server \(configuration.address) cannot be reached: \(connectionFailure)."
         return configuration.remedy.isEmpty ? sentence : "\(sentence) \(configuration.remedy)"
     }
 
     /// Calls that wait for a connection and have not ended.
-    private var callsInVain: Int {
-        machine.isNetworkEnabled && machine.readyCount == 0 ? max(0, machine.waitingCount - deadWaiting) : 0
+    private var liveWaitingCalls: Int {
+        machine.isNetworkEnabled && machine.readyCount == 0 ? max(0, machine.waitingCount - endedWaitingCalls) : 0
     }
 
     private func watchForOutage() {
-        guard callsInVain > 0 else { return }
+        guard liveWaitingCalls > 0 else { return }
         if let timer = notice?.callWaits() { start(timer) }
         guard outageTimer == nil, let limit = configuration.outageMax else { return }
         outageTimer = loop.schedule(afterMilliseconds: limit.nanoseconds / 1_000_000) { [weak self] in
@@ -312,7 +316,7 @@ final class ConnectionPool: @unchecked Sendable {
         outageTimer = nil
         guard machine.readyCount == 0 else { return }
         machine.failWaitingCalls()
-        carryOutActions()
+        performActions()
     }
 
     private func start(_ timer: OutageNotice.Timer) {
@@ -320,12 +324,12 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     private func timerFired(_ timer: OutageNotice.Timer) {
-        let count = callsInVain
+        let count = liveWaitingCalls
         // A person who waits for a command needs the notice in time, with or without the reason.
-        let isReasonKnown = lastTrouble != nil || configuration.outageNotice != nil
+        let isReasonKnown = lastConnectionFailure != nil || configuration.outageNotice != nil
         guard let step = notice?.timerFired(timer, isOutage: count > 0, isReasonKnown: isReasonKnown) else { return }
-        if step.speaks, let tell = configuration.outageNotice {
-            tell(trouble)
+        if step.speaks, let report = configuration.outageNotice {
+            report(connectionFailure)
         } else if step.speaks {
             let calls = count == 1 ? "1 call waits" : "\(count) calls wait"
             configuration.log?(.warning) { "\(unreachable) \(calls) and will be sent when the server is reachable." }
@@ -335,19 +339,19 @@ final class ConnectionPool: @unchecked Sendable {
 
     // MARK: Connections
 
-    private func carryOutActions() {
+    private func performActions() {
         // A call in this process may end while it is sent; what follows from that comes after the actions before it.
-        if isCarryingOut { return }
-        isCarryingOut = true
-        defer { isCarryingOut = false }
+        if isPerforming { return }
+        isPerforming = true
+        defer { isPerforming = false }
         while !machine.actions.isEmpty {
             let actions = machine.actions
             machine.actions.removeAll(keepingCapacity: true)
-            for action in actions { carryOut(action) }
+            for action in actions { perform(action) }
         }
     }
 
-    private func carryOut(_ action: Machine.Action) {
+    private func perform(_ action: Machine.Action) {
         switch action {
         case .connect(let id):
             let connection: any PooledConnection =
@@ -375,7 +379,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func wake() {
         machine.timerFired(now: nowNanoseconds)
-        carryOutActions()
+        performActions()
     }
 
     func connected(_ id: ConnectionID) {
@@ -385,12 +389,12 @@ final class ConnectionPool: @unchecked Sendable {
             configuration.log?(.warning) { "The server \(configuration.address) can be reached again." }
         }
         machine.connected(id, streamLimit: nil)
-        carryOutActions()
+        performActions()
     }
 
     func goingAway(_ id: ConnectionID) {
         machine.goingAway(id, now: nowNanoseconds)
-        carryOutActions()
+        performActions()
     }
 
     /// An attempt to connect failed, or a connection ended. Called once for each connection.
@@ -398,23 +402,23 @@ final class ConnectionPool: @unchecked Sendable {
     /// - Parameter description: the reason, with the address.
     func closed(_ id: ConnectionID, _ description: String) {
         configuration.log?(.debug) { "connection closed: \(description)" }
-        lastTrouble = description
+        lastConnectionFailure = description
         connections[id] = nil
         machine.lost(id, now: nowNanoseconds)
-        carryOutActions()
+        performActions()
         reportShutDown()
         watchForOutage()
     }
 
     func setNetworkEnabled(_ isEnabled: Bool) {
         machine.setNetworkEnabled(isEnabled, now: nowNanoseconds)
-        carryOutActions()
+        performActions()
     }
 
     private func shutDown(_ completion: @escaping () -> Void) {
         onShutDown = completion
         machine.shutDown()
-        carryOutActions()
+        performActions()
         for call in Array(backingOff.values) + Array(orphans.values) { end(call, error(for: .shutDown)) }
         reportShutDown()
     }

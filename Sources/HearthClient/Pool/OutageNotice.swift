@@ -19,7 +19,7 @@ struct OutageNotice {
     private var outage: UInt64 = 0
     private var isWatching = false
     /// Notices of this outage so far.
-    private var spoken = 0
+    private var noticeCount = 0
 
     init(firstAfterMilliseconds: UInt64) { self.firstAfterMilliseconds = firstAfterMilliseconds }
 
@@ -48,8 +48,8 @@ struct OutageNotice {
         guard isReasonKnown else {
             return (false, Timer(outage: outage, afterMilliseconds: Self.reasonAfterMilliseconds))
         }
-        let wait = min(Self.repeatAfterMilliseconds << UInt64(min(spoken, 8)), Self.repeatAfterMillisecondsMax)
-        spoken += 1
+        let wait = min(Self.repeatAfterMilliseconds << UInt64(min(noticeCount, 8)), Self.repeatAfterMillisecondsMax)
+        noticeCount += 1
         return (true, Timer(outage: outage, afterMilliseconds: wait))
     }
 
@@ -59,8 +59,8 @@ struct OutageNotice {
     mutating func connected() -> Bool {
         defer {
             isWatching = false
-            spoken = 0
+            noticeCount = 0
         }
-        return spoken > 0
+        return noticeCount > 0
     }
 }

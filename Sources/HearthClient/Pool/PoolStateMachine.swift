@@ -232,7 +232,7 @@ extension PoolStateMachine {
                 attempt: consecutiveFailures - 1, unit: jitter.nextUnit())
             retryAtNanoseconds = now + wait
         }
-        if readyCount == 0, !wasReady { failImpatientCalls() }
+        if readyCount == 0, !wasReady { endFailFastCalls() }
         dialForWaiting(now: now)
     }
 
@@ -258,7 +258,7 @@ extension PoolStateMachine {
             dialForWaiting(now: now)
         } else {
             closeAll()
-            failImpatientCalls()
+            endFailFastCalls()
         }
     }
 
@@ -298,7 +298,7 @@ extension PoolStateMachine {
         draining = [:]
     }
 
-    private mutating func failImpatientCalls() {
+    private mutating func endFailFastCalls() {
         for call in waiting.removeAll(where: { !$0.mayWait }) { actions.append(.fail(call.call, .notConnected)) }
         for entry in orderedWaiting where !entry.waiting.mayWait {
             actions.append(.fail(entry.waiting.call, .notConnected))

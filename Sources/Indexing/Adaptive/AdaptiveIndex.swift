@@ -48,7 +48,7 @@ extension AdaptiveIndex: CustomStringConvertible {
 /// Takes what queries report about indexes on demand. Thread-safe.
 package protocol IndexUsage: AnyObject, Sendable {
     /// Documents that a query must read in vain before it calls `noteScan`, and between two calls.
-    var scanMinimum: Int { get }
+    var scanMin: Int { get }
 
     /// A query uses these indexes.
     func noteUse(of indexes: [AdaptiveIndex])

@@ -30,9 +30,9 @@ package struct AdaptiveIndexSettings: Sendable, Equatable {
     package var unusedMilliseconds: UInt64 = 7 * 86_400_000
     var unusedSeconds: UInt64 { unusedMilliseconds / 1_000 }
     /// Indexes of one collection group.
-    package var indexesPerGroupMaximum = 40
+    package var indexesPerGroupMax = 40
     /// Indexes of one database.
-    package var indexesPerDatabaseMaximum = 200
+    package var indexesPerDatabaseMax = 200
 
     package init() {}
 
@@ -68,7 +68,7 @@ package struct IndexInventory: Sendable {
 
 /// Counts what queries need, and decides.
 package struct IndexDemand: Sendable {
-    private struct Wish {
+    private struct UnmetDemand {
         var documents: Double
         var seconds: UInt64
         var total: Int
@@ -88,8 +88,8 @@ package struct IndexDemand: Sendable {
     }
 
     /// Demands and uses that are remembered; a name in one has up to three kilobytes.
-    static let wishesMaximum = 1_024
-    static let usesMaximum = 4_096
+    static let unmetDemandsMax = 1_024
+    static let usesMax = 4_096
     /// Time in which demand falls to a half, in seconds.
     static let halfLifeSeconds: UInt64 = 3_600
     /// How long an index must have been unused to make room for another one, in seconds.
@@ -98,7 +98,7 @@ package struct IndexDemand: Sendable {
     private let settings: AdaptiveIndexSettings
     /// When counting began: nothing is dropped before uses could be noted again.
     private let begun: UInt64
-    private var wishes: [AdaptiveIndex: Wish] = [:]
+    private var unmetDemands: [AdaptiveIndex: UnmetDemand] = [:]
     private var uses: [AdaptiveIndex: UInt64] = [:]
 
     package init(_ settings: AdaptiveIndexSettings, now: UInt64) {
@@ -106,35 +106,35 @@ package struct IndexDemand: Sendable {
         begun = now
     }
 
-    // MARK: What queries report
+    // MARK: Reports of queries
 
     /// A query has used an index.
     package mutating func noteUse(of index: AdaptiveIndex, now: UInt64) {
         if let known = uses[index] {
             if known < now { uses[index] = now }
-        } else if uses.count < Self.usesMaximum {
+        } else if uses.count < Self.usesMax {
             uses[index] = now
         }
     }
 
     /// A query has read documents in vain.
     package mutating func noteScan(lacking index: AdaptiveIndex, documents: Int, of total: Int, now: UInt64) {
-        if wishes[index] == nil, wishes.count >= Self.wishesMaximum {
-            let least = wishes.min { $0.value.documents(at: now) < $1.value.documents(at: now) }
+        if unmetDemands[index] == nil, unmetDemands.count >= Self.unmetDemandsMax {
+            let least = unmetDemands.min { $0.value.documents(at: now) < $1.value.documents(at: now) }
             guard let least, least.value.documents(at: now) < Double(documents) else { return }
-            wishes[least.key] = nil
+            unmetDemands[least.key] = nil
         }
-        let before = wishes[index]?.documents(at: now) ?? 0
-        wishes[index] = Wish(documents: before + Double(documents), seconds: now, total: total)
+        let before = unmetDemands[index]?.documents(at: now) ?? 0
+        unmetDemands[index] = UnmetDemand(documents: before + Double(documents), seconds: now, total: total)
     }
 
     /// Documents read in vain so far, and how many make the index be made.
     package func demand(for index: AdaptiveIndex, now: UInt64) -> (documents: Int, needed: Int) {
-        guard let wish = wishes[index] else { return (0, settings.documentsDemanded) }
-        return (Int(wish.documents(at: now)), needed(wish))
+        guard let unmet = unmetDemands[index] else { return (0, settings.documentsDemanded) }
+        return (Int(unmet.documents(at: now)), needed(unmet))
     }
 
-    private func needed(_ wish: Wish) -> Int { max(settings.documentsDemanded, wish.total / 2) }
+    private func needed(_ unmet: UnmetDemand) -> Int { max(settings.documentsDemanded, unmet.total / 2) }
 
     // MARK: Decisions
 
@@ -174,12 +174,12 @@ package struct IndexDemand: Sendable {
             return uses.filter { $0.value > known[$0.key] ?? 0 }.map { .touch($0.key, lastUse: $0.value) }
         }
         // All fields have entries: each that is used is noted, as far as there is room.
-        var room = Room(inventory, settings)
+        var counts = IndexCounts(inventory, settings)
         var changes: [IndexChange] = []
         for (index, seconds) in uses.sorted(by: { $0.value > $1.value }) {
             if let stored = known[index] {
                 if seconds >= stored + settings.granularity { changes.append(.touch(index, lastUse: seconds)) }
-            } else if room.take(index) {
+            } else if counts.take(index) {
                 changes.append(.touch(index, lastUse: seconds))
             }
         }
@@ -191,24 +191,24 @@ package struct IndexDemand: Sendable {
         _ inventory: IndexInventory, _ now: UInt64, _ isOpen: (AdaptiveIndex) -> Bool
     ) -> [IndexChange] {
         let existing = Set(inventory.entries.map(\.index))
-        wishes = wishes.filter { !existing.contains($0.key) && $0.value.documents(at: now) >= 1 }
-        var due = wishes.filter { $0.value.documents(at: now) >= Double(needed($0.value)) }.map(\.key)
-        for index in due where !isOpen(index) { wishes[index] = nil }
-        due = due.filter { wishes[$0] != nil }
+        unmetDemands = unmetDemands.filter { !existing.contains($0.key) && $0.value.documents(at: now) >= 1 }
+        var due = unmetDemands.filter { $0.value.documents(at: now) >= Double(needed($0.value)) }.map(\.key)
+        for index in due where !isOpen(index) { unmetDemands[index] = nil }
+        due = due.filter { unmetDemands[$0] != nil }
         due.sort {
-            let (left, right) = (wishes[$0]!.documents(at: now), wishes[$1]!.documents(at: now))
+            let (left, right) = (unmetDemands[$0]!.documents(at: now), unmetDemands[$1]!.documents(at: now))
             return left == right ? $0.description < $1.description : left > right
         }
-        var room = Room(inventory, settings)
+        var counts = IndexCounts(inventory, settings)
         var changes: [IndexChange] = []
         var group: AdaptiveIndex?
         for index in due {
             if let group, group.database != index.database || group.collectionID != index.collectionID { continue }
-            if room.take(index) {
+            if counts.take(index) {
                 group = index
-                wishes[index] = nil
+                unmetDemands[index] = nil
                 changes.append(.make(index, lastUse: now))
-            } else if group == nil, let oldest = oldest(besides: index, inventory, room), changes.isEmpty,
+            } else if group == nil, let oldest = oldest(excluding: index, inventory, counts), changes.isEmpty,
                 lastUse(oldest) + Self.displacementSeconds <= now
             {
                 return [.drop(oldest.index)]
@@ -219,9 +219,9 @@ package struct IndexDemand: Sendable {
 
     /// The index that was not used for the longest time where an index has no room.
     private func oldest(
-        besides index: AdaptiveIndex, _ inventory: IndexInventory, _ room: borrowing Room
+        excluding index: AdaptiveIndex, _ inventory: IndexInventory, _ counts: borrowing IndexCounts
     ) -> IndexInventory.Entry? {
-        let isGroupFull = room.isGroupFull(of: index)
+        let isGroupFull = counts.isGroupFull(of: index)
         return inventory.entries.filter { entry in
             entry.isReady && entry.index.database == index.database
                 && (!isGroupFull || entry.index.collectionID == index.collectionID)
@@ -229,7 +229,7 @@ package struct IndexDemand: Sendable {
     }
 
     /// Counts indexes by group and database.
-    private struct Room {
+    private struct IndexCounts {
         private struct Group: Hashable {
             let database: UInt32
             let id: String
@@ -251,12 +251,12 @@ package struct IndexDemand: Sendable {
 
         func isGroupFull(of index: AdaptiveIndex) -> Bool {
             groups[Group(database: index.database, id: index.collectionID), default: 0]
-                >= settings.indexesPerGroupMaximum
+                >= settings.indexesPerGroupMax
         }
 
         /// Counts one more, if it has room.
         mutating func take(_ index: AdaptiveIndex) -> Bool {
-            if isGroupFull(of: index) || databases[index.database, default: 0] >= settings.indexesPerDatabaseMaximum {
+            if isGroupFull(of: index) || databases[index.database, default: 0] >= settings.indexesPerDatabaseMax {
                 return false
             }
             count(index)

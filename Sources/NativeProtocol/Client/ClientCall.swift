@@ -37,7 +37,7 @@ package final class ClientCall: @unchecked Sendable {
     var receiver: Receiver?
     var state = State.waiting
     /// The caller held the call's messages before it had a stream.
-    var isHeldFromStart = false
+    var isPausedFromStart = false
     var deadlineTimer: EventLoop.Timer?
     /// The first message until it is sent; then messages that wait for the server's window.
     var outgoing: [(payload: [UInt8], isLast: Bool)]
@@ -71,10 +71,10 @@ package final class ClientCall: @unchecked Sendable {
     }
 
     /// Asks the server to stop sending: no more than a window's worth of messages follows.
-    package func holdMessages() { connection.onLoop { $0.setHeld(self, true) } }
+    package func pauseMessages() { connection.onLoop { $0.setPaused(self, true) } }
 
     /// Lets the server continue.
-    package func releaseMessages() { connection.onLoop { $0.setHeld(self, false) } }
+    package func resumeMessages() { connection.onLoop { $0.setPaused(self, false) } }
 }
 
 extension ClientCall: StartedCall {}

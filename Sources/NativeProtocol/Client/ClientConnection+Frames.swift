@@ -9,7 +9,7 @@ extension ClientConnection: ChannelDriver {
         lastFrameAt = loop.nowMilliseconds
         keepAlivePingAt = nil
         if !session.isOpen, let foreign = ForeignServer(firstBytes: bytes) {
-            meetForeignServer(foreign)
+            handleForeignServer(foreign)
             return ReceiveProgress(consumed: bytes.byteCount)
         }
         let frameBytesMax = Int(session.settings.frameBytesMax)
@@ -106,7 +106,7 @@ extension ClientConnection: ChannelDriver {
         close(.violation(violation.description), outcome)
     }
 
-    private func meetForeignServer(_ server: ForeignServer) {
+    private func handleForeignServer(_ server: ForeignServer) {
         let text = "\(remote) replied in \(server.rawValue): it is not a Hearth server"
         let outcome = CallOutcome(.unavailable, text, isUnprocessed: true)
         close(.violation(ProtocolViolation.helloExpected.description), outcome)

@@ -183,7 +183,7 @@ package final class ClientConnection: @unchecked Sendable {
         }
         let stream = session.open(isComplete: first.isLast, call)
         call.state = .open(stream: stream)
-        if call.isHeldFromStart { setHeld(call, true) }
+        if call.isPausedFromStart { setPaused(call, true) }
         var header = FrameHeader(length: 0, kind: .request, code: call.rpc.number, stream: stream)
         if first.isLast { header.flags.insert(.endStream) }
         let deadline = call.options.deadlineMilliseconds
@@ -239,11 +239,11 @@ package final class ClientConnection: @unchecked Sendable {
         }
     }
 
-    func setHeld(_ call: ClientCall, _ isHeld: Bool) {
-        if case .waiting = call.state { call.isHeldFromStart = isHeld }
+    func setPaused(_ call: ClientCall, _ isPaused: Bool) {
+        if case .waiting = call.state { call.isPausedFromStart = isPaused }
         guard case .open(let stream) = call.state, let position = session.streams.position(of: stream) else { return }
-        session.streams[position: position].isHeld = isHeld
-        if !isHeld { permitMore(stream) }
+        session.streams[position: position].isPaused = isPaused
+        if !isPaused { permitMore(stream) }
     }
 
     func permitMore(_ stream: UInt32) {
@@ -388,7 +388,7 @@ package final class ClientConnection: @unchecked Sendable {
         pings = [:]
         for completion in unanswered { completion(false) }
         completeAll(outcome)
-        if let tell = onEvent.take() { tell(.closed(reason, outcome.message)) }
+        if let complete = onEvent.take() { complete(.closed(reason, outcome.message)) }
     }
 
     private func completeAll(_ outcome: CallOutcome) {

@@ -16,7 +16,7 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
     private let hot: Confined<Hot>
     private let frameBytesMax: Int
     /// Frames that are taken between two looks at the clock.
-    private static let framesPerLook = 16
+    private static let framesPerCheck = 16
 
     package init(_ core: ConnectionCore, rpcs: RPCTable) {
         self.core = core
@@ -46,14 +46,14 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
     package var assemblyBytes: Int { session.assemblyBytes }
     package var openCalls: Int { session.openCalls }
     package var openStreams: [UInt32] { session.streams.streams }
-    package var lastHeardAt: UInt64 { hot.state.lastFrameAt }
+    package var lastReceivedAt: UInt64 { hot.state.lastFrameAt }
 
     // Every call uses these: here they need no way over the witness table of CallConnection.
     var channel: Channel { core.channel }
     var loop: EventLoop { core.loop }
     var isOver: Bool { core.state.isOver }
 
-    // MARK: Frames in
+    // MARK: Incoming frames
 
     package func received(_ bytes: RawSpan) -> ReceiveProgress {
         hot.state.lastFrameAt = loop.nowMilliseconds
@@ -69,7 +69,7 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
                 frames &+= 1
                 // There is enough to write, or too much to continue: the channel decides, and calls again for the rest.
                 if channel.outputIsDue || channel.isCongested
-                    || frames % Self.framesPerLook == 0 && channel.isSliceOver
+                    || frames % Self.framesPerCheck == 0 && channel.isSliceOver
                 {
                     hot.state.partialSince = nil
                     return ReceiveProgress(consumed: offset)
@@ -137,7 +137,7 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
         channel.write { $0.appendWindow(bytes, stream: stream) }
     }
 
-    // MARK: The life of a call
+    // MARK: Lifetime of a call
 
     /// Gives the call a place in the table and starts its deadline.
     package func park(_ stream: UInt32) -> Bool { position(of: stream) != nil }
@@ -200,13 +200,13 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
         channel.putOutput(output)
     }
 
-    package func setHeld(_ stream: UInt32, _ isHeld: Bool) {
+    package func setPaused(_ stream: UInt32, _ isPaused: Bool) {
         guard !isOver, let position = position(of: stream) else { return }
-        session.streams[position: position].isHeld = isHeld
-        if !isHeld { permitMore(stream) }
+        session.streams[position: position].isPaused = isPaused
+        if !isPaused { permitMore(stream) }
     }
 
-    // MARK: Time and the end
+    // MARK: Time limits and ending
 
     package func timeoutReason(now: UInt64, limit: UInt64) -> String? {
         if !session.isOpen, now - core.openedAt >= limit { return "no HELLO within \(limit) ms" }

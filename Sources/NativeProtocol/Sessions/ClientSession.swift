@@ -15,7 +15,7 @@ struct ClientStream<Attachment> {
     /// Message bytes taken in and not yet permitted again.
     var uncredited = 0
     /// The caller asked for no more messages for now.
-    var isHeld = false
+    var isPaused = false
     var assembly = MessageAssembly()
     /// What the connection keeps with the call.
     let attachment: Attachment
@@ -81,7 +81,7 @@ struct ClientSession<Attachment> {
     mutating func creditDue(_ stream: UInt32) -> UInt32? {
         guard let position = streams.position(of: stream) else { return nil }
         let due = streams[position: position].uncredited
-        guard !streams[position: position].isHeld, due > 0, due * 2 >= Int(settings.initialWindowBytes) else {
+        guard !streams[position: position].isPaused, due > 0, due * 2 >= Int(settings.initialWindowBytes) else {
             return nil
         }
         streams[position: position].uncredited = 0

@@ -40,7 +40,7 @@ struct ServerStream {
     /// Message bytes taken in and not yet permitted again.
     var uncredited = 0
     /// The handler asked for no more messages for now.
-    var isHeld = false
+    var isPaused = false
     var assembly = MessageAssembly()
 }
 
@@ -102,7 +102,7 @@ struct ServerSession {
     /// Calls that are not over.
     var openCalls: Int { streams.count + (current == 0 ? 0 : 1) }
 
-    // MARK: What the connection reports
+    // MARK: Events of the connection
 
     /// From now on no new stream is taken; returns the last one that will be served.
     mutating func drain() -> UInt32 {
@@ -162,7 +162,7 @@ struct ServerSession {
     mutating func creditDue(_ stream: UInt32) -> UInt32? {
         guard let position = streams.position(of: stream) else { return nil }
         let due = streams[position: position].uncredited
-        guard !streams[position: position].isHeld, !streams[position: position].clientEnded,
+        guard !streams[position: position].isPaused, !streams[position: position].clientEnded,
             due > 0, due * 2 >= Int(limits.settings.initialWindowBytes)
         else { return nil }
         streams[position: position].uncredited = 0
@@ -170,7 +170,7 @@ struct ServerSession {
         return UInt32(due)
     }
 
-    // MARK: What the client sends
+    // MARK: Messages of the client
 
     /// Takes one frame, header and payload, whole.
     mutating func receive(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {

@@ -1,4 +1,4 @@
-// A filter prepared for judging many documents on their wire bytes.
+// A filter prepared for checking many documents on their wire bytes.
 //
 // Whatever tree the client sent becomes a conjunction of tests and of alternatives, each alternative a conjunction
 // again. ANDs inside ANDs melt into one list, so that the usual filter (some conditions, all of which must hold) is
@@ -21,9 +21,9 @@ struct CompiledFilter: Sendable {
 
     package var isEmpty: Bool { fieldTests.isEmpty && nameTests.isEmpty && alternatives.isEmpty }
 
-    /// Prepares a filter whose shape has been judged; see `FilterRules`.
+    /// Prepares a filter whose shape has been checked; see `FilterRules`.
     ///
-    /// - Parameter database: the database queried, against which references to names are judged.
+    /// - Parameter database: the database queried, against which references to names are checked.
     /// - Throws: `INVALID_ARGUMENT` for an operand that its operator cannot take.
     init(_ filter: Filter, database: DatabaseName) throws(RequestError) {
         self.init()

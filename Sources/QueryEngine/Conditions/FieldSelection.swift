@@ -1,5 +1,6 @@
 // Copying some fields of a document: projections of queries and masks of reads.
 
+package import Basics
 package import DocumentModel
 
 /// The fields of a document to return, kept in their maps.
@@ -26,14 +27,14 @@ package struct FieldSelection: Sendable, Equatable {
     }
 
     /// Appends the selected field entries, in canonical form as `fields` is.
-    package func append(_ fields: RawSpan, into writer: inout WireWriter) {
+    package func append(_ fields: RawSpan, into writer: inout ByteBuffer) {
         guard !paths.isEmpty else { return }
         append(0..<paths.count, depth: 0, entries: fields, entryTag: DocumentTag.field, into: &writer)
     }
 
     /// Merges the entries of a map with the paths that lead through it; both are sorted.
     private func append(
-        _ range: Range<Int>, depth: Int, entries: RawSpan, entryTag: UInt8, into writer: inout WireWriter
+        _ range: Range<Int>, depth: Int, entries: RawSpan, entryTag: UInt8, into writer: inout ByteBuffer
     ) {
         var reader = FieldEntryReader(entries)
         guard (try? reader.next()) == true else { return }
@@ -59,7 +60,7 @@ package struct FieldSelection: Sendable, Equatable {
     /// Appends a map with what is selected of it, or nothing if that is nothing.
     private func appendPart(
         _ range: Range<Int>, depth: Int, map: RawSpan, _ entryTag: UInt8, _ name: [UInt8],
-        into writer: inout WireWriter
+        into writer: inout ByteBuffer
     ) {
         let start = writer.count
         var isEmpty = false

@@ -1,4 +1,4 @@
-// One condition on one field, judged on the field's encoded value. Rules: semantics page, section 5, "Filters".
+// One condition on one field, checked on the field's encoded value. Rules: semantics page, section 5, "Filters".
 
 package import Basics
 package import DocumentModel
@@ -6,7 +6,7 @@ package import DocumentModel
 /// A comparison of a field with an operand, or a test of the field alone.
 ///
 /// A document without the field never passes. The parts lie side by side and not in the payload of an enumeration, so
-/// that judging a document copies none of them.
+/// that checking a document copies none of them.
 package struct FieldTest: Sendable {
     /// What is asked of the value.
     enum Condition: Sendable {

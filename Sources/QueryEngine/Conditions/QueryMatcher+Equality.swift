@@ -1,5 +1,6 @@
 // Values by which listeners find the queries that a document can match.
 
+import Basics
 package import DocumentModel
 
 extension QueryMatcher {
@@ -46,7 +47,7 @@ extension QueryMatcher.EqualityCondition {
         }
         field = test.path
         keys = values.map { value in
-            var key = WireWriter(capacity: 32)
+            var key = ByteBuffer(capacity: 32)
             ValueKey.append(wireValue: value.span, into: &key)
             return key.copyBytes()
         }

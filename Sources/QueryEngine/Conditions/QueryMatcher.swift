@@ -1,5 +1,6 @@
 // Whether a document is a result of a query: what transactions and listeners ask of single documents.
 
+package import Basics
 package import DocumentModel
 
 /// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors.
@@ -37,13 +38,13 @@ package final class QueryMatcher: Sendable {
     /// Appends the bytes by which a document is ordered among the results: two documents compare like their keys.
     ///
     /// - Returns: false if the document lacks an ordered field; the writer then holds a part.
-    package func appendSortKey(path: RawSpan, fields: RawSpan, into writer: inout WireWriter) -> Bool {
+    package func appendSortKey(path: RawSpan, fields: RawSpan, into writer: inout ByteBuffer) -> Bool {
         SortKey.append(path: path, fields: fields, order: order.components, into: &writer)
     }
 
     /// Whether a document's sort key lies between the query's cursors.
     func isBetweenCursors(path: RawSpan, fields: RawSpan) -> Bool {
-        var key = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 128)
         return SortKey.append(path: path, fields: fields, order: order.components, into: &key)
             && cursors.contains(key: key.bytes)
     }

@@ -4,7 +4,7 @@
 // descending, and of its path. No component's key is a prefix of another's, so a cursor over the first k components is
 // compared with the first bytes of a document's key, and equal bytes mean equal values.
 
-import Basics
+package import Basics
 package import DocumentModel
 
 package enum SortKey {
@@ -12,7 +12,7 @@ package enum SortKey {
     ///
     /// - Returns: false if the document lacks an ordered field and so is not a result; the writer then holds a part.
     package static func append(
-        path: RawSpan, fields: RawSpan, order: [Order], into writer: inout WireWriter
+        path: RawSpan, fields: RawSpan, order: [Order], into writer: inout ByteBuffer
     ) -> Bool {
         for index in order.indices {
             let isDescending = order[index].direction == .descending
@@ -27,7 +27,7 @@ package enum SortKey {
     }
 
     /// Appends the key of a name alone.
-    package static func append(path: RawSpan, descending: Bool, into writer: inout WireWriter) {
+    package static func append(path: RawSpan, descending: Bool, into writer: inout ByteBuffer) {
         let start = writer.count
         ValueKey.append(path: path, into: &writer)
         writer.append(byte: KeyEncoding.terminator)
@@ -42,7 +42,7 @@ package enum SortKey {
         of cursor: Cursor, order: EffectiveOrder, database: DatabaseName
     ) throws(RequestError) -> [UInt8] {
         if cursor.values.count > order.writtenCount { throw .invalidArgument("Cursor has too many values.") }
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         for (value, component) in zip(cursor.values, order.components) {
             let isDescending = component.direction == .descending
             if component.field.isDocumentName {

@@ -21,7 +21,7 @@ package struct QueryExecution: ~Copyable, Sendable {
     private var operators: QueryTree
     private var isPlanned = false
     /// A transaction knows of what the query reads.
-    private var isNoted = false
+    private var isRecorded = false
     /// Nil unless indexes are made on demand.
     private var report: IndexReport?
     private var work = StepWork()
@@ -40,8 +40,8 @@ package struct QueryExecution: ~Copyable, Sendable {
         from source: borrowing Source, emit page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
         if plan.limit == 0 { return .finished }
-        if !isNoted {
-            isNoted = true
+        if !isRecorded {
+            isRecorded = true
             if source.notesReads { try plan.noteReads(in: source) }
         }
         try chooseOperators(source)
@@ -52,7 +52,7 @@ package struct QueryExecution: ~Copyable, Sendable {
             let (skipped, returned) = operators.counts
             report?.note(documents: work.documents - skipped - returned)
         }
-        operators.replaceLostOrder(plan)
+        operators.sortIfOrderLost(plan)
         return operators.isFinished ? .finished : .paused
     }
 
@@ -71,7 +71,7 @@ package struct QueryExecution: ~Copyable, Sendable {
         report = try IndexReport(plan, indexes, source)
     }
 
-    // MARK: Figures
+    // MARK: Statistics
 
     /// Results skipped for the offset so far.
     package var skippedResults: Int { operators.counts.skipped }

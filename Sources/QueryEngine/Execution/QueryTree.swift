@@ -34,7 +34,7 @@ enum QueryTree: QueryOperator {
     private init(_ plan: QueryPlan, _ filter: RowFilter<AccessPath>, _ ranking: Ranking) {
         let sort = Sort(
             filter, by: ranking, wanted: plan.limit.map { $0 + plan.offset } ?? .max, keeping: plan.selection,
-            bytesMaximum: plan.options.sortBufferBytes)
+            bytesMax: plan.options.sortBufferBytes)
         let orders = plan.nearest == nil ? plan.sortOrders : nil
         self = .sorted(Project(Limit(sort, offset: plan.offset, limit: plan.limit, orders: orders), plan.selection))
     }
@@ -58,7 +58,7 @@ enum QueryTree: QueryOperator {
 
     /// If an index access could not keep the order of the query: replaces it by a sort of a scan, which continues
     /// after the last document.
-    mutating func replaceLostOrder(_ plan: QueryPlan) {
+    mutating func sortIfOrderLost(_ plan: QueryPlan) {
         guard case .streamed(let streamed) = self, let after = streamed.input.input.input.indexes?.orderLostAfter else {
             return
         }
@@ -67,7 +67,7 @@ enum QueryTree: QueryOperator {
             AccessPath(scanning: plan, .ascending), plan.matcher, comparesCursors: plan.comparesCursors)
         let sort = Sort(
             filter, by: .orders(plan.sortOrders), wanted: limit.wanted, keeping: plan.selection,
-            bytesMaximum: plan.options.sortBufferBytes, after: after.isEmpty ? nil : after)
+            bytesMax: plan.options.sortBufferBytes, after: after.isEmpty ? nil : after)
         self = .sorted(Project(Limit(sort, continuing: limit), plan.selection))
     }
 
@@ -99,7 +99,7 @@ enum QueryTree: QueryOperator {
         }
     }
 
-    // MARK: Figures
+    // MARK: Statistics
 
     /// Results skipped for the offset and results returned.
     var counts: (skipped: Int, returned: Int) {

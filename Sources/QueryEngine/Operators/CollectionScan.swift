@@ -1,7 +1,7 @@
 // Scans one collection in the order of its ids.
 //
 // The keys of a collection's documents are one contiguous range, in the order of their ids. The exception are ids that
-// are too long for a key: those with the same first `KeyLayout.plainBytesMaximum` bytes are adjacent, ordered by hash.
+// are too long for a key: those with the same first `KeyLayout.plainBytesMax` bytes are adjacent, ordered by hash.
 // For such a group the scan reads the full ids in passes, each selecting the next few hundred in order, so that memory
 // stays bounded. Ordinary collections have no such groups.
 
@@ -79,7 +79,7 @@ package struct CollectionScan: QueryOperator {
         _ keys: CollectionKeys, ids: DocumentIDRange, in source: borrowing Source, work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> [UInt8]? {
-        var path = WireWriter(capacity: 128)
+        var path = ByteBuffer(capacity: 128)
         path.append(collection)
         path.append(byte: RelativePath.slash)
         let idOffset = path.count
@@ -117,10 +117,10 @@ struct CollectionKeys {
     let collectionByteCount: Int
 
     init(_ collection: RawSpan, _ ids: DocumentIDRange, database: UInt32) {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
         DocumentKey.writeCollection(collection, database: database, into: &key)
         collectionByteCount = key.count
-        let plainByteCount = key.count + 1 + KeyLayout.plainBytesMaximum
+        let plainByteCount = key.count + 1 + KeyLayout.plainBytesMax
         if let bound = ids.lower {
             if DocumentKey.appendID(bound.id.byteSpan, into: &key) {
                 // Inside a group of long ids: from the start of the group, and its ids are compared.
@@ -164,7 +164,7 @@ private struct LongIDGroup {
     init(containing key: RawSpan, _ keys: CollectionKeys, _ ids: DocumentIDRange, _ direction: SortDirection) {
         collectionByteCount = keys.collectionByteCount
         prefix = [UInt8](
-            copying: key.extracting(0..<(keys.collectionByteCount + 1 + KeyLayout.plainBytesMaximum)))
+            copying: key.extracting(0..<(keys.collectionByteCount + 1 + KeyLayout.plainBytesMax)))
         self.ids = ids
         self.direction = direction
     }
@@ -175,11 +175,11 @@ private struct LongIDGroup {
     /// Gives out the documents of the group.
     /// - Returns: the last id given out, if the page is full or the budget spent.
     func scan<Source: QuerySource & ~Copyable>(
-        path: inout WireWriter, idOffset: Int, in source: borrowing Source, work: inout StepWork,
+        path: inout ByteBuffer, idOffset: Int, in source: borrowing Source, work: inout StepWork,
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> [UInt8]? {
         var last: [UInt8]?
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         while true {
             let selected = try selectIDs(after: last, source)
             for id in selected {

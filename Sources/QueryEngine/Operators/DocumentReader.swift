@@ -7,8 +7,8 @@ internal import StoreFormat
 
 /// Reads documents of one scope, with buffers for a page.
 struct DocumentReader: ~Copyable {
-    private var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
-    private var path = WireWriter(capacity: 128)
+    private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
+    private var path = ByteBuffer(capacity: 128)
     /// The collection's path and a slash; empty in a collection group.
     private let pathPrefix: [UInt8]
     /// Bytes of the key before an entry's segment: the collection with the document marker, or the database alone.
@@ -73,8 +73,8 @@ struct DocumentReader: ~Copyable {
     }
 
     private static func writePath(
-        of record: borrowing StoredRecordView, _ key: borrowing WireWriter, _ pathPrefix: [UInt8],
-        keyPrefixByteCount: Int, into path: inout WireWriter
+        of record: borrowing StoredRecordView, _ key: borrowing ByteBuffer, _ pathPrefix: [UInt8],
+        keyPrefixByteCount: Int, into path: inout ByteBuffer
     ) -> Bool {
         if pathPrefix.isEmpty || record.path.byteCount > 0 {
             guard let parts = DocumentKey.parts(of: key.bytes) else { return false }

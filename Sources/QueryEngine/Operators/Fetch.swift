@@ -117,7 +117,7 @@ struct Fetch: QueryOperator {
     // MARK: Unordered groups
 
     /// Bytes of sort keys and ids that one pass over a group keeps.
-    private static let groupBytesMaximum = 4 << 20
+    private static let groupBytesMax = 4 << 20
 
     /// Gives out the documents of the group in the order of the query, in passes of bounded memory.
     /// - Returns: whether the group is finished; else the page is full or the budget spent.
@@ -127,7 +127,7 @@ struct Fetch: QueryOperator {
     ) throws(RequestError) -> Bool {
         let check = check
         while let group {
-            var rows = SortedRows(rowsMax: .max, bytesMax: Self.groupBytesMaximum)
+            var rows = SortedRows(rowsMax: .max, bytesMax: Self.groupBytesMax)
             try collect(group, into: &rows, &documents, source, &work)
             let isLast = rows.cut == nil
             for row in rows.takeSorted() {
@@ -153,7 +153,7 @@ struct Fetch: QueryOperator {
         _ group: UnorderedGroup, into rows: inout SortedRows, _ documents: inout DocumentReader,
         _ source: borrowing Source, _ work: inout StepWork
     ) throws(RequestError) {
-        var key = WireWriter(capacity: 256)
+        var key = ByteBuffer(capacity: 256)
         var cursor = try source.cursor(from: group.keys.lower.byteSpan, to: group.keys.upper.byteSpan, .ascending)
         while try cursor.next() {
             guard let place = IndexKey.idSegment(of: cursor.key) else { throw .damagedEntry }
@@ -180,7 +180,7 @@ struct Fetch: QueryOperator {
         of document: [UInt8], _ documents: inout DocumentReader, _ source: borrowing Source
     ) throws(RequestError) -> [UInt8] {
         if document.isEmpty { return [] }
-        var key = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 128)
         _ = try documents.read(key: document, source) { (row) throws(RequestError) in
             if !SortKey.append(path: row.path, fields: row.fields, order: orders, into: &key) { key.reset() }
             return .full

@@ -66,7 +66,7 @@ struct IndexRange: Sendable, Equatable {
     let condition: String
 
     /// Other values may have the same bytes.
-    var isCut: Bool { valueBytes >= IndexKey.valueBytesMaximum }
+    var isCut: Bool { valueBytes >= IndexKey.valueBytesMax }
 
     /// The entries of one value of an automatic index.
     init(_ index: IndexUse, value: IndexedKey, condition: String) {
@@ -105,7 +105,7 @@ struct GroupCollection: Sendable, Equatable {
 
     init(path: [UInt8]) {
         self.path = path
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         writer.appendPathSegments(path.byteSpan)
         segments = writer.copyBytes()
     }

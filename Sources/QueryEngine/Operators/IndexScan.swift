@@ -90,10 +90,10 @@ struct IndexScan: Sendable {
     /// there are none.
     private func unorderedGroup(_ key: RawSpan, _ segment: Range<Int>) -> ByteInterval? {
         let lower: [UInt8]
-        if segment.lowerBound - prefix.count >= IndexKey.valueBytesMaximum {
+        if segment.lowerBound - prefix.count >= IndexKey.valueBytesMax {
             lower = [UInt8](copying: key.extracting(0..<segment.lowerBound))
         } else if IndexKey.isCut(idSegment: key.extracting(segment)) {
-            lower = [UInt8](copying: key.extracting(0..<(segment.lowerBound + KeyLayout.plainBytesMaximum)))
+            lower = [UInt8](copying: key.extracting(0..<(segment.lowerBound + KeyLayout.plainBytesMax)))
         } else {
             return nil
         }

@@ -90,14 +90,14 @@ package struct LastResult: Sendable {
             sortKey = [UInt8](copying: row.sortKey)
             return
         }
-        var key = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 128)
         guard SortKey.append(path: row.path, fields: row.fields, order: orders, into: &key) else { return nil }
         sortKey = key.copyBytes()
     }
 
     /// Whether a document of the results' scope sorts after this result.
     package func precedes(path: RawSpan, fields: RawSpan) -> Bool {
-        var key = WireWriter(capacity: 128)
+        var key = ByteBuffer(capacity: 128)
         guard SortKey.append(path: path, fields: fields, order: orders, into: &key) else { return true }
         return key.bytes.compareBytes(sortKey.byteSpan) > 0
     }

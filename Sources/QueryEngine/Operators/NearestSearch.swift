@@ -66,7 +66,7 @@ struct NearestSearch: Sendable, Equatable {
 
     /// Appends the sort key: closest first, which for dot products is the largest first, and not a number last; then by
     /// name.
-    func appendKey(_ distance: Double, path: RawSpan, into writer: inout WireWriter) {
+    func appendKey(_ distance: Double, path: RawSpan, into writer: inout ByteBuffer) {
         writer.append(byte: distance.isNaN ? 1 : 0)
         if !distance.isNaN {
             let start = writer.count
@@ -81,7 +81,7 @@ struct NearestSearch: Sendable, Equatable {
         guard let resultField else { return [UInt8](copying: fields) }
         // There are several kinds of not a number; stored documents have one.
         let value = Value.double(distance.isNaN ? .nan : distance).wireBytes
-        var writer = WireWriter(capacity: fields.byteCount + 64)
+        var writer = ByteBuffer(capacity: fields.byteCount + 64)
         let edits = FieldEdits([FieldEdit(path: resultField, value: 0..<value.count)])
         // Stored documents are well formed: nothing throws.
         guard (try? edits.apply(to: fields, values: value.byteSpan, into: &writer)) != nil else {

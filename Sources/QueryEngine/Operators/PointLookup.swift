@@ -27,7 +27,7 @@ struct PointLookup: QueryOperator {
         from source: borrowing Source, _ work: inout StepWork,
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         while position < paths.count {
             let path = paths[position]
             position += 1

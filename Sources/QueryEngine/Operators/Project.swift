@@ -19,7 +19,7 @@ struct Project<Input: QueryOperator>: RowByRowOperator {
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
         guard let selection else { return try input.next(from: source, &work, into: page) }
-        var fields = WireWriter(capacity: 256)
+        var fields = ByteBuffer(capacity: 256)
         try input.next(from: source, &work) { (row) throws(RequestError) in
             fields.reset(keeping: 1 << 20)
             selection.append(row.fields, into: &fields)

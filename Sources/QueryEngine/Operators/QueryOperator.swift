@@ -6,7 +6,7 @@
 //
 //     Project ─ next(into: page)
 //        └─ Limit ─ next(into: { counts the row, then calls Project's closure })
-//              └─ Filter ─ next(into: { judges the row, then calls Limit's closure })
+//              └─ Filter ─ next(into: { checks the row, then calls Limit's closure })
 //                    └─ CollectionScan ─ next(into: { ... })    runs the loop
 
 internal import Basics

@@ -17,7 +17,7 @@ struct Sort<Input: QueryOperator>: QueryOperator {
     private let ranking: Ranking
     /// The fields to keep of each row; nil keeps all.
     private let selection: FieldSelection?
-    private let bytesMaximum: Int
+    private let bytesMax: Int
     private let start: [UInt8]?
     private let total: Int
 
@@ -39,13 +39,13 @@ struct Sort<Input: QueryOperator>: QueryOperator {
     ///   - selection: the fields to keep of each row; nil keeps all.
     ///   - start: the sort key after which rows are wanted; nil is the beginning.
     init(
-        _ input: Input, by ranking: Ranking, wanted: Int, keeping selection: FieldSelection?, bytesMaximum: Int,
+        _ input: Input, by ranking: Ranking, wanted: Int, keeping selection: FieldSelection?, bytesMax: Int,
         after start: [UInt8]? = nil
     ) {
         self.input = input
         self.ranking = ranking
         self.selection = selection
-        self.bytesMaximum = bytesMaximum
+        self.bytesMax = bytesMax
         self.start = start
         total = wanted
         self.wanted = wanted
@@ -69,7 +69,7 @@ struct Sort<Input: QueryOperator>: QueryOperator {
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
         while true {
-            if try giveSorted(page) == .full || isExhausted { return }
+            if try emitSorted(page) == .full || isExhausted { return }
             try collect(source, &work)
             guard input.isFinished else { return }
             endPass()
@@ -77,7 +77,7 @@ struct Sort<Input: QueryOperator>: QueryOperator {
     }
 
     /// Gives out the rows of the last pass.
-    private mutating func giveSorted(
+    private mutating func emitSorted(
         _ page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> PageControl {
         while position < sorted.count {
@@ -94,12 +94,12 @@ struct Sort<Input: QueryOperator>: QueryOperator {
         _ source: borrowing Source, _ work: inout StepWork
     ) throws(RequestError) {
         if pass == nil, input.isFinished { input.restart() }
-        var rows = pass ?? SortedRows(rowsMax: wanted, bytesMax: bytesMaximum)
+        var rows = pass ?? SortedRows(rowsMax: wanted, bytesMax: bytesMax)
         pass = nil
         defer { pass = rows }
         let (ranking, selection, after) = (ranking, selection, after)
-        var key = WireWriter()
-        var payload = WireWriter()
+        var key = ByteBuffer()
+        var payload = ByteBuffer()
         try input.next(from: source, &work) { (row) throws(RequestError) in
             key.reset(keeping: 1 << 16)
             guard let rank = ranking.appendKey(of: row, into: &key) else { return .more }
@@ -138,7 +138,7 @@ enum Ranking: Sendable {
 
     /// Appends a row's sort key.
     /// - Returns: the row's distance, or 0 where there is none; nil if the row is not a result.
-    func appendKey(of row: borrowing QueryRow, into key: inout WireWriter) -> Double? {
+    func appendKey(of row: borrowing QueryRow, into key: inout ByteBuffer) -> Double? {
         switch self {
         case .orders(let orders):
             return SortKey.append(path: row.path, fields: row.fields, order: orders, into: &key) ? 0 : nil
@@ -151,7 +151,7 @@ enum Ranking: Sendable {
 
     /// Appends the fields to keep of a row.
     func appendFields(
-        of row: borrowing QueryRow, _ rank: Double, _ selection: FieldSelection?, into payload: inout WireWriter
+        of row: borrowing QueryRow, _ rank: Double, _ selection: FieldSelection?, into payload: inout ByteBuffer
     ) {
         if case .nearest(let search) = self, search.addsField {
             let fields = search.fields(row.fields, with: rank)
@@ -161,7 +161,7 @@ enum Ranking: Sendable {
         }
     }
 
-    private func append(_ fields: RawSpan, _ selection: FieldSelection?, into payload: inout WireWriter) {
+    private func append(_ fields: RawSpan, _ selection: FieldSelection?, into payload: inout ByteBuffer) {
         if let selection { selection.append(fields, into: &payload) } else { payload.append(fields) }
     }
 

@@ -75,7 +75,7 @@ struct Union: Sendable {
     private func document(of entry: MergeEntry) throws(RequestError) -> (segment: [UInt8], isCut: Bool) {
         let range = members[0].ranges[0]
         guard let (segment, place) = range.index.document(in: entry.suffix) else { throw .damagedEntry }
-        let isCutValue = place.lowerBound > 0 && range.valueBytes + place.lowerBound >= IndexKey.valueBytesMaximum
+        let isCutValue = place.lowerBound > 0 && range.valueBytes + place.lowerBound >= IndexKey.valueBytesMax
         return (segment, isCutValue || IndexKey.isCut(idSegment: segment.byteSpan))
     }
 

@@ -135,7 +135,7 @@ private struct CollectionSuffixes {
         segments = collection.segments
         self.valueBytes = valueBytes
         isForward = direction == .ascending
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         DocumentKey.writeCollection(collection.path.byteSpan, database: database, into: &key)
         key.append(byte: KeyLayout.documentMarker)
         documentPrefix = key.copyBytes()
@@ -147,10 +147,10 @@ private struct CollectionSuffixes {
         let segment = entry.suffix[place]
         let isCutID = IndexKey.isCut(idSegment: Array(segment).byteSpan)
         // One that is cut comes before everything whose place it could take.
-        var path = segments + (isCutID && isForward ? segment.prefix(KeyLayout.plainBytesMaximum) : segment)
+        var path = segments + (isCutID && isForward ? segment.prefix(KeyLayout.plainBytesMax) : segment)
         let count = path.count
         path += [KeyLayout.terminator, UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count)]
-        let isCutValue = place.lowerBound > 0 && valueBytes + place.lowerBound >= IndexKey.valueBytesMaximum
+        let isCutValue = place.lowerBound > 0 && valueBytes + place.lowerBound >= IndexKey.valueBytesMax
         return MergeEntry(
             suffix: entry.suffix[..<place.lowerBound] + path, documentKey: documentPrefix + segment,
             isCut: isCutID || isCutValue)

@@ -32,7 +32,7 @@ package struct GroupPartitioner {
 
     package let database: DatabaseName
     private let collectionID: [UInt8]
-    private let cutsMaximum: Int
+    private let cutsMax: Int
     private var phase = Phase.measuring
     /// The last catalogue key that was looked at.
     private var position: [UInt8]?
@@ -50,7 +50,7 @@ package struct GroupPartitioner {
     private static let countedDocuments = 16_384
     /// Leaves sampled in larger ones: so many for each cut, within bounds that keep a step short.
     private static let leavesPerCut = 48
-    private static let leavesMaximum = 1_024
+    private static let leavesMax = 1_024
 
     /// - Parameters:
     ///   - parent: full resource name of the documents root.
@@ -72,7 +72,7 @@ package struct GroupPartitioner {
         }
         database = plan.database
         collectionID = id
-        cutsMaximum = cuts
+        cutsMax = cuts
     }
 
     /// The paths of the cuts, increasing; final once `next` returned true.
@@ -86,7 +86,7 @@ package struct GroupPartitioner {
         switch phase {
         case .measuring:
             if try readCatalogue(source, { search, _, count in search.total += count }) {
-                let parts = min(cutsMaximum + 1, total / Self.documentsPerPartition)
+                let parts = min(cutsMax + 1, total / Self.documentsPerPartition)
                 if parts < 2 { return true }
                 phase = .placing
             }
@@ -111,11 +111,11 @@ package struct GroupPartitioner {
     private mutating func readCatalogue<Source: QuerySource & ~Copyable>(
         _ source: borrowing Source, _ body: (inout GroupPartitioner, _ path: RawSpan, _ count: Int) -> Void
     ) throws(RequestError) -> Bool {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
         DocumentKey.writeCatalogue([UInt8]().byteSpan, database: source.database, into: &key)
         let lower = position.map { $0 + [0] } ?? key.copyBytes()
         key.appendAfterGroup()
-        var path = WireWriter(capacity: 256)
+        var path = ByteBuffer(capacity: 256)
         var left = Self.entriesPerStep
         var cursor = try source.cursor(from: lower.byteSpan, to: key.bytes, .ascending)
         while try cursor.next() {
@@ -143,7 +143,7 @@ package struct GroupPartitioner {
 
     /// Takes note of the cuts that fall into a collection.
     private mutating func place(_ path: RawSpan, _ count: Int) {
-        let parts = min(cutsMaximum + 1, total / Self.documentsPerPartition)
+        let parts = min(cutsMax + 1, total / Self.documentsPerPartition)
         var holder: Holder?
         while nextCut < parts {
             let cut = Int((Double(total) * Double(nextCut) / Double(parts)).rounded())
@@ -161,7 +161,7 @@ package struct GroupPartitioner {
     private mutating func find<Source: QuerySource & ~Copyable>(
         _ holder: Holder, _ source: borrowing Source
     ) throws(RequestError) {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         DocumentKey.writeCollection(holder.collection.byteSpan, database: source.database, into: &key)
         key.append(byte: KeyLayout.documentMarker)
         let prefix = key.copyBytes()
@@ -180,7 +180,7 @@ package struct GroupPartitioner {
             return
         }
         var sampler = KeySampler()
-        let leaves = min(max(holder.ranks.count * Self.leavesPerCut, 64), Self.leavesMaximum)
+        let leaves = min(max(holder.ranks.count * Self.leavesPerCut, 64), Self.leavesMax)
         try sampler.sample(source, below: prefix, leaves: leaves)
         for key in sampler.keys(atFractions: holder.ranks.map { Double($0) / Double(holder.count) }) {
             if let stored = try source.value(forKey: key.byteSpan) {
@@ -190,7 +190,7 @@ package struct GroupPartitioner {
     }
 
     private mutating func add(_ key: RawSpan, _ value: RawSpan, _ versionMicroseconds: UInt64) throws(RequestError) {
-        var path = WireWriter(capacity: 256)
+        var path = ByteBuffer(capacity: 256)
         guard let parts = DocumentKey.parts(of: key),
             let record = StoredRecordView(value, versionMicroseconds: versionMicroseconds),
             KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)

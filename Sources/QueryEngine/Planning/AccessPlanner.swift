@@ -109,7 +109,7 @@ struct AccessPlanner {
         return numbers
     }
 
-    // MARK: Ways of access
+    // MARK: Access paths
 
     /// A union of zigzag merges, if every alternative of the filter names values.
     func merge(_ direction: SortDirection) -> IndexAccess? {
@@ -144,9 +144,9 @@ struct AccessPlanner {
 
     /// The segment of an id; nil if it is cut.
     private static func segment(of id: [UInt8]) -> [UInt8]? {
-        var segment = WireWriter(capacity: 64)
+        var segment = ByteBuffer(capacity: 64)
         DocumentKey.appendID(id.byteSpan, into: &segment)
-        return segment.count > KeyLayout.plainBytesMaximum ? nil : Array(segment.copyBytes().dropFirst())
+        return segment.count > KeyLayout.plainBytesMax ? nil : Array(segment.copyBytes().dropFirst())
     }
 
     /// The ranges of entries with the values of the tests; nil if nothing is in them all, because no document ever had
@@ -234,7 +234,7 @@ struct AccessPlanner {
         return IndexAccess(parts: [part], direction: orders[0].direction, isOrdered: true)
     }
 
-    // MARK: Pieces
+    // MARK: Helpers
 
     /// Whether the condition names values and they have entries.
     private func isIndexedEquality(_ test: FieldTest) -> Bool {
@@ -251,7 +251,7 @@ struct AccessPlanner {
     /// An automatic index of the collection; nil if no document ever had the field.
     private func use(of field: FieldPath, isOfElements: Bool) -> IndexUse? {
         guard let number = numbers[field] else { return nil }
-        var prefix = WireWriter(capacity: 16)
+        var prefix = ByteBuffer(capacity: 16)
         IndexKey.begin(isOfElements ? .elements : .values, collection: collection.number, field: number, into: &prefix)
         return IndexUse(kind: isOfElements ? .elements : .values, field: field, prefix: prefix.copyBytes())
     }

@@ -9,6 +9,7 @@
 // An index fits if its last fields are those of the order, all in its directions or all against them (then it is walked
 // backwards), and every field before them is held to one value.
 
+internal import Basics
 import DocumentModel
 internal import Indexing
 internal import StoreFormat
@@ -142,15 +143,15 @@ struct DeclaredAccess {
     private func range(
         of fit: Fit, tests: [FieldTest], fields: [Order], disjunct: Disjunct, bounds: [ByteInterval]
     ) -> IndexRange? {
-        var values = WireWriter(capacity: 64)
+        var values = ByteBuffer(capacity: 64)
         for (position, part) in zip(fit.tests, fit.index.shape.parts) {
             let key = tests[position].points[0]
-            if values.count + key.bytes.count >= IndexKey.valueBytesMaximum { return nil }
+            if values.count + key.bytes.count >= IndexKey.valueBytesMax { return nil }
             let start = values.count
             values.append(key.bytes)
             if part.kind == .descending { values.invertBits(from: start) }
         }
-        var prefix = WireWriter(capacity: 16)
+        var prefix = ByteBuffer(capacity: 16)
         fit.index.writePrefix(collection: collection, into: &prefix)
         let use = IndexUse(
             kind: .declared(
@@ -181,7 +182,7 @@ struct DeclaredAccess {
             hull = narrower
         }
         // A key has room for so much of the first field: longer bounds are cut, and then keep what they cut.
-        let room = IndexKey.valueBytesMaximum - valueBytes
+        let room = IndexKey.valueBytesMax - valueBytes
         if hull.lower.count > room { hull.lower = Array(hull.lower.prefix(room)) }
         if hull.upper.count > room { hull.upper = Array(hull.upper.prefix(room)) + [KeyLayout.afterEverything] }
         let part = fit.index.shape.parts[fit.tests.count]

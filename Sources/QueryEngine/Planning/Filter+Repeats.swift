@@ -51,7 +51,7 @@ private struct FilterNumbers {
     }
 
     private mutating func condition(_ filter: Filter) -> (filter: Filter, number: Int) {
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         filter.encode(into: &writer)
         return (filter, number(of: .condition(writer.copyBytes())))
     }
@@ -68,7 +68,7 @@ extension EncodedValue {
     fileprivate var withoutRepeatedElements: EncodedValue {
         guard var elements = WireValue(span)?.elements else { return self }
         var seen: Set<[UInt8]> = []
-        var list = WireWriter(capacity: bytes.count)
+        var list = ByteBuffer(capacity: bytes.count)
         var isRepeated = false
         list.withLengthPrefix(field: FieldNumber.Value.arrayValue) { list in
             while let element = elements.next() {

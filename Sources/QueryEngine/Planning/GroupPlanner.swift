@@ -15,9 +15,9 @@ struct GroupPlanner {
     private let planners: [AccessPlanner]
 
     /// Collections of a group that are looked at one by one.
-    private static let collectionsMaximum = 1_000
+    private static let collectionsMax = 1_000
     /// Members of a union.
-    private static let membersMaximum = 128
+    private static let membersMax = 128
 
     /// - Returns: nil if nothing but names is asked for, if there are too many collections, or none has indexes.
     init?<Source: QuerySource & ~Copyable>(
@@ -26,7 +26,7 @@ struct GroupPlanner {
         guard case .descendants(let parent, let id?) = plan.matcher.scope, parent.isEmpty,
             !disjuncts.allSatisfy(\.fieldTests.isEmpty) || !plan.matcher.requiredFields.isEmpty,
             source.hasCatalogue || source.indexedFields(of: id.byteSpan).areSome,
-            let collections = try source.indexedCollections(ofGroup: id, atMost: Self.collectionsMaximum)
+            let collections = try source.indexedCollections(ofGroup: id, atMost: Self.collectionsMax)
         else { return nil }
         let numbers = try AccessPlanner.numbers(of: plan, disjuncts, source)
         self.plan = plan
@@ -86,7 +86,7 @@ struct GroupPlanner {
                     members += scan.ranges.map { ZigzagMerge(ranges: [$0], collection: planner.collection.inGroup) }
                 }
             }
-            if members.count > Self.membersMaximum { return nil }
+            if members.count > Self.membersMax { return nil }
         }
         return IndexAccess(
             parts: AccessPart.union(

@@ -4,7 +4,7 @@
 // union of zigzag merges (a == 1 AND b == 2, or c == 3). In a collection group without a declared index each
 // collection has separate parts, or, in the order of the query, members of one union.
 //
-// What is found is judged by the whole filter, on the document. So an access may find too much, never too little, and
+// What is found is checked by the whole filter, on the document. So an access may find too much, never too little, and
 // never a document twice: `FetchCheck` leaves out those that an earlier part has found.
 
 import Basics

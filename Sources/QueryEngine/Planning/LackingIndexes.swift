@@ -19,7 +19,7 @@ struct IndexReport: Sendable {
     private let lacking: [AdaptiveIndex]
     /// About how many documents the collections have; 0 if unknown.
     private let total: Int
-    private var isUseNoted = false
+    private var isUseRecorded = false
     /// Documents reported so far.
     private var documentsNoted = 0
 
@@ -85,10 +85,10 @@ struct IndexReport: Sendable {
     /// Reports after a step.
     /// - Parameter documents: those read and not returned so far.
     mutating func note(documents: Int) {
-        if !isUseNoted, !used.isEmpty { usage.noteUse(of: used) }
-        isUseNoted = true
+        if !isUseRecorded, !used.isEmpty { usage.noteUse(of: used) }
+        isUseRecorded = true
         let news = documents - documentsNoted
-        guard !lacking.isEmpty, news >= usage.scanMinimum else { return }
+        guard !lacking.isEmpty, news >= usage.scanMin else { return }
         documentsNoted = documents
         usage.noteScan(lacking: lacking, documents: news, of: total)
     }

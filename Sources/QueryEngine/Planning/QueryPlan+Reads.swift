@@ -27,7 +27,7 @@ extension QueryPlan {
     private func notePoints<Source: QuerySource & ~Copyable>(
         _ points: [[UInt8]], in source: borrowing Source
     ) throws(RequestError) {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         for path in points {
             DocumentKey.write(path.byteSpan, database: source.database, into: &key)
             let bytes = key.copyBytes()

@@ -7,6 +7,7 @@
 // Keys are order-preserving (`ValueKey`) and cut where they are long (`IndexKey`), so an interval may hold entries
 // that do not meet the condition, and then reports it; it never lacks one that does.
 
+internal import Basics
 import DocumentModel
 internal import Indexing
 internal import StoreFormat
@@ -49,10 +50,10 @@ struct IndexedKey: Sendable, Equatable {
     let isCut: Bool
 
     init(_ value: EncodedValue) {
-        var writer = WireWriter(capacity: 64)
+        var writer = ByteBuffer(capacity: 64)
         IndexKey.append(value: value.span, into: &writer)
         bytes = writer.copyBytes()
-        isCut = bytes.count == IndexKey.valueBytesMaximum
+        isCut = bytes.count == IndexKey.valueBytesMax
     }
 
     /// The first bytes after those of all entries with this value.

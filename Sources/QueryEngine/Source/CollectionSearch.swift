@@ -66,7 +66,7 @@ struct CollectionSearch {
         self.skipsBelow = skipsBelow
         self.parent = parent
         self.collectionID = collectionID
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
         DocumentKey.writeSubtree(parent.byteSpan, database: database, into: &key)
         let start = key.copyBytes()
         key.appendAfterGroup()
@@ -113,7 +113,7 @@ struct CollectionSearch {
                 return .stop
             }
             // Of a group of long paths the first one: they come in no order.
-            let end = DocumentKey.endOfGroup(Array(place.prefix(KeyLayout.pathOffset + KeyLayout.plainBytesMaximum)))
+            let end = DocumentKey.endOfGroup(Array(place.prefix(KeyLayout.pathOffset + KeyLayout.plainBytesMax)))
             if let known = found {
                 if known.end != end { return .stop }
                 if ResourcePath.compare(path, known.path.byteSpan) >= 0 { return .more }
@@ -139,7 +139,7 @@ struct CollectionSearch {
         let lower = CollectionSearch.inCatalogue(lower)
         let upper = CollectionSearch.inCatalogue(upper)
         if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return }
-        var path = WireWriter(capacity: 256)
+        var path = ByteBuffer(capacity: 256)
         var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
         while try cursor.next() {
             guard let entry = CatalogueEntry(cursor.value) else { throw .damagedCatalogue }
@@ -165,13 +165,13 @@ struct CollectionSearch {
         _ source: borrowing Source
     ) throws(RequestError) -> Found? {
         if lower.byteSpan.compareBytes(upper.byteSpan) >= 0 { return nil }
-        var path = WireWriter(capacity: 256)
-        var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var path = ByteBuffer(capacity: 256)
+        var next = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
         var cursor = try source.cursor(from: lower.byteSpan, to: upper.byteSpan, .ascending)
         while try cursor.next() {
             guard let parts = DocumentKey.parts(of: cursor.key) else { throw .damagedDocument }
             if DocumentKey.isCutCollection(byteCount: parts.collectionByteCount) {
-                let plain = KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
+                let plain = KeyLayout.pathOffset + KeyLayout.plainBytesMax
                 let group = [UInt8](copying: cursor.key.extracting(0..<plain))
                 let end = DocumentKey.endOfGroup(group)
                 if let found = try firstOfGroup(group, end: end, source) { return Found(path: found, end: end) }
@@ -198,7 +198,7 @@ struct CollectionSearch {
         _ group: [UInt8], end: [UInt8], _ source: borrowing Source
     ) throws(RequestError) -> [UInt8]? {
         var best: [UInt8]?
-        var next = WireWriter(capacity: KeyLayout.keyBytesMaximum + 8)
+        var next = ByteBuffer(capacity: KeyLayout.keyBytesMax + 8)
         var cursor = try source.cursor(from: group.byteSpan, to: end.byteSpan, .ascending)
         while try cursor.next() {
             guard let parts = DocumentKey.parts(of: cursor.key),

@@ -20,7 +20,7 @@ struct IndexedCollection: Sendable {
 extension QuerySource where Self: ~Copyable {
     /// What the planner needs to know of a collection; nil if it never held a document.
     borrowing func indexedCollection(_ path: [UInt8]) throws(RequestError) -> IndexedCollection? {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         DocumentKey.writeCatalogue(path.byteSpan, database: database, into: &key)
         guard let stored = try value(forKey: key.bytes), let entry = CatalogueEntry(stored.bytes) else { return nil }
         return IndexedCollection(
@@ -46,7 +46,7 @@ extension QuerySource where Self: ~Copyable {
 
     /// The number that stands for a field's path in index keys; nil if no document ever had the field.
     borrowing func fieldNumber(of field: FieldPath) throws(RequestError) -> UInt64? {
-        var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         var number: UInt64 = 0
         for segment in field.utf8Segments {
             FieldNumbers.writeKey(segment.byteSpan, under: number, database: database, into: &key)
@@ -63,7 +63,7 @@ extension QuerySource where Self: ~Copyable {
         if notesReads { return nil }
         switch scope {
         case .collection(let path):
-            var key = WireWriter(capacity: KeyLayout.keyBytesMaximum)
+            var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
             DocumentKey.writeCatalogue(path.byteSpan, database: database, into: &key)
             guard let stored = try value(forKey: key.bytes), stored.versionMicroseconds <= versionMicroseconds else {
                 return nil

@@ -2,7 +2,7 @@
 
 internal import Expressions
 
-/// A segment of a path that is judged.
+/// A segment of a path that is checked.
 enum TargetSegment: Sendable {
     case known(String)
     /// One segment that differs between the documents of a query.

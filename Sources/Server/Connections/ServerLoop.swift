@@ -14,7 +14,7 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
     let loop: EventLoop
     let configuration: ServerConfiguration
     /// What clients get after the time of grace to take the last statuses.
-    private static let lastWordsMilliseconds: UInt64 = 2_000
+    private static let finalStatusMilliseconds: UInt64 = 2_000
 
     let shared: ServerShared
     private let services: LoopServices
@@ -145,7 +145,7 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         statistics.bytesSent &+= channel.bytesSent
         shared.closeConnection()
         configuration.onEvent(.connectionClosed(peer: peerAddress, reason))
-        tellIfEmpty()
+        reportIfEmpty()
     }
 
     /// The counters now, open connections included.
@@ -169,7 +169,7 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         return all
     }
 
-    // MARK: The end
+    // MARK: Ending
 
     /// Accepts nothing more, lets the open calls finish for `graceMilliseconds`, and says when no connection is left.
     func drain(graceMilliseconds: UInt64, _ done: @escaping () -> Void) {
@@ -185,19 +185,19 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         for driver in opening.values { driver.end() }
         for connection in connections.values { connection.drain() }
         loop.schedule(afterMilliseconds: graceMilliseconds) { [weak self] in self?.abandon() }
-        tellIfEmpty()
+        reportIfEmpty()
     }
 
     /// Ends what is left after the time of grace, and cuts connections whose clients do not even read that.
     private func abandon() {
         for connection in connections.values { connection.abandon() }
-        loop.schedule(afterMilliseconds: Self.lastWordsMilliseconds) { [weak self] in
+        loop.schedule(afterMilliseconds: Self.finalStatusMilliseconds) { [weak self] in
             guard let self else { return }
             for connection in connections.values { connection.channel.close(.stopped) }
         }
     }
 
-    private func tellIfEmpty() {
+    private func reportIfEmpty() {
         guard isDraining, connections.isEmpty, opening.isEmpty, let done = onEmpty else { return }
         onEmpty = nil
         done()

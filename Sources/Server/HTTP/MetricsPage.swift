@@ -21,7 +21,7 @@ final class MetricsPage: Sendable {
     private let version: String
     /// Set once the server runs, before which nobody asks.
     private let server = Mutex<SocketServer?>(nil)
-    /// Seconds since 1970 at which the gateway was started.
+    /// Seconds since 1970 at which the server was started.
     private let startedAt: Double
 
     /// - Parameter sessions: those of WebChannel.

@@ -52,7 +52,7 @@ struct RESTRoute: Equatable {
             }
             names.append(name)
         }
-        try Self.refuseUnserved(httpMethod, names)
+        try Self.refuseUnimplemented(httpMethod, names)
         guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else {
             return nil
         }
@@ -69,14 +69,14 @@ struct RESTRoute: Equatable {
 
     /// Fails with a clear text for the paths of `google.firestore.admin.v1` and `google.longrunning`, and for
     /// `:executePipeline`.
-    private static func refuseUnserved(_ httpMethod: HTTPMethod, _ names: [String]) throws(RequestError) {
+    private static func refuseUnimplemented(_ httpMethod: HTTPMethod, _ names: [String]) throws(RequestError) {
         guard names.count >= 3, names[0] == "projects" else { return }
         if httpMethod == .post, names.count == 5, names[2] == "databases", names[4] == "documents:executePipeline" {
             throw unserved("executePipeline", of: "google.firestore.v1.Firestore")
         }
         guard isAdministrative(names) else { return }
         let verb = names[names.count - 1].split(separator: ":").dropFirst().last
-        throw unserved(verb.map(String.init) ?? "", of: UnservedMethod.firestoreAdmin)
+        throw unserved(verb.map(String.init) ?? "", of: UnimplementedMethod.firestoreAdmin)
     }
 
     private static func isAdministrative(_ names: [String]) -> Bool {
@@ -92,7 +92,7 @@ struct RESTRoute: Equatable {
     private static func unserved(_ verb: String, of service: String) -> RequestError {
         let name = verb.prefix(1).uppercased() + verb.dropFirst()
         let substitute = ["Clone", "Restore"].contains(name) ? name + "Database" : name
-        if !verb.isEmpty, let method = UnservedMethod(substitute, of: service) {
+        if !verb.isEmpty, let method = UnimplementedMethod(substitute, of: service) {
             return RequestError(.unimplemented, method.text)
         }
         return RequestError(

@@ -16,7 +16,7 @@ final class Readiness: Sendable {
     func drain() { isDraining.store(true, ordering: .relaxed) }
 
     /// Why new work should go elsewhere; nil when it should not.
-    var obstacle: String? {
+    var notReadyReason: String? {
         if isDraining.load(ordering: .relaxed) { return "the server is draining" }
         let engine = store.statistics.engine
         if engine.hasFailed {

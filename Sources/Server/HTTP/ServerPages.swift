@@ -25,7 +25,7 @@ package final class ServerPages: Sendable {
         case .root: exchange.reply(.ok, "Ok\n")
         case .livez: exchange.reply(.ok, "ok\n")
         case .readyz:
-            if let reason = readiness.obstacle {
+            if let reason = readiness.notReadyReason {
                 exchange.reply(.unavailable, "not ready: \(reason)\n")
             } else {
                 exchange.reply(.ok, "ready\n")

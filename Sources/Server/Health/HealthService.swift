@@ -17,9 +17,9 @@ final class HealthService {
     ]
 
     private let counters: ServiceCounters
-    private let streams: LastingStreams
+    private let streams: LongLivedStreams
 
-    init(counters: ServiceCounters, streams: LastingStreams) {
+    init(counters: ServiceCounters, streams: LongLivedStreams) {
         self.counters = counters
         self.streams = streams
     }
@@ -54,7 +54,7 @@ final class HealthService {
 }
 
 /// One call of Watch. Confined to the loop.
-private final class HealthWatch: ResponseSource, LastingStream {
+private final class HealthWatch: ResponseSource, LongLivedStream {
     private let call: Call
     private unowned let service: HealthService
     private let status: HealthService.Status

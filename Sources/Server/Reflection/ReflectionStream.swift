@@ -11,9 +11,9 @@ internal import FirestoreService
 /// The reflection of one loop. Confined to it.
 final class ReflectionService {
     private let counters: ServiceCounters
-    private let streams: LastingStreams
+    private let streams: LongLivedStreams
 
-    init(counters: ServiceCounters, streams: LastingStreams) {
+    init(counters: ServiceCounters, streams: LongLivedStreams) {
         self.counters = counters
         self.streams = streams
     }
@@ -37,14 +37,14 @@ final class ReflectionService {
 ///
 /// The reply to a request of a few bytes can be a whole file, so replies are made one at a time, and a client that
 /// asks faster than it reads is paused.
-private final class ReflectionStream: CallStream, LastingStream {
+private final class ReflectionStream: CallStream, LongLivedStream {
     /// Questions that may wait before the client is asked to stop sending.
     private static let waitingMax = 64
 
     private let call: Call
     private unowned let service: ReflectionService
     private var waiting: [[UInt8]] = []
-    private var isHeld = false
+    private var isPaused = false
     private var clientEnded = false
     private var isServing = true
 
@@ -55,9 +55,9 @@ private final class ReflectionStream: CallStream, LastingStream {
 
     func received(_ request: RawSpan) {
         waiting.append([UInt8](copying: request))
-        if waiting.count > Self.waitingMax, !isHeld {
-            isHeld = true
-            call.holdMessages()
+        if waiting.count > Self.waitingMax, !isPaused {
+            isPaused = true
+            call.pauseMessages()
         }
         call.resume()
     }
@@ -80,9 +80,9 @@ private final class ReflectionStream: CallStream, LastingStream {
             return isServing ? .waiting : end(.unavailable, .failed(.unavailable, "the server is draining"))
         }
         let request = waiting.removeFirst()
-        if isHeld, waiting.count <= Self.waitingMax / 2 {
-            isHeld = false
-            call.releaseMessages()
+        if isPaused, waiting.count <= Self.waitingMax / 2 {
+            isPaused = false
+            call.resumeMessages()
         }
         do {
             try answer(request, into: &output)
@@ -102,7 +102,7 @@ private final class ReflectionStream: CallStream, LastingStream {
         service.ended(self, nil)
     }
 
-    // MARK: Answers
+    // MARK: Replies
 
     private func answer(_ request: [UInt8], into output: inout ByteBuffer) throws {
         let catalogue = call.isLocal ? ReflectionCatalogue.local : ReflectionCatalogue.gateway

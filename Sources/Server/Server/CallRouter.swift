@@ -10,13 +10,13 @@ final class CallRouter: ServiceHandler {
     private let reflection: ReflectionService
     private let administration: AdminService
     private let indexes: IndexAdminService
-    private let streams: LastingStreams
+    private let streams: LongLivedStreams
 
     init(_ firestore: FirestoreService, _ administration: AdminService, _ indexes: IndexAdminService) {
         self.administration = administration
         self.indexes = indexes
         self.firestore = firestore
-        streams = firestore.lastingStreams
+        streams = firestore.longLivedStreams
         health = HealthService(counters: firestore.counters, streams: streams)
         reflection = ReflectionService(counters: firestore.counters, streams: streams)
     }

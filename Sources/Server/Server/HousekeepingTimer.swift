@@ -43,7 +43,7 @@ final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may b
     private func look() {
         store.endExpiredWaits()
         reportShortage()
-        reportObstacle()
+        reportWriteFailure()
         reportFailures()
         reportIndexes()
         trim()
@@ -66,8 +66,8 @@ final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may b
         }
     }
 
-    private func reportObstacle() {
-        let obstacle = store.recentObstacle
+    private func reportWriteFailure() {
+        let obstacle = store.recentWriteFailure
         switch state.withLock({ $0.obstacle.change(isShort: obstacle != nil) }) {
         case .begins, .lasts:
             log(.error, "store_retrying", ["message": obstacle.map { "\($0)" } ?? ""])

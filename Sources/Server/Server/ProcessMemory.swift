@@ -63,8 +63,9 @@ struct TrimSchedule {
         freeLowest = min(freeLowest, memory.heapFree)
         let rests = memory.anonymous <= anonymousBefore + Self.restBytes
         anonymousBefore = memory.anonymous
-        let mayGo = max(memory.anonymous - anonymousLowest, memory.heapFree - freeLowest)
-        guard rests, memory.heapFree >= Self.bytesMin, mayGo >= Self.bytesMin, secondsSinceTrim >= Self.pauseSeconds
+        let releasableBytes = max(memory.anonymous - anonymousLowest, memory.heapFree - freeLowest)
+        guard rests, memory.heapFree >= Self.bytesMin, releasableBytes >= Self.bytesMin,
+            secondsSinceTrim >= Self.pauseSeconds
         else { return false }
         secondsSinceTrim = 0
         anonymousLowest = .max

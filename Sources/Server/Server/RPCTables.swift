@@ -2,7 +2,7 @@ internal import Calls
 internal import FirestoreMessages
 
 extension RPCTable {
-    /// What a gateway serves over TCP.
+    /// What a server serves over TCP.
     static let gateway = RPCTable(Method.allCases.filter(\.isServedOverTCP))
 
     /// What it serves over the socket in its data directory: all of that, and its administration.
@@ -11,6 +11,6 @@ extension RPCTable {
     private convenience init(_ methods: [Method]) {
         self.init(
             methods.map { Entry($0.rpc, name: $0.name, paths: $0.paths) },
-            unservedText: { UnservedMethod(path: $0)?.text })
+            unimplementedText: { UnimplementedMethod(path: $0)?.text })
     }
 }

@@ -85,14 +85,14 @@ final class WebChannelHandler {
         var head = head
         try HeadersInQuery.add(post.headers, named: "headers", to: &head)
         let authorization = service.policy == nil ? nil : head.value(of: "authorization")
-        guard service.lastingStreams.isServing else {
+        guard service.longLivedStreams.isServing else {
             throw RequestError(.unavailable, "the server is draining")
         }
         let session = try table.open(
             found.method.rpc, found.messages, for: exchange,
             WebChannelOrigin(
                 database: request.database, authorization: authorization, browser: Self.browser(exchange, head)))
-        service.lastingStreams.insert(session)
+        service.longLivedStreams.insert(session)
         let handshake = session.handshake
         session.receive(post, acknowledged: nil, for: exchange) { _ in
             exchange.reply(.ok, contentType: Self.textPlain) { $0.append(handshake) }
@@ -115,7 +115,7 @@ final class WebChannelHandler {
     }
 }
 
-extension WebChannelConnection: LastingStream {
+extension WebChannelConnection: LongLivedStream {
     /// An open call ends by itself: its stream is one of the lasting ones too.
     func stopServing() {
         if !hasCall { fail(RequestError(.unavailable, "the server is draining")) }

@@ -25,7 +25,7 @@ final class WebChannelMessages: WebChannelService {
 
     func abandoned(_ reason: CancellationReason) { service.counters.callsAbandoned.add() }
 
-    func ended(_ session: WebChannelConnection) { service.lastingStreams.remove(session) }
+    func ended(_ session: WebChannelConnection) { service.longLivedStreams.remove(session) }
 
     func appendDatabase(_ name: String, to message: inout ByteBuffer) {
         // The field has the same number in the requests of all bidirectional methods.

@@ -1,5 +1,6 @@
 // Keys of documents, collections and ranges of them.
 
+package import Basics
 package import DocumentModel
 
 /// Builds and takes apart the keys of the document and catalogue spaces.
@@ -19,19 +20,19 @@ package enum DocumentKey {
 
     /// Writes the key of the document at a relative path into an empty writer.
     @discardableResult
-    package static func write(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Parts {
+    package static func write(_ path: RawSpan, database: UInt32, into writer: inout ByteBuffer) -> Parts {
         write(path, idStart: idOffset(ofDocument: path), database: database, into: &writer)
     }
 
     /// The same for a document's name that is parsed already.
-    package static func write(_ name: borrowing ResourceNameView, database: UInt32, into writer: inout WireWriter) {
+    package static func write(_ name: borrowing ResourceNameView, database: UInt32, into writer: inout ByteBuffer) {
         write(
             name.pathBytes, idStart: name.lastSegmentOffset - name.pathOffset, database: database, into: &writer)
     }
 
     @discardableResult
     private static func write(
-        _ path: RawSpan, idStart: Int, database: UInt32, into writer: inout WireWriter
+        _ path: RawSpan, idStart: Int, database: UInt32, into writer: inout ByteBuffer
     ) -> Parts {
         writer.reset()
         let cutPath = appendCollection(path.extracting(0..<(idStart - 1)), database: database, into: &writer)
@@ -43,7 +44,7 @@ package enum DocumentKey {
     /// Writes the prefix of a collection's documents, without the document marker, into an empty writer.
     /// - Returns: whether the collection path was cut.
     @discardableResult
-    package static func writeCollection(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Bool {
+    package static func writeCollection(_ path: RawSpan, database: UInt32, into writer: inout ByteBuffer) -> Bool {
         writer.reset()
         return appendCollection(path, database: database, into: &writer)
     }
@@ -52,19 +53,19 @@ package enum DocumentKey {
     /// ones are cut to their plain part, which others may share.
     /// - Returns: whether it was cut.
     @discardableResult
-    package static func writeSubtree(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) -> Bool {
+    package static func writeSubtree(_ path: RawSpan, database: UInt32, into writer: inout ByteBuffer) -> Bool {
         writer.reset()
         writer.append(byte: KeySpace.documents.rawValue)
         writer.append(bigEndian: database)
         writer.appendPathSegments(path)
-        let plain = KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
+        let plain = KeyLayout.pathOffset + KeyLayout.plainBytesMax
         if writer.count <= plain { return false }
         writer.truncate(to: plain)
         return true
     }
 
     /// Writes a collection's key in the catalogue into an empty writer.
-    package static func writeCatalogue(_ path: RawSpan, database: UInt32, into writer: inout WireWriter) {
+    package static func writeCatalogue(_ path: RawSpan, database: UInt32, into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: KeySpace.catalogue.rawValue)
         writer.append(bigEndian: database)
@@ -80,7 +81,7 @@ package enum DocumentKey {
     /// Appends the document marker and an id to a collection's prefix.
     /// - Returns: whether the id was cut.
     @discardableResult
-    package static func appendID(_ id: RawSpan, into writer: inout WireWriter) -> Bool {
+    package static func appendID(_ id: RawSpan, into writer: inout ByteBuffer) -> Bool {
         writer.append(byte: KeyLayout.documentMarker)
         let start = writer.count
         writer.appendSegment(id)
@@ -88,7 +89,7 @@ package enum DocumentKey {
     }
 
     private static func appendCollection(
-        _ path: RawSpan, database: UInt32, into writer: inout WireWriter
+        _ path: RawSpan, database: UInt32, into writer: inout ByteBuffer
     ) -> Bool {
         writer.append(byte: KeySpace.documents.rawValue)
         writer.append(bigEndian: database)
@@ -111,10 +112,10 @@ package enum DocumentKey {
         return idStart
     }
 
-    /// Takes a document key apart, or nil when it is not one of ours.
+    /// Takes a document key apart; nil if it has another form.
     package static func parts(of key: RawSpan) -> Parts? {
         guard key.byteCount > KeyLayout.pathOffset, key[byteAt: 0] == KeySpace.documents.rawValue else { return nil }
-        let plainEnd = KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
+        let plainEnd = KeyLayout.pathOffset + KeyLayout.plainBytesMax
         var offset = KeyLayout.pathOffset
         while offset < key.byteCount, key[byteAt: offset] != KeyLayout.documentMarker {
             guard offset < plainEnd,
@@ -135,29 +136,29 @@ package enum DocumentKey {
 
     /// Whether a collection's prefix of this length was cut.
     package static func isCutCollection(byteCount: Int) -> Bool {
-        byteCount > KeyLayout.pathOffset + KeyLayout.plainBytesMaximum
+        byteCount > KeyLayout.pathOffset + KeyLayout.plainBytesMax
     }
 
     /// Whether the id after a collection's prefix was cut.
     package static func isCutID(in key: RawSpan, collectionByteCount: Int) -> Bool {
-        let marker = collectionByteCount + 1 + KeyLayout.plainBytesMaximum
+        let marker = collectionByteCount + 1 + KeyLayout.plainBytesMax
         return key.byteCount == marker + KeyLayout.cutTailBytes && key[byteAt: marker] == KeyLayout.cutMarker
     }
 
     /// Appends the id of a key whose id is whole.
-    package static func appendID(of key: RawSpan, collectionByteCount: Int, to writer: inout WireWriter) {
+    package static func appendID(of key: RawSpan, collectionByteCount: Int, to writer: inout ByteBuffer) {
         let end = KeySegment.appendID(of: key, at: collectionByteCount + 1, end: key.byteCount, to: &writer)
         precondition(end == key.byteCount, "a document key ends with its id")
     }
 
     /// Appends the id of a segment that is whole.
-    static func appendID(ofSegment segment: RawSpan, to writer: inout WireWriter) {
+    static func appendID(ofSegment segment: RawSpan, to writer: inout ByteBuffer) {
         let end = KeySegment.appendID(of: segment, at: 0, end: segment.byteCount, to: &writer)
         precondition(end == segment.byteCount, "a segment is all of an id")
     }
 
     /// Appends the relative path of a collection from a key in which it is whole.
-    package static func appendCollectionPath(of key: RawSpan, collectionByteCount: Int, to writer: inout WireWriter) {
+    package static func appendCollectionPath(of key: RawSpan, collectionByteCount: Int, to writer: inout ByteBuffer) {
         var offset = KeyLayout.pathOffset
         while offset < collectionByteCount {
             if offset > KeyLayout.pathOffset { writer.append(byte: UInt8(ascii: "/")) }

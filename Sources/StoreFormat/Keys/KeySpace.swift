@@ -43,11 +43,11 @@ package enum KeySpace: UInt8 {
 package enum KeyLayout {
     /// Bytes of a collection path, or of a document id, that stand in a key as they are; what is longer is cut here and
     /// ends in `cutMarker` and its SHA-256.
-    package static let plainBytesMaximum = 215
+    package static let plainBytesMax = 215
     /// `cutMarker` and the hash.
     package static let cutTailBytes = 33
     /// The longest key of any space: 1 + 4 + 248 + 1 + 248.
-    package static let keyBytesMaximum = 6 + 2 * (plainBytesMaximum + cutTailBytes)
+    package static let keyBytesMax = 6 + 2 * (plainBytesMax + cutTailBytes)
     /// Bytes before a collection path: the space and the database number.
     package static let pathOffset = 5
 

@@ -1,13 +1,14 @@
 // From a stored entry back to the names it belongs to.
 
-package import DocumentModel
+package import Basics
+import DocumentModel
 
 /// Finds the path of a stored document from its key and record.
 package enum KeyedDocument {
     /// Writes the relative path of a stored document into an empty writer.
     /// - Returns: false when key and record are not ours.
     package static func writePath(
-        key: RawSpan, parts: DocumentKey.Parts, record: borrowing StoredRecordView, into writer: inout WireWriter
+        key: RawSpan, parts: DocumentKey.Parts, record: borrowing StoredRecordView, into writer: inout ByteBuffer
     ) -> Bool {
         writer.reset()
         if record.path.byteCount > 0 {

@@ -9,14 +9,15 @@
 // bytes are a prefix of exactly those of the paths below it. Strings do not end in 00 alone, because ids may contain
 // that byte, and "a\0b" must sort after "a". The length does not come first, because "b" would sort before "aa".
 //
-// What exceeds `KeyLayout.plainBytesMaximum` is cut there; the cut marker and the SHA-256 of the whole take the rest's
+// What exceeds `KeyLayout.plainBytesMax` is cut there; the cut marker and the SHA-256 of the whole take the rest's
 // place. Things cut to the same plain part lie side by side, in no useful order; readers sort them by the full path
 // that their records carry. Everything else is in order as it lies.
 
+package import Basics
 internal import COpenSSL
 internal import DocumentModel
 
-extension WireWriter {
+extension ByteBuffer {
     /// Appends one id's segment bytes.
     mutating func appendSegment(_ id: RawSpan) {
         if id.byteCount > 0, id[byteAt: 0] == UInt8(ascii: "_"), let number = ResourceID.numericID(id) {
@@ -57,16 +58,16 @@ extension WireWriter {
     /// - Returns: whether it was.
     @discardableResult
     package mutating func cutKeyPart(from start: Int) -> Bool {
-        if count - start <= KeyLayout.plainBytesMaximum { return false }
+        if count - start <= KeyLayout.plainBytesMax { return false }
         let digest = SHA256Digest(of: bytes.extracting(start..<count))
-        truncate(to: start + KeyLayout.plainBytesMaximum)
+        truncate(to: start + KeyLayout.plainBytesMax)
         append(byte: KeyLayout.cutMarker)
         digest.append(to: &self)
         return true
     }
 }
 
-extension WireWriter {
+extension ByteBuffer {
     /// Appends what makes these bytes greater than every key that begins with them.
     package mutating func appendAfterGroup() {
         for _ in 0...KeyLayout.cutTailBytes { append(byte: KeyLayout.afterEverything) }
@@ -123,7 +124,7 @@ struct SHA256Digest {
         }
     }
 
-    package func append(to writer: inout WireWriter) {
+    package func append(to writer: inout ByteBuffer) {
         var copy = words
         unsafe withUnsafeBytes(of: &copy) { digest in
             // The copy outlives the closure.
@@ -136,7 +137,7 @@ struct SHA256Digest {
 package enum KeySegment {
     /// Appends the id whose segment begins at `offset` of the key, which is one of ours.
     /// - Returns: the offset after the segment, or nil when it does not end within `end`: it was cut.
-    static func appendID(of key: RawSpan, at offset: Int, end: Int, to writer: inout WireWriter) -> Int? {
+    static func appendID(of key: RawSpan, at offset: Int, end: Int, to writer: inout ByteBuffer) -> Int? {
         guard offset < end else { return nil }
         if key[byteAt: offset] == KeyLayout.numberMarker {
             guard offset + 9 <= end else { return nil }

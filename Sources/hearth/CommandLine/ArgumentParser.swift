@@ -132,7 +132,7 @@ struct ArgumentParser {
     }
 }
 
-/// Finds what a mistyped name probably meant.
+/// Finds the name that is closest to a mistyped one.
 enum Spelling {
     /// The candidate within two edits of the word (one for short words), the nearest first; nil if none is.
     static func nearest(to word: String, among candidates: [String]) -> String? {

@@ -87,15 +87,15 @@ enum ReadingFlags {
     }
 
     /// Opens a directory and serves it on a port of this machine that the system picks.
-    private static func serve(_ directory: String) throws -> GatewayServer {
+    private static func serve(_ directory: String) throws -> DatabaseServer {
         try PathWords.checkDataDirectory(directory)
         let log = Log.standardError(level: .error)
-        var configuration = GatewayConfiguration(store: .forTool(directory), log: log)
+        var configuration = DatabaseServerConfiguration(store: .forTool(directory), log: log)
         configuration.transport.port = 0
         configuration.drainMilliseconds = 0
-        configuration.figuresMilliseconds = 0
+        configuration.summaryMilliseconds = 0
         do {
-            return try GatewayServer.start(configuration)
+            return try DatabaseServer.start(configuration)
         } catch {
             throw CommandFailure("cannot read \(directory): \(ErrorText.describe(error))")
         }

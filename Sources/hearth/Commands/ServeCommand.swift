@@ -49,10 +49,10 @@ enum ServeCommand: MainThreadSubcommand {
             [
                 "data": configuration.store.directory, "loops": String(configuration.loops), "pid": String(getpid()),
             ])
-        let gateway: GatewayServer
+        let gateway: DatabaseServer
         do {
             if arguments[ServeSettings.repairIndexes] { try repairIndexes(configuration.store.directory, log) }
-            gateway = try GatewayServer.start(configuration)
+            gateway = try DatabaseServer.start(configuration)
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
             throw CommandFailure("cannot serve \(configuration.store.directory): \(ErrorText.describe(error))")

@@ -6,13 +6,13 @@ import Server
 /// A flag of `hearth serve` bound to a property of the configuration. The property's initial value is the default.
 struct ServeSetting: Sendable {
     /// Where the configuration keeps the setting.
-    typealias Path<Stored> = any WritableKeyPath<GatewayConfiguration, Stored> & Sendable
+    typealias Path<Stored> = any WritableKeyPath<DatabaseServerConfiguration, Stored> & Sendable
 
     let flag: any FlagDeclaration
     /// The value in a configuration, as the flag spells it.
-    let text: @Sendable (_ configuration: GatewayConfiguration) -> String
+    let text: @Sendable (_ configuration: DatabaseServerConfiguration) -> String
     /// Stores the flag's value in a configuration.
-    let set: @Sendable (_ configuration: inout GatewayConfiguration, _ arguments: ParsedArguments) -> Void
+    let set: @Sendable (_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) -> Void
 
     /// - Parameters:
     ///   - read: makes the flag's value of the property's.

@@ -12,8 +12,8 @@ import Server
 /// of docs/operations.md.
 enum ServeSettings {
     /// The configuration of a server that is started without flags.
-    static let defaults: GatewayConfiguration = {
-        var configuration = GatewayConfiguration(
+    static let defaults: DatabaseServerConfiguration = {
+        var configuration = DatabaseServerConfiguration(
             store: StoreConfiguration(directory: "./hearth-data"), log: .standardError(level: .info))
         configuration.transport.port = 8080
         configuration.loops = max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1)
@@ -180,35 +180,35 @@ enum ServeSettings {
 
     private static let commits: [ServeSetting] = [
         .number(
-            "max-queued-requests", in: anyCount, \.store.queuedRequestsMaximum,
+            "max-queued-requests", in: anyCount, \.store.queuedRequestsMax,
             "Commits that wait for the commit thread. The next one gets RESOURCE_EXHAUSTED."),
         .size(
-            "max-queued-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.store.queuedBytesMaximum,
+            "max-queued-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.store.queuedBytesMax,
             "Bytes of the commits that wait. The next one gets RESOURCE_EXHAUSTED."),
         .size(
-            "group-bytes", in: .kibibytes(4)...ByteCount(bytes: 64 << 20), \.store.groupBytesMaximum,
+            "group-bytes", in: .kibibytes(4)...ByteCount(bytes: 64 << 20), \.store.groupBytesMax,
             "Log bytes of one commit group, which is synced at once."),
         .size(
-            "max-commit-work", in: mebibytes16...ByteCount(bytes: 1 << 40), \.store.commitWorkBytesMaximum,
+            "max-commit-work", in: mebibytes16...ByteCount(bytes: 1 << 40), \.store.commitWorkBytesMax,
             """
             Document bytes that the writes of one commit may read and rewrite. A commit with more gets \
             RESOURCE_EXHAUSTED.
             """),
         .number(
-            "max-transactions", in: anyCount, \.store.transactionsMaximum,
+            "max-transactions", in: anyCount, \.store.transactionsMax,
             "Open transactions. The next one gets RESOURCE_EXHAUSTED."),
         .number(
-            "max-connection-transactions", in: anyCount, \.store.transactionsPerConnectionMaximum,
+            "max-connection-transactions", in: anyCount, \.store.transactionsPerConnectionMax,
             "Open transactions of one connection. The next one gets RESOURCE_EXHAUSTED."),
         .time("transaction-time", \.store.transactionLifetimeMilliseconds, "Age at which a transaction expires."),
         .time(
             "transaction-idle", \.store.transactionIdleMilliseconds,
             "Time without a read after which a transaction expires."),
         .number(
-            "max-transaction-reads", in: anyCount, \.store.transactionReadsMaximum,
+            "max-transaction-reads", in: anyCount, \.store.transactionReadsMax,
             "Documents and ranges that one transaction may read. A further read gets RESOURCE_EXHAUSTED."),
         .time(
-            "turn-time", \.store.leaseHoldMilliseconds,
+            "turn-time", \.store.turnMilliseconds,
             "How long a retried transaction may keep others waiting for the documents of its conflict."),
         .choice(
             "concurrency-mode", "MODE", [("optimistic", .optimistic), ("pessimistic", .pessimistic)],
@@ -221,9 +221,9 @@ enum ServeSettings {
             "lock-idle", \.store.lockIdleMilliseconds,
             "Idle time after which a transaction loses locks that others wait for."),
         .number(
-            "max-locks", in: 1...1_000_000_000, \.store.shareLocksMaximum,
+            "max-locks", in: 1...1_000_000_000, \.store.shareLocksMax,
             "Locks of all pessimistic transactions. Further reads take no locks."),
-        .number("max-databases", in: 1...4_000_000_000, \.store.databasesMaximum, "Databases in the data directory."),
+        .number("max-databases", in: 1...4_000_000_000, \.store.databasesMax, "Databases in the data directory."),
     ]
 
     private static let storage: [ServeSetting] = [
@@ -267,10 +267,10 @@ enum ServeSettings {
             "adaptive-index-unused", in: .seconds(1)...TimeSpan.seconds(400 * 86_400),
             \.store.adaptiveIndexes.unusedMilliseconds, "adaptive: time without use after which an index is dropped."),
         .number(
-            "max-group-adaptive-indexes", in: 1...1_000, \.store.adaptiveIndexes.indexesPerGroupMaximum,
+            "max-group-adaptive-indexes", in: 1...1_000, \.store.adaptiveIndexes.indexesPerGroupMax,
             "adaptive: indexes built on demand in one collection group."),
         .number(
-            "max-adaptive-indexes", in: 1...10_000, \.store.adaptiveIndexes.indexesPerDatabaseMaximum,
+            "max-adaptive-indexes", in: 1...10_000, \.store.adaptiveIndexes.indexesPerDatabaseMax,
             "adaptive: indexes built on demand in one database."),
         .choice(
             "index-mode", "MODE", [("lenient", false), ("strict", true)], \.service.requiresIndexes,
@@ -279,7 +279,7 @@ enum ServeSettings {
             declared, as the cloud does.
             """),
         .number(
-            "max-index-entries", in: 1...1_000_000, \.store.indexEntriesPerDocumentMaximum,
+            "max-index-entries", in: 1...1_000_000, \.store.indexEntriesPerDocumentMax,
             "Index entries of one document. A write that makes more gets INVALID_ARGUMENT."),
         .time(
             "ttl-interval", \.store.expiryIntervalMilliseconds,
@@ -304,7 +304,7 @@ enum ServeSettings {
     ) { LogLevel(name: $0) == nil ? "debug, info, warning or error" : nil }
     private static let statistics: [ServeSetting] = [
         .time(
-            "statistics-interval", \.figuresMilliseconds,
+            "statistics-interval", \.summaryMilliseconds,
             "Time between two lines of statistics in the log. With 0s only the last line is written.")
     ]
 
@@ -328,7 +328,7 @@ enum ServeSettings {
     ]
 
     /// The configuration that a command line asks for.
-    static func configuration(_ arguments: ParsedArguments, _ log: Log) -> GatewayConfiguration {
+    static func configuration(_ arguments: ParsedArguments, _ log: Log) -> DatabaseServerConfiguration {
         var configuration = defaults
         configuration.log = log
         configuration.version = CommandRouter.version

@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// Appends bad lines to a file, each below a comment that says why; the file can be mended and loaded.
+/// Appends bad lines to a file, each below a comment that says why; the file can be corrected and loaded.
 final class BadLines {
     private let file: OutputFile
     private let input: String
@@ -19,7 +19,7 @@ final class BadLines {
         try file.write(text)
     }
 
-    /// Notes a line that the server refused; its text is not at hand any more.
+    /// Notes a line that the server refused; its text is not available any more.
     func note(_ line: Int, reason: String) throws {
         try file.write(Array("# \(input):\(line): \(reason) (the line is not repeated here)\n".utf8))
     }

@@ -1,4 +1,4 @@
-// What people give to `hearth load` that is not JSON lines, and how to make it so.
+// Inputs of `hearth load` that are not JSON lines, and how to convert them.
 
 /// Inputs that are recognised by their beginning.
 enum InputKind {

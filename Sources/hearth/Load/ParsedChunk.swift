@@ -44,8 +44,8 @@ struct ParsedChunk: Sendable {
     init(_ chunk: Chunk, _ rules: LineRules) {
         end = (chunk.offset, chunk.firstLine - 1)
         var parser = JSONLineParser(database: rules.collection.database.description, idField: rules.idField)
-        var writer = WireWriter(capacity: chunk.bytes.count + chunk.bytes.count / 4)
-        var name = WireWriter(capacity: 256)
+        var writer = ByteBuffer(capacity: chunk.bytes.count + chunk.bytes.count / 4)
+        var name = ByteBuffer(capacity: 256)
         var start = 0
         while start < chunk.bytes.count {
             let lineEnd = Self.lineEnd(in: chunk.bytes, from: start)
@@ -75,8 +75,8 @@ struct ParsedChunk: Sendable {
 
     private mutating func append(
         _ line: Span<UInt8>, _ number: Int, _ rules: LineRules, _ parser: inout JSONLineParser,
-        _ writer: inout WireWriter,
-        _ name: inout WireWriter
+        _ writer: inout ByteBuffer,
+        _ name: inout ByteBuffer
     ) throws {
         let parsed = try parser.parse(line)
         name.reset()

@@ -24,7 +24,7 @@ final class Connection {
     }
 
     private let directory: String
-    private let server: GatewayServer
+    private let server: DatabaseServer
     private let socket: Int32
     private var stream: UInt32 = 1
 
@@ -34,13 +34,13 @@ final class Connection {
         let name = "hearth-allocations-\(UUID().uuidString)"
         directory = FileManager.default.temporaryDirectory.appending(path: name).path
         let log = Log(level: .error) { FileHandle.standardError.write(Data($0.utf8)) }
-        var configuration = GatewayConfiguration(store: StoreConfiguration(directory: directory), log: log)
+        var configuration = DatabaseServerConfiguration(store: StoreConfiguration(directory: directory), log: log)
         configuration.transport.port = 0
-        configuration.figuresMilliseconds = 0
+        configuration.summaryMilliseconds = 0
         // Profilers leave little address space.
         configuration.store.engine.runBytesMax = 1 << 32
         configuration.store.engine.memtableBytesMax = 16 << 20
-        server = try GatewayServer.start(configuration)
+        server = try DatabaseServer.start(configuration)
         socket = loopback_connect(server.port)
         guard socket >= 0 else { throw Failure(description: "cannot connect") }
         // HELLO, version 1, without settings; answered with HELLO.

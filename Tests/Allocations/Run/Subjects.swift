@@ -69,7 +69,7 @@ enum Subjects {
         var writes = WriteList(database: try DatabaseName(Connection.database))
         try name.withUTF8Span { (name) throws(RequestError) in try writes.update(name, fields: book.span.bytes) }
         // CommitRequest: the database and the writes.
-        var message = WireWriter()
+        var message = ByteBuffer()
         message.writeIfSet(1, string: Connection.database)
         writes.encode(field: 2, into: &message)
         let commit = try connection.call(method: 8, message.copyBytes())
@@ -83,7 +83,7 @@ enum Subjects {
                 try many.update(name, fields: fields.span.bytes)
             }
         }
-        var filling = WireWriter()
+        var filling = ByteBuffer()
         filling.writeIfSet(1, string: Connection.database)
         many.encode(field: 2, into: &filling)
         _ = try connection.call(method: Method.commit.rawValue, filling.copyBytes())

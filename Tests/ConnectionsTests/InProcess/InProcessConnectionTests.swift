@@ -10,7 +10,7 @@ import Testing
 @testable import Connections
 @testable import EventLoops
 
-@Suite("Calls in this process", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct InProcessConnectionTests {
     /// What a call has received.
     private final class Received: InProcessCallHandler, Sendable {
@@ -91,8 +91,8 @@ struct InProcessConnectionTests {
         [count, size].flatMap { number in (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) } }
     }
 
-    @Test("A reply, an error, a stream: each ends once, with its status")
-    func replies() throws {
+    @Test
+    func `A reply, an error, a stream: each ends once, with its status`() throws {
         let fixture = Fixture()
         let echo = Received()
         let failure = Received()
@@ -112,8 +112,8 @@ struct InProcessConnectionTests {
         #expect([echo, failure, stream, empty].map(\.ends) == [1, 1, 1, 1])
     }
 
-    @Test("The deadline passes, the caller cancels, the connection closes: the service learns why")
-    func ends() throws {
+    @Test
+    func `The deadline passes, the caller cancels, the connection closes: the service learns why`() throws {
         let fixture = Fixture()
         let late = Received()
         let cancelled = Received()
@@ -131,8 +131,8 @@ struct InProcessConnectionTests {
         #expect(try after.end() == CallOutcome(.unavailable, "the connection is closed", isUnprocessed: true))
     }
 
-    @Test("Messages above the limit are refused")
-    func tooLarge() throws {
+    @Test
+    func `Messages above the limit are refused`() throws {
         let fixture = Fixture(messageBytesMax: 100)
         let first = Received()
         let later = Received()
@@ -144,8 +144,8 @@ struct InProcessConnectionTests {
         fixture.close()
     }
 
-    @Test("A bidirectional call passes messages both ways, also while the service asks to pause")
-    func bidirectional() throws {
+    @Test
+    func `A bidirectional call passes messages both ways, also while the service asks to pause`() throws {
         let fixture = Fixture()
         let received = Received()
         fixture.record.state.withLock { $0.holdsWrites = true }
@@ -156,17 +156,17 @@ struct InProcessConnectionTests {
         fixture.onLoop {}
         #expect(received.messages == [[0], [1]])
         fixture.record.state.withLock { $0.holdsWrites = false }
-        fixture.onLoop { [connection = fixture.connection] in connection.setHeld(call.number, false) }
+        fixture.onLoop { [connection = fixture.connection] in connection.setPaused(call.number, false) }
         #expect(try received.end() == .ok)
         #expect(received.messages == [[0], [1], [2], [3]])
         fixture.close()
     }
 
-    @Test("A client that pauses gets nothing more, and everything when it continues")
-    func pauses() throws {
+    @Test
+    func `A client that pauses gets nothing more, and everything when it continues`() throws {
         let fixture = Fixture()
         let held = Mutex<InProcessCall?>(nil)
-        let received = Received(onMessage: { held.withLock { $0 }?.holdMessages() })
+        let received = Received(onMessage: { held.withLock { $0 }?.pauseMessages() })
         let connection = fixture.connection
         let request = count(40, 64 << 10)
         // The call has its first messages before this returns, and asks to pause when the next one comes.
@@ -180,14 +180,14 @@ struct InProcessConnectionTests {
         #expect(received.messages.count <= first + 1 && received.messages.count < 40)
         let call = try #require(held.withLock { $0 })
         held.withLock { $0 = nil }
-        call.releaseMessages()
+        call.resumeMessages()
         #expect(try received.end() == .ok)
         #expect(received.messages.count == 40)
         fixture.close()
     }
 
-    @Test("A call that is started while another takes its message comes after it")
-    func nested() throws {
+    @Test
+    func `A call that is started while another takes its message comes after it`() throws {
         let fixture = Fixture()
         let inner = Received()
         let order = Mutex<[Int]>([])

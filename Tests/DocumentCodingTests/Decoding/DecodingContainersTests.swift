@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("A container that was kept is good until the document has been decoded") func keptContainers() throws {
+    @Test func `A container that was kept is good until the document has been decoded`() throws {
         struct Holder: Decodable {
             var values: [Int] = []
             var paths: [String] = []
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("After that it throws") func outlived() throws {
+    @Test func `After that it throws`() throws {
         let lazy = try decoder.decode(Lazy.self, ["a": 1])
         #expect(throws: DecodingError.self) { try lazy.container.decode(Int.self, forKey: .a) }
         #expect(throws: DecodingError.self) { try lazy.decoder.container(keyedBy: Keys.self) }
@@ -56,7 +56,7 @@ import Testing
         #expect(throws: DecodingError.self) { try nosy.lazy.decoder.singleValueContainer() }
     }
 
-    @Test("Nested containers and super decoders") func nested() throws {
+    @Test func `Nested containers and super decoders`() throws {
         class Base: Decodable {
             var base: Int
             enum Keys: CodingKey { case base }
@@ -87,7 +87,7 @@ import Testing
         #expect(derived.own == 111 && derived.base == 5)
     }
 
-    @Test("Keys are all there, presence and null differ") func presence() throws {
+    @Test func `Keys are all there, presence and null differ`() throws {
         struct Look: Decodable {
             init(from decoder: any Decoder) throws {
                 let container = try decoder.container(keyedBy: Keys.self)
@@ -104,7 +104,7 @@ import Testing
         _ = try decoder.decode(Look.self, ["a": nil, "b": 1, "unknown": 2])
     }
 
-    @Test("Documents of one type in other shapes are read as well") func shapes() throws {
+    @Test func `Documents of one type in other shapes are read as well`() throws {
         struct Shape: Codable, Equatable {
             var a: Int?
             var b: Int?
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test("Single-key and empty key types") func smallKeys() throws {
+    @Test func `Single-key and empty key types`() throws {
         struct One: Codable, Equatable { var only: String }
         #expect(try decoder.decode([One].self, from: [["only": "x"]]) == [One(only: "x")])
         #expect(try decoder.decode(One.self, ["only": "y"]).only == "y")
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test("A type that is only known at run time is decoded as itself") func dynamicTypes() throws {
+    @Test func `A type that is only known at run time is decoded as itself`() throws {
         let square: MapValue = ["sides": 4, "edge": 2]
         let types: [Shape.Type] = [Shape.self, Square.self]
         for type in types {

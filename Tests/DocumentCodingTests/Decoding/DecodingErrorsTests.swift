@@ -45,7 +45,7 @@ import Testing
         if let text { #expect(found?.1 == text, sourceLocation: location) }
     }
 
-    @Test("Values of another type") func mismatches() {
+    @Test func `Values of another type`() {
         expect(Int.self, "1", .typeMismatch("v"), "Expected to decode Int but found a string/data instead.")
         expect(Int.self, true, .typeMismatch("v"), "Expected to decode Int but found a number instead.")
         expect(Bool.self, 1, .typeMismatch("v"), "Expected to decode Bool but found a number instead.")
@@ -65,7 +65,7 @@ import Testing
         expect([String: [Int]].self, ["k": [1, "x"]], .typeMismatch("v/k/Index 1"))
     }
 
-    @Test("Numbers that do not fit") func numbers() throws {
+    @Test func `Numbers that do not fit`() throws {
         expect(Int.self, .double(45.55), .dataCorrupted("v"), "Parsed number <45.55> does not fit in Int.")
         expect(UInt.self, -1, .dataCorrupted("v"))
         expect(Int8.self, 128, .dataCorrupted("v"))
@@ -79,7 +79,7 @@ import Testing
         #expect(try decoder.decode(Field<UInt64>.self, ["v": .double(0x1p62)]).v == 1 << 62)
     }
 
-    @Test("Null and absent values") func absence() throws {
+    @Test func `Null and absent values`() throws {
         expect(Int.self, nil, .valueNotFound("v"))
         expect([Int].self, [1, nil], .valueNotFound("v/Index 1"))
         expect([String: Int].self, ["a": nil], .valueNotFound("v/a"))
@@ -94,14 +94,14 @@ import Testing
         #expect(try decoder.decode(Field<[String: Int?]>.self, ["v": ["a": nil]]).v == ["a": nil])
     }
 
-    @Test("Texts that mean nothing") func texts() {
+    @Test func `Texts that mean nothing`() {
         expect(URL.self, "", .dataCorrupted("v"), "Invalid URL string.")
         expect(UUID.self, "x", .dataCorrupted("v"))
         expect(EncodedTypesTests.Named.self, "third", .dataCorrupted("v"))
         expect(EncodedTypesTests.Numbered.self, 2, .dataCorrupted("v"))
     }
 
-    @Test("Firestore's types from their maps") func maps() throws {
+    @Test func `Firestore's types from their maps`() throws {
         let time = try decoder.decode(Field<Timestamp>.self, ["v": ["seconds": 5, "nanoseconds": 6]]).v
         #expect(time == Timestamp(seconds: 5, nanoseconds: 6))
         let date = try decoder.decode(Field<Date>.self, ["v": ["seconds": 5, "nanoseconds": 0]]).v
@@ -114,7 +114,7 @@ import Testing
         expect(Timestamp.self, ["seconds": 0, "nanoseconds": -1], .dataCorrupted("v"))
     }
 
-    @Test("A failed attempt leaves the decoder clean") func attempts() throws {
+    @Test func `A failed attempt leaves the decoder clean`() throws {
         struct Either: Decodable {
             var number: Int?
             var fields: [String: [Int]]?
@@ -134,7 +134,7 @@ import Testing
         #expect(decoded["w"]?.first?.number == 7)
     }
 
-    @Test("An unkeyed container stays at an element that failed") func unkeyedAttempts() throws {
+    @Test func `An unkeyed container stays at an element that failed`() throws {
         struct Mixed: Decodable {
             var texts: [String] = []
             init(from decoder: any Decoder) throws {
@@ -159,14 +159,14 @@ import Testing
             try decoder.decode(Field<Mixed>.self, ["v": [1, nil, "x", ["v": 2]]]).v.texts == ["1", "null", "x", "{2}"])
     }
 
-    @Test("A missing document is nil for an optional, an error otherwise") func missingDocument() throws {
+    @Test func `A missing document is nil for an optional, an error otherwise`() throws {
         let none: Field<Int>? = try decoder.decodeMissing(Field<Int>?.self)
         #expect(none == nil)
         #expect(throws: DecodingError.self) { try decoder.decodeMissing(Field<Int>.self) }
         #expect(try decoder.decode(Field<Int>?.self, ["v": 1])?.v == 1)
     }
 
-    @Test("The value at the top is a map") func topLevel() {
+    @Test func `The value at the top is a map`() {
         #expect(failure(Int.self, ["v": 1])?.0 == .typeMismatch(""))
         #expect(failure(String.self, ["v": 1])?.0 == .typeMismatch(""))
         #expect(failure([Int].self, ["v": 1])?.0 == .typeMismatch(""))

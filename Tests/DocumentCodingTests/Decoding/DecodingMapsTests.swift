@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("Fields are found in every order, form and company", arguments: 1...4) func anyForm(seed: Int) throws {
+    @Test(arguments: 1...4) func `Fields are found in every order, form and company`(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let decoder = FirestoreDecoder()
         for round in 0..<2_000 {
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test("Strings of every length, at the end of the bytes and before others") func strings() throws {
+    @Test func `Strings of every length, at the end of the bytes and before others`() throws {
         // With another layout the coders are slower, and nothing else shows it.
         #expect(SmallString.isKnown)
         struct Texts: Codable, Equatable { var a: String, b: String }
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test("Keys that a recursive type meets inside itself are found outside, too") func recursion() throws {
+    @Test func `Keys that a recursive type meets inside itself are found outside, too`() throws {
         struct Node: Decodable {
             var child: [Node]
             var first: Int?

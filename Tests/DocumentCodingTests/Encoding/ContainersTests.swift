@@ -16,7 +16,7 @@ struct Encoding: Encodable {
     enum Keys: String, CodingKey { case a, b, c, d }
     let encoder = FirestoreEncoder()
 
-    @Test("Nested containers may be written to in any order") func interleaved() throws {
+    @Test func `Nested containers may be written to in any order`() throws {
         let fields = try encoder.fields(
             Encoding { encoder in
                 var root = encoder.container(keyedBy: Keys.self)
@@ -34,7 +34,7 @@ struct Encoding: Encodable {
         #expect(fields == ["a": "root", "b": [10, 11], "c": ["a": ["a": ["v": 3], "d": true], "b": 1, "c": 2]])
     }
 
-    @Test("A nested container asked for twice is one map") func merged() throws {
+    @Test func `A nested container asked for twice is one map`() throws {
         let fields = try encoder.fields(
             Encoding { encoder in
                 var root = encoder.container(keyedBy: Keys.self)
@@ -48,7 +48,7 @@ struct Encoding: Encodable {
         #expect(fields == ["a": ["a": 1, "b": 2], "d": 3])
     }
 
-    @Test("Nested elements stand where they were asked for") func nestedElements() throws {
+    @Test func `Nested elements stand where they were asked for`() throws {
         let fields = try encoder.fields(
             Encoding { encoder in
                 var root = encoder.container(keyedBy: Keys.self)
@@ -93,12 +93,12 @@ struct Encoding: Encodable {
         }
     }
 
-    @Test("Super encoders use the key super, or the map of the subclass") func inheritance() throws {
+    @Test func `Super encoders use the key super, or the map of the subclass`() throws {
         #expect(try encoder.fields(Derived()) == ["own": 2, "super": ["base": 1], "unused": [:]])
         #expect(try encoder.fields(SameContainer()) == ["base": 1, "own": 2])
     }
 
-    @Test("Of a key written twice the last value stays") func twice() throws {
+    @Test func `Of a key written twice the last value stays`() throws {
         let fields = try encoder.fields(
             Encoding { encoder in
                 var root = encoder.container(keyedBy: Keys.self)
@@ -115,7 +115,7 @@ struct Encoding: Encodable {
         var left: [String: Node]
     }
 
-    @Test("Recursive types lend one container each") func recursive() throws {
+    @Test func `Recursive types lend one container each`() throws {
         func node(_ depth: Int) -> Node {
             depth == 0
                 ? Node(name: "leaf", children: [], left: [:])
@@ -127,7 +127,7 @@ struct Encoding: Encodable {
         #expect(try FirestoreDecoder().decode(Node.self, fromDocumentBytes: bytes.span.bytes) == tree)
     }
 
-    @Test("A container that user code keeps is not lent again") func keptContainers() throws {
+    @Test func `A container that user code keeps is not lent again`() throws {
         final class Keeper { var kept: [KeyedEncodingContainer<Keys>] = [] }
         let keeper = Keeper()
         let keeping = Encoding { encoder in
@@ -149,7 +149,7 @@ struct Encoding: Encodable {
         #expect(try encoder.fields(keeping) == ["a": 1])
     }
 
-    @Test("Coding paths are those of the values") func codingPaths() throws {
+    @Test func `Coding paths are those of the values`() throws {
         var paths: [String] = []
         func note(_ path: [any CodingKey]) { paths.append(path.map(\.stringValue).joined(separator: "/")) }
         let inner = Encoding { encoder in
@@ -170,7 +170,7 @@ struct Encoding: Encodable {
         #expect(paths == ["x/Index 0", "x/Index 0", "x/Index 0/b", "x/Index 0/b/d"])
     }
 
-    @Test("Encoding inside encoding") func reentrant() throws {
+    @Test func `Encoding inside encoding`() throws {
         struct Packed: Encodable {
             func encode(to encoder: any Encoder) throws {
                 var container = encoder.singleValueContainer()
@@ -180,7 +180,7 @@ struct Encoding: Encodable {
         #expect(try encoder.fields(Field(v: Packed())) == ["v": .bytes(documentBytes(["v": 1]))])
     }
 
-    @Test("Values see the encoder's userInfo") func userInfo() throws {
+    @Test func `Values see the encoder's userInfo`() throws {
         let key = CodingUserInfoKey(rawValue: "k")!
         encoder.userInfo[key] = "info"
         let fields = try encoder.fields(

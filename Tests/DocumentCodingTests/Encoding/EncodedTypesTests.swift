@@ -25,7 +25,7 @@ import Testing
         #expect(try DocumentFields.set(dictionary).fields == fields.documentBytes, sourceLocation: location)
     }
 
-    @Test("Booleans and integers of every width") func integers() throws {
+    @Test func `Booleans and integers of every width`() throws {
         try check(true, true)
         try check(false, false)
         try check(Int.min, .integer(.min))
@@ -40,14 +40,14 @@ import Testing
         try check(UInt64(Int64.max), .integer(.max))
     }
 
-    @Test("Doubles stay doubles, floats are widened") func doubles() throws {
+    @Test func `Doubles stay doubles, floats are widened`() throws {
         try check(1.0, .double(1))
         try check(-0.0, .double(-0.0))
         try check(0.1 as Float, .double(0.10000000149011612))
         try check(Decimal(string: "2.5")!, .double(2.5))
     }
 
-    @Test("Text, bytes, addresses, identifiers") func texts() throws {
+    @Test func `Text, bytes, addresses, identifiers`() throws {
         try check("", "")
         try check("日本 😀", "日本 😀")
         try check(String(repeating: "long ", count: 100), .string(String(repeating: "long ", count: 100)))
@@ -58,7 +58,7 @@ import Testing
         try check(identifier, .string(identifier.uuidString))
     }
 
-    @Test("Times are cut to microseconds") func times() throws {
+    @Test func `Times are cut to microseconds`() throws {
         try check(Date(timeIntervalSince1970: -1.5), .timestamp(TimestampValue(seconds: -2, nanoseconds: 500_000_000)))
         try check(Date(timeIntervalSince1970: 0), .timestamp(TimestampValue(seconds: 0, nanoseconds: 0)))
         try check(
@@ -70,7 +70,7 @@ import Testing
         #expect(untouched["v"] as? Timestamp == Timestamp(seconds: -5, nanoseconds: 999_999_999))
     }
 
-    @Test("Firestore's own types") func ownTypes() throws {
+    @Test func `Firestore's own types`() throws {
         try check(GeoPoint(latitude: -0.0, longitude: 180), .geoPoint(GeoPointValue(latitude: -0.0, longitude: 180)))
         try check(VectorValue([1, 2.5]), .vector([1, 2.5]))
         try check(VectorValue([]), .vector([]))
@@ -79,7 +79,7 @@ import Testing
         try check(DocumentReference(name: name, owner: nil)!, .reference(name))
     }
 
-    @Test("Collections") func collections() throws {
+    @Test func `Collections`() throws {
         try check([1, 2, 3], [1, 2, 3])
         try check([] as [String], [])
         try check(["a", nil] as [String?], ["a", nil])
@@ -106,7 +106,7 @@ import Testing
     }
     struct Empty: Codable, Equatable {}
 
-    @Test("Enumerations and empty structures") func enumerations() throws {
+    @Test func `Enumerations and empty structures`() throws {
         try check(Named.second, "second")
         try check(Numbered.one, 1)
         try check(Loaded.nothing, ["nothing": [:]])
@@ -122,7 +122,7 @@ import Testing
         var friends: [Person]?
     }
 
-    @Test("Absent optionals are left out, nested values are sorted at every level") func structures() throws {
+    @Test func `Absent optionals are left out, nested values are sorted at every level`() throws {
         try check(
             Person(zip: nil, name: "a", friends: [Person(zip: 1, name: "b", friends: nil)]),
             ["friends": [["name": "b", "zip": 1]], "name": "a"])
@@ -139,14 +139,14 @@ import Testing
         var p = 5
     }
 
-    @Test("Names that share their first eight bytes are sorted too") func longNames() throws {
+    @Test func `Names that share their first eight bytes are sorted too`() throws {
         let bytes = try encoder.documentBytes(LongNames())
         #expect(
             bytes == documentBytes(["p": 5, "published": 3, "publishedAt": 2, "publishedBy": 1, "publisher": 4]))
         #expect(try DocumentValidator.validate(fields: bytes.span.bytes).isCanonical)
     }
 
-    @Test("Large documents are sorted and measured right") func large() throws {
+    @Test func `Large documents are sorted and measured right`() throws {
         var map: [String: [String: String]] = [:]
         for index in 0..<2000 { map["key \(index * 7919 % 2000)"] = ["inner": String(repeating: "x", count: index)] }
         let fields = try encoder.fields(map)
@@ -159,8 +159,8 @@ import Testing
         #expect(try decoder.decode([String: [String: String]].self, fields) == map)
     }
 
-    @Test("Lengths of one, two and three bytes follow each other under one key", arguments: 1...3)
-    func lengths(seed: Int) throws {
+    @Test(arguments: 1...3)
+    func `Lengths of one, two and three bytes follow each other under one key`(seed: Int) throws {
         struct Pair: Encodable {
             var second: String
             var first: String
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    @Test("One encoder serves several threads") func threads() {
+    @Test func `One encoder serves several threads`() {
         let shared = encoder
         let failures = Mutex(0)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in

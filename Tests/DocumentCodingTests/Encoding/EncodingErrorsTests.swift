@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("Values no document can hold are refused at their path") func refusals() {
+    @Test func `Values no document can hold are refused at their path`() {
         #expect(error(Outer(list: [Field(v: Double.nan)]))?.path == "list/Index 0/v")
         #expect(error(Outer(list: [Field(v: 1.0), Field(v: -.infinity)]))?.path == "list/Index 1/v")
         #expect(error(Field(v: Float.infinity))?.path == "v")
@@ -41,7 +41,7 @@ import Testing
         #expect(error([String(repeating: "k", count: 1501): 1])?.text.contains("1500") == true)
     }
 
-    @Test("Only maps can stand at the top") func topLevel() {
+    @Test func `Only maps can stand at the top`() {
         for refused: (path: String, text: String)? in [
             error(1), error([1]), error("text"), error(Date()), error(Int?.none), error(Timestamp()), error(Data()),
             error(FieldValue.serverTimestamp()), error(VectorValue([1])), error(GeoPoint(latitude: 0, longitude: 0)),
@@ -55,7 +55,7 @@ import Testing
         #expect(error(["a": 1]) == nil)
     }
 
-    @Test("Nesting without end is refused") func depth() {
+    @Test func `Nesting without end is refused`() {
         final class Endless: Encodable {
             enum CodingKeys: CodingKey { case next }
             func encode(to encoder: any Encoder) throws {
@@ -75,7 +75,7 @@ import Testing
         #expect(error(Nested(depth: 30)) == nil)
     }
 
-    @Test("A failed attempt has no effect on what is encoded after it") func attempts() throws {
+    @Test func `A failed attempt has no effect on what is encoded after it`() throws {
         struct Failing: Encodable {
             enum CodingKeys: CodingKey { case a, b, c, list }
             func encode(to encoder: any Encoder) throws {
@@ -107,7 +107,7 @@ import Testing
         #expect(try encoder.fields(Field(v: 1)) == ["v": 1])
     }
 
-    @Test("References of another database are refused when a database is named") func foreignReference() throws {
+    @Test func `References of another database are refused when a database is named`() throws {
         let reference = DocumentReference(name: "projects/p/databases/other/documents/a/b", owner: nil)!
         #expect(throws: EncodingError.self) {
             try FirestoreEncoder().setData(from: Field(v: reference), database: "projects/p/databases/(default)")

@@ -19,7 +19,7 @@ import Testing
         #expect(try decoder.decode(Field<T>.self, fields).v == value, sourceLocation: location)
     }
 
-    @Test("Dates") func dates() throws {
+    @Test func `Dates`() throws {
         (encoder.dateEncodingStrategy, decoder.dateDecodingStrategy) = (.deferredToDate, .deferredToDate)
         try check(date, .double(date.timeIntervalSinceReferenceDate))
         (encoder.dateEncodingStrategy, decoder.dateDecodingStrategy) = (.secondsSince1970, .secondsSince1970)
@@ -48,7 +48,7 @@ import Testing
         #expect(try encoder.fields(Field(v: date)) == ["v": [:]])
     }
 
-    @Test("Data") func data() throws {
+    @Test func `Data`() throws {
         let data = Data([1, 2, 255])
         (encoder.dataEncodingStrategy, decoder.dataDecodingStrategy) = (.base64, .base64)
         try check(data, "AQL/")
@@ -67,7 +67,7 @@ import Testing
         #expect(throws: DecodingError.self) { try decoder.decode(Field<Data>.self, ["v": "not base64!"]) }
     }
 
-    @Test("Numbers that are not finite") func floats() throws {
+    @Test func `Numbers that are not finite`() throws {
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "+", negativeInfinity: "-", nan: "?")
         decoder.nonConformingFloatDecodingStrategy = .convertFromString(
@@ -86,7 +86,7 @@ import Testing
         struct Inner: Codable, Equatable { var someThing: Bool }
     }
 
-    @Test("Snake case for types' keys, never for dictionaries' keys") func snakeCase() throws {
+    @Test func `Snake case for types' keys, never for dictionaries' keys`() throws {
         encoder.keyEncodingStrategy = .convertToSnakeCase
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         let fields = try encoder.fields(Keyed(myURLProperty: 1, nestedValue: ["keyAsIs": .init(someThing: true)]))
@@ -100,13 +100,11 @@ import Testing
                 == Back(myUrlProperty: 1, nestedValue: ["keyAsIs": .init(someThing: true)]))
     }
 
-    @Test(
-        "Snake case there",
-        arguments: [
-            ("simple", "simple"), ("twoWords", "two_words"), ("myURLProperty", "my_url_property"), ("URL", "url"),
-            ("_outer_", "_outer_"), ("__twoWords_", "__two_words_"), ("aB", "a_b"), ("already_snake", "already_snake"),
-        ])
-    func toSnakeCase(key: String, expected: String) throws {
+    @Test(arguments: [
+        ("simple", "simple"), ("twoWords", "two_words"), ("myURLProperty", "my_url_property"), ("URL", "url"),
+        ("_outer_", "_outer_"), ("__twoWords_", "__two_words_"), ("aB", "a_b"), ("already_snake", "already_snake"),
+    ])
+    func `Snake case there`(key: String, expected: String) throws {
         struct AnyKey: CodingKey {
             var stringValue: String
             var intValue: Int? { nil }
@@ -122,14 +120,12 @@ import Testing
         #expect(fields.entries.map(\.key) == [expected])
     }
 
-    @Test(
-        "And back",
-        arguments: [
-            ("simple", "simple"), ("two_words", "twoWords"), ("my_url_property", "myUrlProperty"),
-            ("ALLCAPS", "ALLCAPS"),
-            ("ALL_CAPS", "allCaps"), ("_outer_", "_outer_"), ("__two_words_", "__twoWords_"), ("_", "_"),
-        ])
-    func fromSnakeCase(name: String, expected: String) throws {
+    @Test(arguments: [
+        ("simple", "simple"), ("two_words", "twoWords"), ("my_url_property", "myUrlProperty"),
+        ("ALLCAPS", "ALLCAPS"),
+        ("ALL_CAPS", "allCaps"), ("_outer_", "_outer_"), ("__two_words_", "__twoWords_"), ("_", "_"),
+    ])
+    func `And back`(name: String, expected: String) throws {
         struct Keys: Decodable {
             var keys: [String]
             struct AnyKey: CodingKey {
@@ -147,7 +143,7 @@ import Testing
         #expect(try decoder.decode(Keys.self, fields).keys == [expected])
     }
 
-    @Test("Custom keys see paths in Swift names") func customKeys() throws {
+    @Test func `Custom keys see paths in Swift names`() throws {
         let seen = Mutex<[String]>([])
         encoder.keyEncodingStrategy = .custom { path in
             seen.withLock { $0.append(path.map(\.stringValue).joined(separator: "/")) }
@@ -168,8 +164,8 @@ import Testing
                 == Keyed(myURLProperty: 1, nestedValue: ["asIs": .init(someThing: true)]))
     }
 
-    @Test("A call uses the strategies as they are when it begins, also while other threads change them")
-    func changesDuringCalls() throws {
+    @Test
+    func `A call uses the strategies as they are when it begins, also while other threads change them`() throws {
         struct Times: Codable, Equatable, Sendable { var all: [Date] }
         let (encoder, decoder, times) = (encoder, decoder, Times(all: Array(repeating: date, count: 20)))
         let seconds = try {

@@ -13,7 +13,7 @@ import Testing
         return try MapValue(documentBytes: data.fields.span.bytes)
     }
 
-    @Test("A set takes keys literally and every accepted type") func set() throws {
+    @Test func `A set takes keys literally and every accepted type`() throws {
         let data = try DocumentFields.set([
             "a.b": 1, "bool": true, "number": NSNumber(value: true), "double": NSNumber(value: 2.5), "int8": Int8(-3),
             "null": NSNull(), "none": Int?.none as Any, "some": Optional("x") as Any, "float": Float(0.5),
@@ -34,8 +34,8 @@ import Testing
             ])
     }
 
-    @Test("What no document can hold is refused by field")
-    func refusals() {
+    @Test
+    func `What no document can hold is refused by field`() {
         struct Strange {}
         let cases: [([String: Any], String)] = [
             (["a": ["b": Strange()]], "Unsupported type: Strange (found in field a.b)"),
@@ -71,7 +71,7 @@ import Testing
         #expect(throws: InvalidUserData.self) { try DocumentFields.set(["r": foreign], database: database) }
     }
 
-    @Test("Sentinels become transforms") func transforms() throws {
+    @Test func `Sentinels become transforms`() throws {
         let data = try DocumentFields.set([
             "stamp": FieldValue.serverTimestamp(),
             "deep": ["count": FieldValue.increment(Int64(5)), "kept": 1],
@@ -92,7 +92,7 @@ import Testing
         #expect(try operation(.arrayRemove([])) == [0x3a, 0])
     }
 
-    @Test("A merge names its leaves") func merge() throws {
+    @Test func `A merge names its leaves`() throws {
         let data = try DocumentFields.merge([
             "a": ["b": 1, "c d": ["e": [1, 2]]], "empty": [:] as [String: Any], "gone": FieldValue.delete(),
             "only": ["stamp": FieldValue.serverTimestamp()], "v": VectorValue([1]),
@@ -103,7 +103,7 @@ import Testing
         #expect(try DocumentFields.merge([:]).mask == [])
     }
 
-    @Test("A merge of named fields takes those") func mergeFields() throws {
+    @Test func `A merge of named fields takes those`() throws {
         let all: [String: Any] = [
             "a": ["b": 1, "c": 2], "n": FieldValue.increment(Int64(1)), "m": FieldValue.serverTimestamp(),
             "gone": FieldValue.delete(),
@@ -118,7 +118,7 @@ import Testing
         #expect(try DocumentFields.merge(all, fields: []).mask == [])
     }
 
-    @Test("An update splits dotted keys and keeps the mask to them") func update() throws {
+    @Test func `An update splits dotted keys and keeps the mask to them`() throws {
         let data = try DocumentFields.update([
             "a.b": 1, FieldPath(["a", "c.d"]): ["whole": true], "gone": FieldValue.delete(),
             "x.gone": FieldValue.delete(),
@@ -136,7 +136,7 @@ import Testing
         #expect(try DocumentFields.update([:]).mask == [])
     }
 
-    @Test("Operands of queries hold no sentinels") func operands() throws {
+    @Test func `Operands of queries hold no sentinels`() throws {
         #expect(try DocumentFields.value(5) == [0x10, 5])
         #expect(try DocumentFields.value(["a": [1]]) == Value.map(["a": [1]]).wireBytes)
         #expect(try DocumentFields.value(NSNull()) == [0x58, 0])
@@ -144,7 +144,7 @@ import Testing
         #expect(throws: InvalidUserData.self) { try DocumentFields.value(["a": FieldValue.serverTimestamp()]) }
     }
 
-    @Test("Reading gives the SDK's types") func reading() throws {
+    @Test func `Reading gives the SDK's types`() throws {
         let owner = NSObject()
         let bytes = documentBytes([
             "b": true, "i": 3, "d": .double(1.5), "n": nil, "s": "text",
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test("Codable values for sets and merges") func codable() throws {
+    @Test func `Codable values for sets and merges`() throws {
         let encoder = FirestoreEncoder()
         let person = Person(name: "n", tags: FieldValueBox(.arrayUnion(["x"])), address: ["street": "s"])
         let set = try encoder.setData(from: person)
@@ -203,7 +203,7 @@ import Testing
         #expect(throws: EncodingError.self) { try encoder.setData(from: ["a": [FieldValueBox(.serverTimestamp())]]) }
     }
 
-    @Test("Codable and dictionary forms give the same document") func sameDocument() throws {
+    @Test func `Codable and dictionary forms give the same document`() throws {
         let encoder = FirestoreEncoder()
         let person = Person(
             name: "n", age: 3, tags: FieldValueBox(.increment(Int64(1))), address: ["b": "1", "a": "2"])

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct ValueClassesTests {
-    @Test("Equality and hash go by value") func equality() {
+    @Test func `Equality and hash go by value`() {
         #expect(Timestamp(seconds: 1, nanoseconds: 2) == Timestamp(seconds: 1, nanoseconds: 2))
         #expect(Timestamp(seconds: 1, nanoseconds: 2).hash == Timestamp(seconds: 1, nanoseconds: 2).hash)
         #expect(Timestamp(seconds: 1, nanoseconds: 2) != Timestamp(seconds: 1, nanoseconds: 3))
@@ -22,7 +22,7 @@ import Testing
         #expect(FieldValue.increment(Int64(1)) != FieldValue.increment(Int64(1)))
     }
 
-    @Test("Timestamps know dates and their order") func timestamps() {
+    @Test func `Timestamps know dates and their order`() {
         let time = Timestamp(date: Date(timeIntervalSince1970: -1.25))
         #expect(time.seconds == -2 && time.nanoseconds == 750_000_000)
         #expect(time.dateValue() == Date(timeIntervalSince1970: -1.25))
@@ -31,7 +31,7 @@ import Testing
         #expect(time.copy() as? Timestamp == time)
     }
 
-    @Test("Paths: dotted texts and literal names") func fieldPaths() throws {
+    @Test func `Paths: dotted texts and literal names`() throws {
         #expect(try FieldPath(dotted: "a.b c.\\").segments == ["a", "b c", "\\"])
         #expect(
             FieldPath(["a", "b.c", "`", "é", "_x1", "1x", "\\"]).serverFormat == "a.`b.c`.`\\``.`é`._x1.`1x`.`\\\\`")
@@ -42,7 +42,7 @@ import Testing
         #expect(FieldPath.documentID().isDocumentID)
     }
 
-    @Test("References know their names") func references() throws {
+    @Test func `References know their names`() throws {
         let reference = try #require(
             DocumentReference(name: "projects/p/databases/(default)/documents/a/b/c/d", owner: nil))
         #expect(reference.path == "a/b/c/d" && reference.documentID == "d")
@@ -60,7 +60,7 @@ import Testing
         #expect(DocumentReference(name: reference.name, owner: owner) != reference)
     }
 
-    @Test("Broken rules stop the process with a message") func programmingErrors() async {
+    @Test func `Broken rules stop the process with a message`() async {
         let latitude = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             _ = GeoPoint(latitude: 91, longitude: 0)
         }

@@ -18,7 +18,7 @@ import Testing
         struct Inner: Codable, Equatable { @DocumentID var id: String? }
     }
 
-    @Test("A document id is never written and comes from the document") func documentID() throws {
+    @Test func `A document id is never written and comes from the document`() throws {
         var book = Book(title: "t", inner: .init())
         book.id = "ignored"
         #expect(try encoder.fields(book) == ["inner": [:], "title": "t"])
@@ -28,7 +28,7 @@ import Testing
         #expect(decoded.inner?.id == "b1")
     }
 
-    @Test("A document id has no meaning elsewhere") func documentIDElsewhere() throws {
+    @Test func `A document id has no meaning elsewhere`() throws {
         #expect(throws: FirestoreDecodingError.self) { try decoder.decode(Book.self, ["title": "t"]) }
         #expect(throws: FirestoreDecodingError.self) {
             try JSONDecoder().decode(Book.self, from: Data(#"{"title": "t"}"#.utf8))
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("A custom type can wrap a document's identity") func customDocumentID() throws {
+    @Test func `A custom type can wrap a document's identity`() throws {
         struct Path: Codable, DocumentIDWrappable {
             var path: String
             static func wrap(_ reference: DocumentReference) throws -> Path { Path(path: reference.path) }
@@ -53,7 +53,7 @@ import Testing
         @ExplicitNull var note: String?
     }
 
-    @Test("Nil is a server timestamp or an explicit null") func nilValues() throws {
+    @Test func `Nil is a server timestamp or an explicit null`() throws {
         let data = try encoder.setData(from: Stamped())
         #expect(try MapValue(documentBytes: data.fields.span.bytes) == ["note": nil])
         #expect(data.transforms == [FieldTransformData(path: ["at"], operation: [0x10, 1])])
@@ -66,7 +66,7 @@ import Testing
         #expect(throws: DecodingError.self) { try decoder.decode(Stamped.self, ["at": nil]) }
     }
 
-    @Test("Values are written as themselves") func values() throws {
+    @Test func `Values are written as themselves`() throws {
         let stamped = Stamped(at: Date(timeIntervalSince1970: 7), note: "n")
         let fields = try encoder.fields(stamped)
         #expect(fields == ["at": .timestamp(TimestampValue(seconds: 7, nanoseconds: 0)), "note": "n"])
@@ -74,7 +74,7 @@ import Testing
         #expect(try decoder.decode(Stamped.self, from: try encoder.encode(stamped)) == stamped)
     }
 
-    @Test("Values are keyed objects for JSON") func json() throws {
+    @Test func `Values are keyed objects for JSON`() throws {
         struct All: Codable, Equatable {
             var time = Timestamp(seconds: 1, nanoseconds: 2)
             var point = GeoPoint(latitude: 3, longitude: 4)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("A printed model shows the wrapped values") func printing() {
+    @Test func `A printed model shows the wrapped values`() {
         struct Model: Codable {
             @DocumentID var id: String?
             @ServerTimestamp var added: Timestamp?

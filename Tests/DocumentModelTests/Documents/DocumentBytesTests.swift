@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct DocumentBytesTests {
-    @Test("Every field of random documents is found, at every depth", arguments: [1, 2, 3] as [UInt64])
-    func allFields(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func `Every field of random documents is found, at every depth`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         for _ in 0..<200 {
             let fields = random.fields(depth: 4)
@@ -37,8 +37,8 @@ import Testing
         }
     }
 
-    @Test("Looking into malformed bytes does no harm", arguments: [5, 6] as [UInt64])
-    func malformed(seed: UInt64) throws {
+    @Test(arguments: [5, 6] as [UInt64])
+    func `Looking into malformed bytes does no harm`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         let paths = try ["a", "b.c", "value.a.b"].map { try FieldPath($0) }
         for _ in 0..<3000 {
@@ -71,8 +71,8 @@ private struct PathCollector: DocumentVisitor {
 }
 
 @Suite(.timeLimit(.minutes(20))) struct DocumentVisitorTests {
-    @Test("A visit reports every field of random documents in canonical order", arguments: [1, 2] as [UInt64])
-    func visitsAll(seed: UInt64) {
+    @Test(arguments: [1, 2] as [UInt64])
+    func `A visit reports every field of random documents in canonical order`(seed: UInt64) {
         var random = RandomDocuments(seed: seed)
         for _ in 0..<200 {
             let fields = random.fields(depth: 4)
@@ -85,8 +85,8 @@ private struct PathCollector: DocumentVisitor {
         }
     }
 
-    @Test("A visitor can decline what is inside a map")
-    func declines() {
+    @Test
+    func `A visitor can decline what is inside a map`() {
         let fields: MapValue = ["skip": ["a": 1], "take": ["a": 1]]
         let bytes = fields.documentBytes
         var collector = PathCollector()

@@ -1,5 +1,6 @@
 // The validator: every rule by a table, canonical form and size on random documents, and bytes from nowhere.
 
+import Basics
 import DocumentModel
 import TestSupport
 import Testing
@@ -7,10 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct DocumentValidatorTests {
     typealias Result = DocumentValidator.Result
 
-    @Test(
-        "Canonical bytes of random documents pass, are canonical and have the published size",
-        arguments: [1, 2, 3] as [UInt64])
-    func canonical(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func `Canonical bytes of random documents pass, are canonical and have the published size`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         for round in 0..<400 {
             let fields = random.fields(depth: random.generator.below(6))
@@ -19,20 +18,20 @@ import Testing
             #expect(
                 result == Result(isCanonical: true, size: PublishedSize.fields(fields)), "seed \(seed), round \(round)")
             #expect(try MapValue(documentBytes: bytes.span.bytes) == fields)
-            var copied = WireWriter()
+            var copied = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(fields: bytes.span.bytes, into: &copied)
             #expect(copied.copyBytes() == bytes)
         }
     }
 
-    @Test("Irregular bytes pass and are rewritten to the canonical ones", arguments: [4, 5, 6] as [UInt64])
-    func irregular(seed: UInt64) throws {
+    @Test(arguments: [4, 5, 6] as [UInt64])
+    func `Irregular bytes pass and are rewritten to the canonical ones`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         for round in 0..<400 {
             let fields = random.fields(depth: random.generator.below(5))
             let bytes = random.irregularDocumentBytes(of: fields)
             let result = try DocumentValidator.validate(fields: bytes.span.bytes)
-            var rewritten = WireWriter()
+            var rewritten = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(fields: bytes.span.bytes, into: &rewritten)
             let (canonical, expected) = (rewritten.copyBytes(), fields.documentBytes)
             #expect(canonical == expected, "seed \(seed), round \(round)")
@@ -42,14 +41,14 @@ import Testing
         }
     }
 
-    @Test("Irregular single values are rewritten to the canonical ones", arguments: [7, 8] as [UInt64])
-    func irregularValues(seed: UInt64) throws {
+    @Test(arguments: [7, 8] as [UInt64])
+    func `Irregular single values are rewritten to the canonical ones`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         for _ in 0..<1000 {
             let value = random.value(depth: 2)
             let bytes = random.irregularValueBytes(of: value)
             let result = try DocumentValidator.validate(value: bytes.span.bytes)
-            var rewritten = WireWriter()
+            var rewritten = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(value: bytes.span.bytes, into: &rewritten)
             let canonical = rewritten.copyBytes()
             #expect(canonical == value.wireBytes, "seed \(seed): \(value)")
@@ -57,9 +56,8 @@ import Testing
         }
     }
 
-    @Test(
-        "Mutated bytes are refused or valid through and through, and never trap", arguments: [21, 22, 23] as [UInt64])
-    func mutated(seed: UInt64) throws {
+    @Test(arguments: [21, 22, 23] as [UInt64])
+    func `Mutated bytes are refused or valid through and through, and never trap`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         var refused = 0
         for _ in 0..<3000 {
@@ -75,7 +73,7 @@ import Testing
             let copy = bytes
             do throws(InvalidDocument) {
                 let result = try DocumentValidator.validate(fields: copy.span.bytes)
-                var rewritten = WireWriter()
+                var rewritten = ByteBuffer()
                 try DocumentCanonicalizer.canonicalize(fields: copy.span.bytes, into: &rewritten)
                 #expect(try DocumentValidator.validate(fields: rewritten.bytes).isCanonical, "seed \(seed)")
                 #expect(try MapValue(documentBytes: copy.span.bytes).documentBytes == rewritten.copyBytes())
@@ -87,10 +85,10 @@ import Testing
         #expect(refused > 100)
     }
 
-    @Test("A document cut at any byte is refused, or valid up to an entry's end")
-    func truncated() throws {
+    @Test
+    func `A document cut at any byte is refused, or valid up to an entry's end`() throws {
         var random = RandomDocuments(seed: 31)
-        let fields = random.fields(depth: 3, maximumCount: 12)
+        let fields = random.fields(depth: 3, countMax: 12)
         let bytes = fields.documentBytes
         var ends: Set<Int> = [0]
         for count in 1...fields.count { ends.insert(MapValue(fields.entries.prefix(count)).documentBytes.count) }
@@ -144,14 +142,14 @@ import Testing
         ("f", ["__type__": 1, "value": [1.5]], .invalidVector),
     ]
 
-    @Test("Every rule of stored documents", arguments: rules.indices)
-    func rule(index: Int) {
+    @Test(arguments: rules.indices)
+    func `Every rule of stored documents`(index: Int) {
         let (name, value, reason) = Self.rules[index]
         #expect(problem(MapValue([(name, value)])) == reason)
     }
 
-    @Test("Maps and arrays nest twenty levels deep and no further")
-    func nesting() {
+    @Test
+    func `Maps and arrays nest twenty levels deep and no further`() {
         var random = RandomDocuments(seed: 41)
         #expect(problem(["f": random.nested(levels: 20)]) == nil)
         #expect(problem(["f": random.nested(levels: 21)]) == .nestedTooDeeply)
@@ -182,8 +180,8 @@ import Testing
         ([0x32, 0x06, 0x0a, 0x04, 0x12, 0x02, 0x58, 0x00], .fieldNameEmpty),
     ]
 
-    @Test("Malformed values are refused for the right reason", arguments: malformedValues.indices)
-    func malformed(index: Int) {
+    @Test(arguments: malformedValues.indices)
+    func `Malformed values are refused for the right reason`(index: Int) {
         let (bytes, reason) = Self.malformedValues[index]
         do throws(InvalidDocument) {
             _ = try DocumentValidator.validate(value: bytes.span.bytes)
@@ -193,8 +191,8 @@ import Testing
         }
     }
 
-    @Test("Queries may refer to names that cannot be stored")
-    func queryRules() throws {
+    @Test
+    func `Queries may refer to names that cannot be stored`() throws {
         for name in ["c/__x__", "c", "c\u{0}/__id-9223372036854775808__"] {
             let bytes = Value.reference("projects/p/databases/d/documents/\(name)").wireBytes
             _ = try DocumentValidator.validate(value: bytes.span.bytes, rules: .query)
@@ -215,10 +213,8 @@ import Testing
         (["r": .reference("projects/p/databases/d/documents/__id7__/a")], .invalidReference),
     ]
 
-    @Test(
-        "Requests cannot write what earlier versions stored; stored documents stay valid",
-        arguments: refusedInRequests.indices)
-    func requestRules(index: Int) throws {
+    @Test(arguments: refusedInRequests.indices)
+    func `Requests cannot write what earlier versions stored; stored documents stay valid`(index: Int) throws {
         let (fields, reason) = Self.refusedInRequests[index]
         let bytes = fields.documentBytes
         _ = try DocumentValidator.validate(fields: bytes.span.bytes, rules: .stored)
@@ -231,18 +227,17 @@ import Testing
     }
 
     @Test(
-        "Vectors that requests may write",
         arguments: [
             ["f": .vector([])], ["f": .vector([.infinity, -0.0])], ["f": [["v": .vector([1])]]],
             ["f": [1], "v": .vector([1])], ["f": [["m": 1]], "v": ["m": .vector([1])]],
         ] as [MapValue])
-    func vectorsInRequests(fields: MapValue) throws {
+    func `Vectors that requests may write`(fields: MapValue) throws {
         let bytes = fields.documentBytes
         _ = try DocumentValidator.validate(fields: bytes.span.bytes, rules: .request)
     }
 
-    @Test("Errors name the field, through maps and arrays")
-    func fieldPaths() {
+    @Test
+    func `Errors name the field, through maps and arrays`() {
         let fields: MapValue = [
             "a": 1, "b": ["c-d": [1, ["e": .timestamp(TimestampValue(seconds: .max, nanoseconds: 0))]]], "z": 1,
         ]
@@ -256,12 +251,12 @@ import Testing
         }
     }
 
-    @Test("Deep irregular nesting takes time in proportion to its size")
-    func irregularNesting() throws {
+    @Test
+    func `Deep irregular nesting takes time in proportion to its size`() throws {
         // A trailing unknown field on every level: a walk that tried each level twice would take 2^20 steps here.
         var bytes: [UInt8] = [0x58, 0x00]
         for _ in 0..<20 {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             writer.withLengthPrefix(field: 6) { writer in
                 writer.withLengthPrefix(field: 1) { writer in
                     writer.appendField(2, bytes: bytes)
@@ -275,8 +270,8 @@ import Testing
         #expect(try !DocumentValidator.validate(value: copy.span.bytes).isCanonical)
     }
 
-    @Test("The published example of a document's size")
-    func publishedSize() throws {
+    @Test
+    func `The published example of a document's size`() throws {
         let fields: MapValue = [
             "type": "Personal", "done": false, "priority": 1, "description": "Learn Cloud Firestore",
         ]

@@ -6,8 +6,8 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct FuzzCorpusTests {
-    @Test("Every saved input of the document walker's fuzzer keeps every property")
-    func replay() throws {
+    @Test
+    func `Every saved input of the document walker's fuzzer keeps every property`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let corpus = tests.appendingPathComponent("Fuzz/Corpus/DocumentWalk")

@@ -1,10 +1,11 @@
 // BSON values: which sentinel maps are accepted, how they are kept, and where they stand in the order.
 
+import Basics
 import Testing
 
 @testable import DocumentModel
 
-@Suite("Sentinel maps", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SentinelMapTests {
     private static func map(_ key: String, _ content: Value) -> Value { .map(MapValue([(key, content)])) }
 
@@ -32,13 +33,13 @@ struct SentinelMapTests {
     ]
 
     private func validate(_ value: Value) throws -> DocumentValidator.Result {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         value.encode(into: &writer)
         return try DocumentValidator.validate(value: writer.bytes)
     }
 
-    @Test("They are accepted, canonical, and sorted among the other values, in order and in keys")
-    func order() throws {
+    @Test
+    func `They are accepted, canonical, and sorted among the other values, in order and in keys`() throws {
         for value in Self.ordered { #expect(try validate(value).isCanonical, "\(value)") }
         for (index, left) in Self.ordered.enumerated() {
             for (other, right) in Self.ordered.enumerated() {
@@ -53,8 +54,8 @@ struct SentinelMapTests {
         }
     }
 
-    @Test("Numbers are equal whatever their type")
-    func equality() {
+    @Test
+    func `Numbers are equal whatever their type`() {
         let sevens: [Value] = [
             .integer(7), .double(7), Self.map("__int__", .integer(7)), Self.map("__decimal128__", .string("7.0")),
             Self.map("__decimal128__", .string("70e-1")),
@@ -67,24 +68,22 @@ struct SentinelMapTests {
         }
     }
 
-    @Test(
-        "What is not exactly a sentinel map is refused",
-        arguments: [
-            map("__min__", .integer(1)), map("__int__", .integer(1 << 31)), map("__int__", .double(1)),
-            map("__decimal128__", .string("one")), map("__decimal128__", .string("1e")),
-            map("__decimal128__", .string("")),
-            map("__oid__", .string("507f")), map("__oid__", .string("507f191e810c19729de860eg")),
-            map("__binary__", .bytes([])),
-            map("__regex__", .string("a")), map("__regex__", .map(MapValue([("pattern", .string("a"))]))),
-            timestamp(-1, 0), timestamp(0, 1 << 32), .map(MapValue([("__min__", .null), ("a", .null)])),
-            .map(MapValue([("__max__", .null), ("__min__", .null)])), map("__other__", .null),
-        ])
-    func refused(value: Value) {
+    @Test(arguments: [
+        map("__min__", .integer(1)), map("__int__", .integer(1 << 31)), map("__int__", .double(1)),
+        map("__decimal128__", .string("one")), map("__decimal128__", .string("1e")),
+        map("__decimal128__", .string("")),
+        map("__oid__", .string("507f")), map("__oid__", .string("507f191e810c19729de860eg")),
+        map("__binary__", .bytes([])),
+        map("__regex__", .string("a")), map("__regex__", .map(MapValue([("pattern", .string("a"))]))),
+        timestamp(-1, 0), timestamp(0, 1 << 32), .map(MapValue([("__min__", .null), ("a", .null)])),
+        .map(MapValue([("__max__", .null), ("__min__", .null)])), map("__other__", .null),
+    ])
+    func `What is not exactly a sentinel map is refused`(value: Value) {
         #expect(throws: InvalidDocument.self) { try validate(value) }
     }
 
-    @Test("An unknown regex option is named as such")
-    func regexOption() {
+    @Test
+    func `An unknown regex option is named as such`() {
         do {
             _ = try validate(Self.regex("hello", "l"))
             Issue.record("an unknown option was accepted")
@@ -93,21 +92,19 @@ struct SentinelMapTests {
         }
     }
 
-    @Test("As a field of the document itself the keys stay reserved")
-    func topLevel() {
+    @Test
+    func `As a field of the document itself the keys stay reserved`() {
         let fields = MapValue([("__min__", .null)]).documentBytes
         #expect(throws: InvalidDocument.self) { try DocumentValidator.validate(fields: fields.span.bytes) }
     }
 
-    @Test(
-        "Infinities and NaN of decimals have one spelling",
-        arguments: [("inf", "Infinity"), ("-INF", "-Infinity"), ("nan", "NaN")])
-    func decimals(given: String, kept: String) throws {
+    @Test(arguments: [("inf", "Infinity"), ("-INF", "-Infinity"), ("nan", "NaN")])
+    func `Infinities and NaN of decimals have one spelling`(given: String, kept: String) throws {
         let value = Self.map("__decimal128__", .string(given))
         #expect(try !validate(value).isCanonical)
-        var wire = WireWriter()
+        var wire = ByteBuffer()
         value.encode(into: &wire)
-        var canonical = WireWriter()
+        var canonical = ByteBuffer()
         try DocumentCanonicalizer.canonicalize(value: wire.bytes, into: &canonical)
         #expect(try Value(wire: canonical.bytes) == Self.map("__decimal128__", .string(kept)))
         #expect(try DocumentValidator.validate(value: canonical.bytes).isCanonical)

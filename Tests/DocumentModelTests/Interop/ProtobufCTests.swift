@@ -3,6 +3,7 @@
 // Two things are kept out of its way: strings with NUL, which its C strings cut, and minus zero in geo points, which it
 // takes for the default and leaves out.
 
+import Basics
 import CFirestoreProto
 import DocumentModel
 import TestSupport
@@ -38,13 +39,13 @@ import Testing
             _ = google__firestore__v1__document__pack(document, &packed)
             let copy = packed
             _ = try DocumentValidator.validate(fields: copy.span.bytes)
-            var rewritten = WireWriter()
+            var rewritten = ByteBuffer()
             try DocumentCanonicalizer.canonicalize(fields: copy.span.bytes, into: &rewritten)
             #expect(rewritten.copyBytes() == fields.documentBytes, "seed \(seed), round \(round)")
         }
     }
 
-    // MARK: Its structures as our trees
+    // MARK: Conversion of protobuf-c's structures
 
     private typealias CValue = Google__Firestore__V1__Value
 
@@ -90,7 +91,7 @@ import Testing
         }
     }
 
-    // MARK: What a C string can hold
+    // MARK: Strings of C
 
     private func portable(_ map: MapValue) -> MapValue {
         MapValue(map.entries.map { (portable($0.key), portable($0.value)) })

@@ -18,8 +18,8 @@ import Testing
         }
     }
 
-    @Test("A document name gives database, path and id")
-    func parts() throws {
+    @Test
+    func `A document name gives database, path and id`() throws {
         let name = "\(Self.root)/users/jeff/tasks/my_task_id"
         try name.withUTF8Span { bytes in
             let view = try ResourceNameView(bytes)
@@ -43,13 +43,11 @@ import Testing
         #expect(path.database.database == "(default)")
     }
 
-    @Test(
-        "Names that are accepted",
-        arguments: [
-            "", "/c", "/c/d", "/c\u{0}/d", "/____/d", "/c/__id7__", "/c/__id-9223372036854775808__", "/c/é", "/.../..a",
-            "/c/" + String(repeating: "x", count: 1500),
-        ])
-    func accepted(path: String) {
+    @Test(arguments: [
+        "", "/c", "/c/d", "/c\u{0}/d", "/____/d", "/c/__id7__", "/c/__id-9223372036854775808__", "/c/é", "/.../..a",
+        "/c/" + String(repeating: "x", count: 1500),
+    ])
+    func `Names that are accepted`(path: String) {
         #expect(problem(Self.root + path) == nil)
     }
 
@@ -76,20 +74,18 @@ import Testing
         (root + String(repeating: "/" + String(repeating: "x", count: 1500), count: 5), .nameTooLong),
     ]
 
-    @Test("Names that are refused, with the rule they break", arguments: refusedNames)
-    func refused(name: String, rule: NameProblem) {
+    @Test(arguments: refusedNames)
+    func `Names that are refused, with the rule they break`(name: String, rule: NameProblem) {
         #expect(problem(name) == rule)
     }
 
-    @Test(
-        "A request cannot name reserved ids that earlier versions stored",
-        arguments: [
-            ("/__id7__/d", "Collection id \"__id7__\" is invalid because it is reserved."),
-            ("/c/d/__id-1__/e", "Collection id \"__id-1__\" is invalid because it is reserved."),
-            ("/c/__id0__", "Resource id \"__id0__\" is invalid because it is reserved."),
-            ("/c/__id0__/d/e", "Resource id \"__id0__\" is invalid because it is reserved."),
-        ])
-    func reservedInRequests(path: String, text: String) throws {
+    @Test(arguments: [
+        ("/__id7__/d", "Collection id \"__id7__\" is invalid because it is reserved."),
+        ("/c/d/__id-1__/e", "Collection id \"__id-1__\" is invalid because it is reserved."),
+        ("/c/__id0__", "Resource id \"__id0__\" is invalid because it is reserved."),
+        ("/c/__id0__/d/e", "Resource id \"__id0__\" is invalid because it is reserved."),
+    ])
+    func `A request cannot name reserved ids that earlier versions stored`(path: String, text: String) throws {
         let bytes = Array((Self.root + path).utf8)
         _ = try ResourceNameView(resource: bytes.span.bytes, rules: .stored)
         _ = try ResourceNameView(resource: bytes.span.bytes, rules: .query)
@@ -101,21 +97,21 @@ import Testing
         }
     }
 
-    @Test("Numeric document ids but zero are names in requests", arguments: ["__id1__", "__id-1__", "____", "__id"])
-    func numericIDs(id: String) throws {
+    @Test(arguments: ["__id1__", "__id-1__", "____", "__id"])
+    func `Numeric document ids but zero are names in requests`(id: String) throws {
         let bytes = Array((Self.root + "/c/" + id).utf8)
         _ = try ResourceNameView(resource: bytes.span.bytes, rules: .request)
     }
 
-    @Test("Malformed UTF-8 in a name is refused")
-    func invalidUTF8() {
+    @Test
+    func `Malformed UTF-8 in a name is refused`() {
         let bytes = Array((Self.root + "/c/").utf8) + [0xff]
         let copy = bytes
         #expect(throws: RequestError.self) { try DocumentPath(copy.span.bytes) }
     }
 
-    @Test("Queries may name reserved ids")
-    func lenient() {
+    @Test
+    func `Queries may name reserved ids`() {
         #expect(problem(Self.root + "/c/__x__", rules: .query) == nil)
         #expect(problem(Self.root + "/c/", rules: .query) == .emptyID)
     }
@@ -125,8 +121,8 @@ import Testing
         "\u{ffff}", "😀",
     ]
 
-    @Test("Ids order numerically, then by UTF-8 bytes", arguments: orderedIDs.indices.dropLast())
-    func idOrder(index: Int) {
+    @Test(arguments: orderedIDs.indices.dropLast())
+    func `Ids order numerically, then by UTF-8 bytes`(index: Int) {
         let (smaller, larger) = (Self.orderedIDs[index], Self.orderedIDs[index + 1])
         smaller.withUTF8Span { smaller in
             larger.withUTF8Span { larger in
@@ -137,15 +133,15 @@ import Testing
         }
     }
 
-    @Test("Paths order segment by segment, not by the bytes of the slash")
-    func pathOrder() throws {
+    @Test
+    func `Paths order segment by segment, not by the bytes of the slash`() throws {
         let ordered = ["a/b", "a/b/c/d", "a/b!/c/d", "a!/b", "b/__id2__", "b/__id10__", "b/a"]
         let paths = try ordered.map { try DocumentPath("\(Self.root)/\($0)") }
         #expect(paths.shuffled().sorted() == paths)
     }
 
-    @Test("Canonically equivalent ids are different documents")
-    func canonicalEquivalence() throws {
+    @Test
+    func `Canonically equivalent ids are different documents`() throws {
         let composed = try DocumentPath("\(Self.root)/c/\u{e9}")
         let decomposed = try DocumentPath("\(Self.root)/c/e\u{301}")
         #expect(composed != decomposed)
@@ -168,14 +164,12 @@ import Testing
         #expect(try FieldPath(segments: segments) == path)
     }
 
-    @Test(
-        "Malformed paths are refused",
-        arguments: [
-            "", ".", "a.", ".a", "a..b", "a-b", "1a", "é", "`a", "`a`b", "`a\\", "``", "a.``", "__x__", "a.__name__",
-            "a b",
-            String(repeating: "x", count: 1501),
-        ])
-    func refused(text: String) {
+    @Test(arguments: [
+        "", ".", "a.", ".a", "a..b", "a-b", "1a", "é", "`a", "`a`b", "`a\\", "``", "a.``", "__x__", "a.__name__",
+        "a b",
+        String(repeating: "x", count: 1501),
+    ])
+    func `Malformed paths are refused`(text: String) {
         #expect(throws: RequestError.self) { try FieldPath(text) }
     }
 
@@ -183,25 +177,23 @@ import Testing
         #"Unquoted property paths must match regex ([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must "#
         + #"match regex (`(?:[^`\\]|(?:\\.))+`)"#
 
-    @Test(
-        "Refusals are in the cloud's words",
-        arguments: [
-            ("", "Invalid empty property path string."),
-            ("a-b", "Invalid property path \"a-b\". \(regularExpressions)"),
-            ("a..b", "Invalid property path \"a..b\". \(regularExpressions)"),
-            ("`a", "Invalid property path \"`a\". \(regularExpressions)"),
-            ("``", "Invalid property path \"``\". \(regularExpressions)"),
-            ("a.__x__", "Invalid reserved name in field path __x__"),
-            (String(repeating: "x", count: 1501), "property path is longer than 1500 bytes."),
-            (Array(repeating: "a", count: 21).joined(separator: "."), "paths must have at most 20 elements"),
-            (String(repeating: "x", count: 5000), "property path is longer than 1500 bytes."),
-        ])
-    func texts(text: String, message: String) {
+    @Test(arguments: [
+        ("", "Invalid empty property path string."),
+        ("a-b", "Invalid property path \"a-b\". \(regularExpressions)"),
+        ("a..b", "Invalid property path \"a..b\". \(regularExpressions)"),
+        ("`a", "Invalid property path \"`a\". \(regularExpressions)"),
+        ("``", "Invalid property path \"``\". \(regularExpressions)"),
+        ("a.__x__", "Invalid reserved name in field path __x__"),
+        (String(repeating: "x", count: 1501), "property path is longer than 1500 bytes."),
+        (Array(repeating: "a", count: 21).joined(separator: "."), "paths must have at most 20 elements"),
+        (String(repeating: "x", count: 5000), "property path is longer than 1500 bytes."),
+    ])
+    func `Refusals are in the cloud's words`(text: String, message: String) {
         #expect(throws: RequestError.invalidArgument(message)) { try FieldPath(text) }
     }
 
-    @Test("Prefixes and order go by segments")
-    func prefixes() throws {
+    @Test
+    func `Prefixes and order go by segments`() throws {
         let a = try FieldPath("a")
         let ab = try FieldPath("a.b")
         #expect(a.isPrefix(of: ab))

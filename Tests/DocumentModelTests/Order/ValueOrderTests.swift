@@ -1,5 +1,6 @@
 // The order of values: the published table, a referee on random pairs, and "byte order of keys = order of values".
 
+import Basics
 import DocumentModel
 import TestSupport
 import Testing
@@ -29,8 +30,8 @@ import Testing
         [[:]], [["a": 1]], [["a": 1, "b": nil]], [["a": 2]], [["aa": 0]], [["b": 0]],
     ]
 
-    @Test("The published order, pair by pair")
-    func table() {
+    @Test
+    func `The published order, pair by pair`() {
         let flat = Self.ascending.enumerated().flatMap { rank, values in values.map { (rank: rank, value: $0) } }
         for left in flat {
             for right in flat {
@@ -45,8 +46,8 @@ import Testing
         }
     }
 
-    @Test("Byte order of keys is the order of values", arguments: [1, 2, 3, 4] as [UInt64])
-    func keysOrderLikeValues(seed: UInt64) {
+    @Test(arguments: [1, 2, 3, 4] as [UInt64])
+    func `Byte order of keys is the order of values`(seed: UInt64) {
         var random = RandomDocuments(seed: seed)
         var values = (0..<120).map { _ in random.value(depth: 2) }
         values += RandomDocuments.integers.map { .integer($0) }
@@ -85,10 +86,10 @@ import Testing
         (.integer(304), [0xc1, 0x39, 0xc0]),
     ]
 
-    @Test("Keys never change: byte vectors of numbers", arguments: numberKeys.indices)
-    func numberVectors(index: Int) {
+    @Test(arguments: numberKeys.indices)
+    func `Keys never change: byte vectors of numbers`(index: Int) {
         let (number, bytes) = Self.numberKeys[index]
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         KeyEncoding.append(number: number, into: &writer)
         let written = writer.copyBytes()
         #expect(written == bytes)
@@ -109,14 +110,14 @@ import Testing
         (["a": nil], [0x37, 0x19, 0x61, 0, 0x05, 2]),
     ]
 
-    @Test("Keys never change: byte vectors of every type", arguments: valueKeys.indices)
-    func valueVectors(index: Int) {
+    @Test(arguments: valueKeys.indices)
+    func `Keys never change: byte vectors of every type`(index: Int) {
         let (value, bytes) = Self.valueKeys[index]
         #expect(ValueKey.key(of: value) == bytes)
     }
 
-    @Test("Comparing and keying malformed bytes does no harm", arguments: [11, 12, 13] as [UInt64])
-    func malformed(seed: UInt64) {
+    @Test(arguments: [11, 12, 13] as [UInt64])
+    func `Comparing and keying malformed bytes does no harm`(seed: UInt64) {
         var random = RandomDocuments(seed: seed)
         var previous: [UInt8] = [0x58, 0]
         for _ in 0..<2000 {
@@ -129,7 +130,7 @@ import Testing
             let there = ValueOrder.compare(wireA: left.span.bytes, wireB: right.span.bytes)
             let back = ValueOrder.compare(wireA: right.span.bytes, wireB: left.span.bytes)
             #expect(there == back.reversed, "seed \(seed)")
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             ValueKey.append(wireValue: left.span.bytes, into: &writer)
             previous = bytes
         }
@@ -141,7 +142,7 @@ import Testing
 
     private func descendingKey(_ value: Value) -> [UInt8] {
         let wire = value.wireBytes
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         ValueKey.append(wireValue: wire.span.bytes, descending: true, into: &writer)
         return writer.copyBytes()
     }

@@ -4,7 +4,7 @@ import Basics
 import DocumentModel
 import Testing
 
-@Suite("Query messages", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct StructuredQueryWireTests {
     static let name = try! FieldPath("a.`b-c`")
 
@@ -33,17 +33,17 @@ struct StructuredQueryWireTests {
                 distanceResultField: "my-dist.`x", distanceThreshold: 0)),
     ]
 
-    @Test("A query reads back as it was written", arguments: queries)
-    func roundTrip(query: StructuredQuery) throws {
-        var writer = WireWriter()
+    @Test(arguments: queries)
+    func `A query reads back as it was written`(query: StructuredQuery) throws {
+        var writer = ByteBuffer()
         query.encode(into: &writer)
         let again = try StructuredQuery(wire: writer.bytes)
         #expect(again == query)
     }
 
-    @Test("Unknown fields are skipped")
-    func unknownFields() throws {
-        var writer = WireWriter()
+    @Test
+    func `Unknown fields are skipped`() throws {
+        var writer = ByteBuffer()
         writer.appendField(99, string: "later")
         Self.queries[2].encode(into: &writer)
         writer.appendField(98, varint: 5)
@@ -51,30 +51,30 @@ struct StructuredQueryWireTests {
         #expect(again == Self.queries[2])
     }
 
-    @Test("Timestamps in operands are floored to microseconds")
-    func flooredOperands() throws {
-        var writer = WireWriter()
+    @Test
+    func `Timestamps in operands are floored to microseconds`() throws {
+        var writer = ByteBuffer()
         writer.appendField(10, timestamp: TimestampValue(seconds: -1, nanoseconds: 1_999))
         let operand = try EncodedValue(operand: writer.bytes)
         #expect(operand == EncodedValue(.timestamp(TimestampValue(seconds: -1, nanoseconds: 1_000))))
     }
 
-    @Test("Filters nest up to the bound and not beyond", arguments: [(100, true), (101, false), (20_000, false)])
-    func nesting(levels: Int, isLegal: Bool) {
+    @Test(arguments: [(100, true), (101, false), (20_000, false)])
+    func `Filters nest up to the bound and not beyond`(levels: Int, isLegal: Bool) {
         // Built from the inside out: each level wraps the bytes so far.
         var bytes: [UInt8] = []
-        var leaf = WireWriter()
+        var leaf = ByteBuffer()
         Filter.unary(Self.name, .isNull).encode(into: &leaf)
         bytes = leaf.copyBytes()
         for _ in 0..<levels {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             writer.withLengthPrefix(field: 1) { writer in
                 writer.appendField(1, varint: 1)
                 writer.appendField(2, bytes: bytes)
             }
             bytes = writer.copyBytes()
         }
-        var query = WireWriter()
+        var query = ByteBuffer()
         query.appendField(3, bytes: bytes)
         let result = Result { () throws(RequestError) in try StructuredQuery(wire: query.bytes) }
         switch result {
@@ -85,10 +85,10 @@ struct StructuredQueryWireTests {
         }
     }
 
-    @Test("Every truncation of a query is refused or reads as a query, and never traps")
-    func truncation() throws {
+    @Test
+    func `Every truncation of a query is refused or reads as a query, and never traps`() throws {
         for query in Self.queries {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             query.encode(into: &writer)
             for length in 0..<writer.count {
                 do {
@@ -100,15 +100,15 @@ struct StructuredQueryWireTests {
         }
     }
 
-    @Test("Aggregations read back as they were written")
-    func aggregations() throws {
+    @Test
+    func `Aggregations read back as they were written`() throws {
         let query = StructuredAggregationQuery(
             query: Self.queries[1],
             aggregations: [
                 Aggregation(.count(upTo: nil)), Aggregation(.count(upTo: 5), alias: "five"),
                 Aggregation(.sum(Self.name)), Aggregation(.average(Self.name), alias: "mean"),
             ])
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         query.encode(into: &writer)
         let again = try StructuredAggregationQuery(wire: writer.bytes)
         #expect(again == query)

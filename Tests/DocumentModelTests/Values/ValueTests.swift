@@ -1,5 +1,6 @@
 // Value trees: equality by what is stored, byte vectors of every type, timestamps.
 
+import Basics
 import DocumentModel
 import Testing
 
@@ -30,8 +31,8 @@ import Testing
         ),
     ]
 
-    @Test("Every type has the bytes of the public schema", arguments: typeVectors)
-    func byteVectors(value: Value, bytes: [UInt8]) throws {
+    @Test(arguments: typeVectors)
+    func `Every type has the bytes of the public schema`(value: Value, bytes: [UInt8]) throws {
         #expect(value.wireBytes == bytes)
         let read = try Value(wire: bytes.span.bytes)
         switch value {
@@ -40,16 +41,16 @@ import Testing
         }
     }
 
-    @Test("The last type set in a value counts, whatever the ones before it have")
-    func overridden() throws {
+    @Test
+    func `The last type set in a value counts, whatever the ones before it have`() throws {
         // A string that is not UTF-8, then an integer.
         let bytes: [UInt8] = [0x8a, 0x01, 0x01, 0xff, 0x10, 0x07]
         #expect(try Value(wire: bytes.span.bytes) == 7)
         #expect(try !DocumentValidator.validate(value: bytes.span.bytes).isCanonical)
     }
 
-    @Test("The document that docs/values.md spells out")
-    func documented() {
+    @Test
+    func `The document that docs/values.md spells out`() {
         let fields: MapValue = ["a": 1, "b": ["x"]]
         let first: [UInt8] = [0x12, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x10, 0x01]
         let second: [UInt8] = [
@@ -58,16 +59,16 @@ import Testing
         #expect(fields.documentBytes == first + second)
     }
 
-    @Test("Equality is that of stored bytes")
-    func equality() {
+    @Test
+    func `Equality is that of stored bytes`() {
         #expect(Value.integer(3) != .double(3))
         #expect(Value.double(.nan) == .double(-.nan))
         #expect(Value.double(0) != .double(-0.0))
         #expect(Value.string("\u{e9}") != .string("e\u{301}"))
     }
 
-    @Test("Map entries stand sorted by bytes and the last of equal keys wins")
-    func maps() {
+    @Test
+    func `Map entries stand sorted by bytes and the last of equal keys wins`() {
         let map: MapValue = ["z": 1, "é": 2, "\u{10000}": 3, "\u{ffff}": 4, "z": 5]
         #expect(map.entries.map(\.key) == ["z", "é", "\u{ffff}", "\u{10000}"])
         #expect(map["z"] == 5)
@@ -76,11 +77,11 @@ import Testing
         #expect(changed.count == 3)
     }
 
-    @Test("A large map in the worst order, every key twice, is read all the same")
-    func largeMap() throws {
+    @Test
+    func `A large map in the worst order, every key twice, is read all the same`() throws {
         let count = 50_000
         let keys = (0..<count).map { "\(2_000_000 - $0)" }
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         for round in 0..<2 {
             for key in keys {
                 writer.withLengthPrefix(field: 2) { writer in
@@ -95,11 +96,11 @@ import Testing
         #expect(map.entries.allSatisfy { $0.value == 1 })
     }
 
-    @Test("Nesting beyond any document's is refused, not followed")
-    func deepNesting() {
+    @Test
+    func `Nesting beyond any document's is refused, not followed`() {
         var bytes: [UInt8] = [0x58, 0x00]
         for _ in 0..<5000 {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             writer.withLengthPrefix(field: 9) { $0.appendField(1, bytes: bytes) }
             bytes = writer.copyBytes()
         }
@@ -112,16 +113,16 @@ import Testing
         (253_402_300_799_999_999, 253_402_300_799, 999_999_000), (-62_135_596_800_000_000, -62_135_596_800, 0),
     ]
 
-    @Test("Microseconds are rounded down, also before 1970", arguments: times)
-    func microseconds(microseconds: Int64, seconds: Int64, nanoseconds: Int32) {
+    @Test(arguments: times)
+    func `Microseconds are rounded down, also before 1970`(microseconds: Int64, seconds: Int64, nanoseconds: Int32) {
         let time = TimestampValue(microseconds: microseconds)
         #expect(time == TimestampValue(seconds: seconds, nanoseconds: nanoseconds))
         #expect(time.microseconds == microseconds)
         #expect(time.isValid)
     }
 
-    @Test("Conversions of impossible timestamps saturate")
-    func saturation() {
+    @Test
+    func `Conversions of impossible timestamps saturate`() {
         #expect(TimestampValue(seconds: .max, nanoseconds: 0).microseconds == .max)
         #expect(TimestampValue(seconds: .min, nanoseconds: 0).microseconds == .min)
         #expect(TimestampValue(microseconds: .min).microseconds == .min)

@@ -11,13 +11,13 @@ import Testing
         (.max, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
     ]
 
-    @Test("Varints are minimal and read back", arguments: varints)
-    func varintVectors(value: UInt64, bytes: [UInt8]) throws {
-        var writer = WireWriter()
+    @Test(arguments: varints)
+    func `Varints are minimal and read back`(value: UInt64, bytes: [UInt8]) throws {
+        var writer = ByteBuffer()
         writer.appendVarint(value)
         let written = writer.copyBytes()
         #expect(written == bytes)
-        #expect(WireWriter.varintSize(value) == bytes.count)
+        #expect(ByteBuffer.varintSize(value) == bytes.count)
         var reader = WireReader(bytes.span.bytes)
         let read = try reader.varint()
         #expect(read == value)
@@ -25,15 +25,15 @@ import Testing
         #expect(atEnd)
     }
 
-    @Test("The size of every power of two is the bytes it takes")
-    func varintSizes() {
+    @Test
+    func `The size of every power of two is the bytes it takes`() {
         for shift in 0..<64 {
             let power = UInt64(1) << UInt64(shift)
             for value in [power, power - 1] {
-                var writer = WireWriter()
+                var writer = ByteBuffer()
                 writer.appendVarint(value)
                 let count = writer.count
-                #expect(WireWriter.varintSize(value) == count)
+                #expect(ByteBuffer.varintSize(value) == count)
             }
         }
     }
@@ -54,8 +54,8 @@ import Testing
         ([0x0d, 1, 2, 3], .truncated),
     ]
 
-    @Test("Malformed varints, tags and lengths throw with their reason", arguments: malformedMessages)
-    func malformed(bytes: [UInt8], reason: InvalidDocument.Reason) {
+    @Test(arguments: malformedMessages)
+    func `Malformed varints, tags and lengths throw with their reason`(bytes: [UInt8], reason: InvalidDocument.Reason) {
         do {
             var reader = WireReader(bytes.span.bytes)
             while let tag = try reader.nextTag() { try reader.skip(tag) }
@@ -65,12 +65,10 @@ import Testing
         }
     }
 
-    @Test(
-        "Nested messages get minimal lengths whatever their size",
-        arguments: [0, 1, 127, 128, 129, 16383, 16384, 70_000])
-    func lengthPrefix(size: Int) throws {
+    @Test(arguments: [0, 1, 127, 128, 129, 16383, 16384, 70_000])
+    func `Nested messages get minimal lengths whatever their size`(size: Int) throws {
         let contents = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
-        var writer = WireWriter(capacity: 0)
+        var writer = ByteBuffer(capacity: 0)
         writer.append(byte: 0xee)
         writer.withLengthPrefix(field: 3) { outer in
             outer.withLengthPrefix(field: 1) { $0.append(contents) }
@@ -91,8 +89,8 @@ import Testing
         #expect(ended)
     }
 
-    @Test("Repeated integers are read packed and unpacked")
-    func packed() throws {
+    @Test
+    func `Repeated integers are read packed and unpacked`() throws {
         let bytes: [UInt8] = [0x08, 5, 0x0a, 3, 6, 0x96, 0x01]
         var reader = WireReader(bytes.span.bytes)
         var values: [UInt64] = []
@@ -100,9 +98,9 @@ import Testing
         #expect(values == [5, 6, 150])
     }
 
-    @Test("A reset writer keeps its capacity by default")
-    func reset() {
-        var writer = WireWriter(capacity: 16)
+    @Test
+    func `A reset writer keeps its capacity by default`() {
+        var writer = ByteBuffer(capacity: 16)
         writer.append([UInt8](repeating: 1, count: 1000))
         writer.reset()
         var state = (writer.count, writer.capacity >= 1000)
@@ -121,18 +119,16 @@ import Testing
         ([0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0x61, 0xff], false), ([0xee, 0x80, 0x80], true),
     ]
 
-    @Test("Well-formed UTF-8 passes and everything else does not", arguments: encodings)
-    func utf8(bytes: [UInt8], valid: Bool) {
+    @Test(arguments: encodings)
+    func `Well-formed UTF-8 passes and everything else does not`(bytes: [UInt8], valid: Bool) {
         #expect(UTF8Validation.isValid(bytes.span.bytes) == valid)
         #expect((String(validatingUTF8: bytes.span.bytes) != nil) == valid)
     }
 }
 
 @Suite(.timeLimit(.minutes(20))) struct ByteHelperTests {
-    @Test(
-        "The first occurrence of a byte is found wherever it stands",
-        arguments: [0, 1, 2, 0x2f, 0x7f, 0x80, 0xff] as [UInt8])
-    func firstOffset(byte: UInt8) {
+    @Test(arguments: [0, 1, 2, 0x2f, 0x7f, 0x80, 0xff] as [UInt8])
+    func `The first occurrence of a byte is found wherever it stands`(byte: UInt8) {
         // The neighbours of the byte must not be taken for it.
         let filler: [UInt8] = [byte &+ 1, byte &- 1, byte ^ 0x80, byte ^ 1]
         for count in 0..<40 {
@@ -149,10 +145,10 @@ import Testing
         }
     }
 
-    @Test("Escaped bytes sort like the bytes, at every length and place")
-    func escaping() {
+    @Test
+    func `Escaped bytes sort like the bytes, at every length and place`() {
         func escaped(_ bytes: [UInt8]) -> [UInt8] {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             KeyEncoding.append(escaped: bytes.span.bytes, into: &writer)
             return writer.copyBytes()
         }

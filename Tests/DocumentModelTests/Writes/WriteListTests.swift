@@ -5,7 +5,7 @@ import DocumentModel
 import TestSupport
 import Testing
 
-@Suite("Write lists", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WriteListTests {
     static let database = try! DatabaseName("projects/p/databases/d")
     static let prefix = "projects/p/databases/d/documents/"
@@ -18,8 +18,8 @@ struct WriteListTests {
 
     static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-    @Test("Every kind of write reads back as it was written")
-    func roundTrip() throws {
+    @Test
+    func `Every kind of write reads back as it was written`() throws {
         let path = try FieldPath("a.b")
         let fields = (["a": .map(["b": .integer(1)]), "z": .null] as MapValue).documentBytes
         let transforms: [FieldTransform] = [
@@ -43,7 +43,7 @@ struct WriteListTests {
                 name.span.bytes, precondition: .updateTime(TimestampValue(seconds: 5, nanoseconds: 1000)))
             try list.verify(name.span.bytes, precondition: .exists(false))
         }
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         list.encode(field: 2, into: &writer)
         var again = WriteList(database: Self.database)
         var reader = WireReader(writer.bytes)
@@ -61,13 +61,13 @@ struct WriteListTests {
     }
 
     /// One `Write` message as the test builds it.
-    static func wire(_ build: (inout WireWriter) -> Void) -> [UInt8] {
-        var writer = WireWriter()
+    static func wire(_ build: (inout ByteBuffer) -> Void) -> [UInt8] {
+        var writer = ByteBuffer()
         build(&writer)
         return writer.copyBytes()
     }
 
-    static func document(_ name: String, _ fields: MapValue = [:]) -> (inout WireWriter) -> Void {
+    static func document(_ name: String, _ fields: MapValue = [:]) -> (inout ByteBuffer) -> Void {
         { writer in
             writer.withLengthPrefix(field: 1) { writer in
                 writer.appendField(1, string: name)
@@ -87,14 +87,12 @@ struct WriteListTests {
         }
     }
 
-    @Test(
-        "Names that cannot be written are refused",
-        arguments: [
-            "", "users/a", "projects/p/databases/d/documents", prefix + "users", prefix + "users/a/posts",
-            prefix + "users/__a__", prefix + "users/..", "projects/p/databases/other/documents/users/a",
-            "projects/o/databases/d/documents/users/a", "projects/p/databases/dd/documents/users/a",
-        ])
-    func badNames(name: String) {
+    @Test(arguments: [
+        "", "users/a", "projects/p/databases/d/documents", prefix + "users", prefix + "users/a/posts",
+        prefix + "users/__a__", prefix + "users/..", "projects/p/databases/other/documents/users/a",
+        "projects/o/databases/d/documents/users/a", "projects/p/databases/dd/documents/users/a",
+    ])
+    func `Names that cannot be written are refused`(name: String) {
         let update = Self.wire(Self.document(name))
         #expect(Self.error(of: update)?.code == .invalidArgument)
         let delete = Self.wire { $0.appendField(2, string: name) }
@@ -105,11 +103,11 @@ struct WriteListTests {
         #expect(Self.error(of: transform)?.code == .invalidArgument)
     }
 
-    @Test("Parts that do not belong together are refused")
-    func badCombinations() throws {
+    @Test
+    func `Parts that do not belong together are refused`() throws {
         let name = Self.prefix + "users/a"
-        let mask: (inout WireWriter) -> Void = { $0.withLengthPrefix(field: 3) { $0.appendField(1, string: "a") } }
-        let transform: (inout WireWriter) -> Void = { writer in
+        let mask: (inout ByteBuffer) -> Void = { $0.withLengthPrefix(field: 3) { $0.appendField(1, string: "a") } }
+        let transform: (inout ByteBuffer) -> Void = { writer in
             writer.withLengthPrefix(field: 7) { writer in
                 writer.appendField(1, string: "a")
                 writer.appendField(2, varint: 1)
@@ -152,33 +150,31 @@ struct WriteListTests {
         #expect(Self.error(of: legal) == nil)
     }
 
-    @Test(
-        "Transforms without sense are refused",
-        arguments: [
-            wire { $0.appendField(1, string: "a") },
-            wire { $0.appendField(2, varint: 1) },
-            wire { writer in
-                writer.appendField(1, string: "a")
-                writer.appendField(2, varint: 2)
-            },
-            wire { writer in
-                writer.appendField(1, string: "a")
-                writer.appendField(3, bytes: Value.string("1").wireBytes)
-            },
-            wire { writer in
-                writer.appendField(1, string: "a")
-                writer.appendField(4, bytes: Value.null.wireBytes)
-            },
-            wire { writer in
-                writer.appendField(1, string: "a")
-                writer.appendField(6, bytes: wire { $0.appendField(1, bytes: [UInt8]()) })
-            },
-            wire { writer in
-                writer.appendField(1, string: "a b")
-                writer.appendField(2, varint: 1)
-            },
-        ])
-    func badTransforms(transform: [UInt8]) {
+    @Test(arguments: [
+        wire { $0.appendField(1, string: "a") },
+        wire { $0.appendField(2, varint: 1) },
+        wire { writer in
+            writer.appendField(1, string: "a")
+            writer.appendField(2, varint: 2)
+        },
+        wire { writer in
+            writer.appendField(1, string: "a")
+            writer.appendField(3, bytes: Value.string("1").wireBytes)
+        },
+        wire { writer in
+            writer.appendField(1, string: "a")
+            writer.appendField(4, bytes: Value.null.wireBytes)
+        },
+        wire { writer in
+            writer.appendField(1, string: "a")
+            writer.appendField(6, bytes: wire { $0.appendField(1, bytes: [UInt8]()) })
+        },
+        wire { writer in
+            writer.appendField(1, string: "a b")
+            writer.appendField(2, varint: 1)
+        },
+    ])
+    func `Transforms without sense are refused`(transform: [UInt8]) {
         let update = Self.wire { writer in
             Self.document(Self.prefix + "users/a")(&writer)
             writer.appendField(7, bytes: transform)
@@ -186,8 +182,8 @@ struct WriteListTests {
         #expect(Self.error(of: update)?.code == .invalidArgument)
     }
 
-    @Test("Documents that other fields interrupt, or that are not canonical, are stored canonically")
-    func canonicalized() throws {
+    @Test
+    func `Documents that other fields interrupt, or that are not canonical, are stored canonically`() throws {
         let scattered = Self.wire { writer in
             writer.withLengthPrefix(field: 1) { writer in
                 (["b": 1] as MapValue).encodeDocument(into: &writer)
@@ -203,8 +199,8 @@ struct WriteListTests {
         #expect(fields == (["a": 2, "b": 3] as MapValue).documentBytes)
     }
 
-    @Test("A document is refused exactly above the largest size, and the name counts", arguments: [0, 1])
-    func size(excess: Int) throws {
+    @Test(arguments: [0, 1])
+    func `A document is refused exactly above the largest size, and the name counts`(excess: Int) throws {
         // users 6, the id 2, 16 for the name; field a 2, the text 1; 32 for the document.
         let overhead = 6 + 2 + 16 + 2 + 1 + 2 + 1 + 32
         let half = (Limits.documentBytes - overhead) / 2
@@ -217,8 +213,8 @@ struct WriteListTests {
         #expect(excess == 0 || failure?.message.hasPrefix("The document is larger than") == true)
     }
 
-    @Test("One document takes 500 transforms in a commit, over all its writes, and not one more")
-    func transformLimit() throws {
+    @Test
+    func `One document takes 500 transforms in a commit, over all its writes, and not one more`() throws {
         let name = Self.bytes(Self.prefix + "users/a")
         let other = Self.bytes(Self.prefix + "users/b")
         let many = Array(repeating: FieldTransform(path: try FieldPath("a"), operation: .requestTime), count: 250)
@@ -235,8 +231,8 @@ struct WriteListTests {
         }
     }
 
-    @Test("A document written twice is found")
-    func repeatedNames() throws {
+    @Test
+    func `A document written twice is found`() throws {
         var list = WriteList(database: Self.database)
         try list.delete(Self.bytes(Self.prefix + "users/a").byteSpan)
         try list.delete(Self.bytes(Self.prefix + "users/b").byteSpan)
@@ -245,8 +241,8 @@ struct WriteListTests {
         #expect(list.firstRepeatedName() == Self.prefix + "users/a")
     }
 
-    @Test("Damaged writes are refused or read, never trap", arguments: 0..<8 as Range<UInt64>)
-    func damaged(seed: UInt64) throws {
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func `Damaged writes are refused or read, never trap`(seed: UInt64) throws {
         var random = RandomDocuments(seed: seed)
         for _ in 0..<300 {
             var bytes = Self.wire { writer in
@@ -271,8 +267,8 @@ struct WriteListTests {
             var list = WriteList(database: Self.database)
             do {
                 try list.append(wire: bytes.byteSpan)
-                let verdict = try DocumentValidator.validate(fields: list.fields(of: list.writes[0]))
-                #expect(verdict.isCanonical, "seed \(seed)")
+                let validity = try DocumentValidator.validate(fields: list.fields(of: list.writes[0]))
+                #expect(validity.isCanonical, "seed \(seed)")
             } catch let error as RequestError {
                 #expect(error.code == .invalidArgument, "seed \(seed)")
             }

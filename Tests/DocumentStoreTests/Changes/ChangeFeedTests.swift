@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Change feed", .timeLimit(.minutes(20))) struct ChangeFeedTests {
+@Suite(.timeLimit(.minutes(20))) struct ChangeFeedTests {
     /// A subscriber that takes changes as a hub does.
     private final class Subscriber {
         let store: DocumentStore
@@ -47,8 +47,10 @@ import Testing
         }
     }
 
-    @Test("A subscriber gets each change once, with the document before and after, in the order of commits")
-    func order() async throws {
+    @Test
+    func `A subscriber gets each change once, with the document before and after, in the order of commits`()
+        async throws
+    {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let subscriber = Subscriber(harness.store)
@@ -62,8 +64,10 @@ import Testing
         try harness.finish()
     }
 
-    @Test("The first subscriber learns that it lacks a commit that was on its way to the disk when it came")
-    func firstSubscriber() async throws {
+    @Test
+    func `The first subscriber learns that it lacks a commit that was on its way to the disk when it came`()
+        async throws
+    {
         let gate = Gate(isOpen: true)
         let harness = try StoreHarness {
             $0.engine.fault = {
@@ -87,8 +91,8 @@ import Testing
         try harness.finish()
     }
 
-    @Test("A commit that fails leaves no changes, also between others of its group")
-    func rolledBack() async throws {
+    @Test
+    func `A commit that fails leaves no changes, also between others of its group`() async throws {
         let harness = try StoreHarness()
         let subscriber = Subscriber(harness.store)
         let outcomes = await withTaskGroup(of: Bool.self) { group in
@@ -113,9 +117,9 @@ import Testing
         try harness.finish()
     }
 
-    @Test("A subscriber that takes late gets all that fits, then nil; another one is not concerned")
-    func bound() async throws {
-        let harness = try StoreHarness { $0.changeFeedBytesMaximum = 4_096 }
+    @Test
+    func `A subscriber that takes late gets all that fits, then nil; another one is not concerned`() async throws {
+        let harness = try StoreHarness { $0.changeFeedBytesMax = 4_096 }
         let (quick, slow, slowest) = (Subscriber(harness.store), Subscriber(harness.store), Subscriber(harness.store))
         for number in 1...20 {
             try await harness.commit([.set("c/a", fields(Int64(number)))])
@@ -134,8 +138,8 @@ import Testing
         try harness.finish()
     }
 
-    @Test("Changes that all subscribers have taken are not kept")
-    func taken() async throws {
+    @Test
+    func `Changes that all subscribers have taken are not kept`() async throws {
         let harness = try StoreHarness()
         let (first, second) = (Subscriber(harness.store), Subscriber(harness.store))
         let start = first.position

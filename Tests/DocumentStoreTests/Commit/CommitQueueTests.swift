@@ -10,7 +10,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Commit queue", .timeLimit(.minutes(20))) struct CommitQueueTests {
+@Suite(.timeLimit(.minutes(20))) struct CommitQueueTests {
     private func release(_ number: UInt64) -> QueuedRequest { .release(number) }
 
     private func numbers(_ requests: [QueuedRequest]) -> [UInt64] {
@@ -18,11 +18,11 @@ import Testing
     }
 
     private func queue(requests: Int = 10, bytes: Int = 1 << 20) -> CommitQueue {
-        CommitQueue(requestsMaximum: requests, bytesMaximum: bytes)
+        CommitQueue(requestsMax: requests, bytesMax: bytes)
     }
 
-    @Test("Everything queued is taken at once, in order; nothing is left")
-    func order() {
+    @Test
+    func `Everything queued is taken at once, in order; nothing is left`() {
         let queue = queue()
         for number in 1...3 { #expect(queue.submit(release(UInt64(number))) == nil) }
         queue.submitRelease(4)
@@ -37,8 +37,8 @@ import Testing
         #expect(taken.isEmpty)
     }
 
-    @Test("Requests and bytes are bounded; a release is never refused, and one request may be larger than the bound")
-    func bounds() {
+    @Test
+    func `Requests and bytes are bounded; a release is never refused, and one request may be larger than the bound`() {
         let few = queue(requests: 2)
         #expect(few.submit(release(1)) == nil)
         #expect(few.submit(release(2)) == nil)
@@ -50,8 +50,8 @@ import Testing
         #expect(small.submit(release(2))?.code == .resourceExhausted)
     }
 
-    @Test("A closed queue refuses requests; what is queued is still taken")
-    func closed() {
+    @Test
+    func `A closed queue refuses requests; what is queued is still taken`() {
         let queue = queue()
         #expect(queue.submit(release(1)) == nil)
         queue.close()
@@ -83,13 +83,13 @@ import Testing
         var count: Int { rounds.withLock(\.count) }
     }
 
-    @Test("A waiting consumer is woken by a request and by a nudge, and returns when the time is over")
-    func wakes() throws {
+    @Test
+    func `A waiting consumer is woken by a request and by a nudge, and returns when the time is over`() throws {
         let queue = queue()
         let patient = Consumer(queue, waitMilliseconds: 3_600_000)
         try waitUntil("the consumer waits") { queue.claim() }
         queue.release()
-        queue.nudge()
+        queue.wake()
         try waitUntil("the nudge is noticed") { patient.count == 1 }
         #expect(queue.submit(release(7)) == nil)
         try waitUntil("the request is taken") { patient.count == 2 }
@@ -97,15 +97,16 @@ import Testing
         queue.close()
         try patient.finished.wait(until: "the consumer ends")
         let other = self.queue()
-        let impatient = Consumer(other, waitMilliseconds: 1)
-        try waitUntil("rounds without work") { impatient.count > 2 }
+        let failFast = Consumer(other, waitMilliseconds: 1)
+        try waitUntil("rounds without work") { failFast.count > 2 }
         other.close()
-        try impatient.finished.wait(until: "the consumer ends")
+        try failFast.finished.wait(until: "the consumer ends")
     }
 
-    @Test(
-        "While its place is claimed the consumer takes nothing, also when its time is over", arguments: [1, 3_600_000])
-    func claims(waitMilliseconds: Int) throws {
+    @Test(arguments: [1, 3_600_000])
+    func `While its place is claimed the consumer takes nothing, also when its time is over`(waitMilliseconds: Int)
+        throws
+    {
         let queue = queue()
         #expect(!queue.claim(), "nobody waits yet")
         let consumer = Consumer(queue, waitMilliseconds: waitMilliseconds)
@@ -113,7 +114,7 @@ import Testing
         #expect(!queue.claim())
         let before = consumer.count
         #expect(queue.submit(release(1)) == nil)
-        queue.nudge()
+        queue.wake()
         usleep(5_000)
         #expect(consumer.count == before)
         queue.release()

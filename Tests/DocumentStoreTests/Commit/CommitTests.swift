@@ -9,10 +9,10 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Commits", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct CommitTests {
-    @Test("A document is there after its commit, with both times, and gone after its deletion")
-    func roundTrip() async throws {
+    @Test
+    func `A document is there after its commit, with both times, and gone after its deletion`() async throws {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
         #expect(first.writeResults.map(\.updateMicroseconds) == [first.commitMicroseconds])
@@ -38,8 +38,8 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("A commit that its caller may sync is done when the call returns, and durable")
-    func syncedByCaller() async throws {
+    @Test
+    func `A commit that its caller may sync is done when the call returns, and durable`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(0))])
         // The commit thread may still be on its way to its place in the queue; then the commit just takes the usual
@@ -65,8 +65,10 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("Commits that their callers sync and commits of the commit thread mix, each applied once, in one order")
-    func callersAndCommitThread() async throws {
+    @Test
+    func `Commits that their callers sync and commits of the commit thread mix, each applied once, in one order`()
+        async throws
+    {
         let harness = try StoreHarness()
         let (clients, each) = (6, 150)
         let times = try await withThrowingTaskGroup(of: [UInt64].self) { group in
@@ -93,8 +95,8 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("Writes of one commit see those before them")
-    func orderWithin() async throws {
+    @Test
+    func `Writes of one commit see those before them`() async throws {
         let harness = try StoreHarness()
         let result = try await harness.result(committing: [
             .set("c/a", fields(1), .exists(false)),
@@ -113,8 +115,8 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("One failing write fails all of its commit and none of its neighbours'")
-    func atomic() async throws {
+    @Test
+    func `One failing write fails all of its commit and none of its neighbours'`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         async let bad = harness.failure([.set("c/x", fields(1)), .delete("c/a"), .set("c/a", fields(2), .exists(true))])
@@ -129,8 +131,8 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("Preconditions: the code and the words that clients match")
-    func preconditions() async throws {
+    @Test
+    func `Preconditions: the code and the words that clients match`() async throws {
         let harness = try StoreHarness()
         let made = try await harness.result(committing: [.set("c/a", fields(1))])
         let time = TimestampValue(microseconds: Int64(made.commitMicroseconds))
@@ -146,8 +148,8 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("A write that changes nothing keeps the update time, and its commit time still advances")
-    func noChange() async throws {
+    @Test
+    func `A write that changes nothing keeps the update time, and its commit time still advances`() async throws {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
         let second = try await harness.result(committing: [.set("c/a", fields(1))])
@@ -162,8 +164,8 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("A batch of independent writes: each has its own outcome")
-    func batch() async throws {
+    @Test
+    func `A batch of independent writes: each has its own outcome`() async throws {
         let harness = try StoreHarness()
         let result = try await harness.batch([
             .set("c/a", fields(1)), .set("c/b", fields(1), .exists(true)), .delete("c/z"), .set("d/e", fields(2)),
@@ -178,8 +180,8 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("Databases are kept apart")
-    func databases() async throws {
+    @Test
+    func `Databases are kept apart`() async throws {
         let harness = try StoreHarness()
         let other = try DatabaseName(
             project: String(repeating: "o", count: 1_500), database: String(repeating: "d", count: 1_500))
@@ -200,27 +202,27 @@ struct CommitTests {
         try again.finish()
     }
 
-    @Test("Versions increase over clock steps and restarts, and stay above read times handed out")
-    func versions() async throws {
+    @Test
+    func `Versions increase over clock steps and restarts, and stay above read times handed out`() async throws {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
         harness.clock.advance(milliseconds: 5_000)
-        let told = try harness.store.makeReader().readPoint(.latest, in: harness.database).readMicroseconds
-        #expect(told >= harness.clock.nowMicroseconds)
+        let notified = try harness.store.makeReader().readPoint(.latest, in: harness.database).readMicroseconds
+        #expect(notified >= harness.clock.nowMicroseconds)
         harness.clock.stepBack(milliseconds: 4_000_000)
         let second = try await harness.result(committing: [.set("c/a", fields(2))])
-        #expect(second.commitMicroseconds > told)
-        #expect(told > first.commitMicroseconds)
+        #expect(second.commitMicroseconds > notified)
+        #expect(notified > first.commitMicroseconds)
         // The acknowledged state is still what is stored.
-        #expect(try harness.integer("c/a", "n", .time(TimestampValue(microseconds: Int64(told)))) == 1)
+        #expect(try harness.integer("c/a", "n", .time(TimestampValue(microseconds: Int64(notified)))) == 1)
         let again = try harness.reopened()
         let third = try await again.result(committing: [.set("c/a", fields(3))])
         #expect(third.commitMicroseconds > second.commitMicroseconds)
         try again.finish()
     }
 
-    @Test("A read time in the future or before the retention is refused")
-    func readTimes() async throws {
+    @Test
+    func `A read time in the future or before the retention is refused`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         func code(_ microseconds: Int64) -> StatusCode? {
@@ -240,17 +242,17 @@ struct CommitTests {
         try harness.finish()
     }
 
-    @Test("After closing, submissions fail")
-    func closed() async throws {
+    @Test
+    func `After closing, submissions fail`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         try harness.finish()
         #expect(try await harness.failure([.set("c/a", fields(1))])?.code == .unavailable)
     }
 
-    @Test("A full queue refuses with a clear status, and what was accepted completes")
-    func backPressure() async throws {
-        let harness = try StoreHarness { $0.queuedRequestsMaximum = 2 }
+    @Test
+    func `A full queue refuses with a clear status, and what was accepted completes`() async throws {
+        let harness = try StoreHarness { $0.queuedRequestsMax = 2 }
         let list = try harness.list([.set("c/a", fields(1))])
         let outcomes = await withTaskGroup(of: StatusCode.self, returning: [StatusCode].self) { group in
             for _ in 0..<200 {

@@ -7,7 +7,7 @@ import Testing
 @testable import DocumentStore
 @testable import Indexing
 
-@Suite("Documents that expire", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ExpiryTests {
     private static let intervalMilliseconds: UInt64 = 60_000
 
@@ -36,8 +36,8 @@ struct ExpiryTests {
         try await eventually("\(count) documents are deleted") { harness.store.statistics.documentsExpired >= count }
     }
 
-    @Test("An expired document is deleted, and no other is")
-    func timeComes() async throws {
+    @Test
+    func `An expired document is deleted, and no other is`() async throws {
         let harness = try Self.harness()
         let model = IndexedModel(harness)
         try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "m.until")]))
@@ -71,8 +71,8 @@ struct ExpiryTests {
         try harness.finish()
     }
 
-    @Test("A clock set back keeps documents until it has caught up")
-    func clockStepsBack() async throws {
+    @Test
+    func `A clock set back keeps documents until it has caught up`() async throws {
         let harness = try Self.harness()
         let model = IndexedModel(harness)
         try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
@@ -92,8 +92,8 @@ struct ExpiryTests {
         try harness.finish()
     }
 
-    @Test("Many go in batches; what a crash leaves goes after it")
-    func batches() async throws {
+    @Test
+    func `Many go in batches; what a crash leaves goes after it`() async throws {
         let harness = try Self.harness { $0.admitsHousekeeping = atMost(3, .expiry) }
         var old: [StepWrite] = []
         for number in 0..<2_000 {
@@ -115,8 +115,8 @@ struct ExpiryTests {
         try harness.finish()
     }
 
-    @Test("While others write, batches keep a distance")
-    func pace() throws {
+    @Test
+    func `While others write, batches keep a distance`() throws {
         var sweep = ExpirySweep(intervalMilliseconds: 1_000)
         #expect(sweep.isDue(nowMilliseconds: 0, isIdle: false))
         let harness = try Self.harness()
@@ -134,15 +134,15 @@ struct ExpiryTests {
         // An index that is being built is not gone over: it may lack documents, and none is the oldest.
         states.declared = [DeclaredIndex(number: 1, database: 1, shape: shape, state: IndexState(phase: .building))]
         sweep.begin(states, databases: databases, nowMilliseconds: 0, nowMicroseconds: 5)
-        #expect(!sweep.isUnderWay && !sweep.isDue(nowMilliseconds: 999, isIdle: true))
+        #expect(!sweep.isInProgress && !sweep.isDue(nowMilliseconds: 999, isIdle: true))
         states.declared[0].state = IndexState(phase: .complete)
         sweep.begin(states, databases: databases, nowMilliseconds: 1_000, nowMicroseconds: 5)
-        #expect(sweep.isUnderWay && sweep.isDue(nowMilliseconds: 1_000, isIdle: false))
+        #expect(sweep.isInProgress && sweep.isDue(nowMilliseconds: 1_000, isIdle: false))
         try harness.finish()
     }
 
-    @Test("A document that a transaction holds locked goes after its end, unless it has changed")
-    func locked() async throws {
+    @Test
+    func `A document that a transaction holds locked goes after its end, unless it has changed`() async throws {
         let interval: UInt64 = 1_000
         let harness = try Self.harness {
             $0.concurrencyMode = .pessimistic
@@ -169,8 +169,8 @@ struct ExpiryTests {
         try harness.finish()
     }
 
-    @Test("Without ttl, or with an interval of 0, nothing is deleted")
-    func off() async throws {
+    @Test
+    func `Without ttl, or with an interval of 0, nothing is deleted`() async throws {
         for interval in [UInt64(0), Self.intervalMilliseconds] {
             let harness = try Self.harness { $0.expiryIntervalMilliseconds = interval }
             let model = IndexedModel(harness)

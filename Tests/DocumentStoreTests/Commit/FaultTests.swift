@@ -33,12 +33,12 @@ final class FaultSwitch: Sendable {
     }
 }
 
-@Suite("Faults", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct FaultTests {
-    @Test(
-        "A full disk refuses writes clearly, serves reads, and writes resume; counts and results stay right",
-        .needsFiles)
-    func full() async throws {
+    @Test(.needsFiles)
+    func `A full disk refuses writes clearly, serves reads, and writes resume; counts and results stay right`()
+        async throws
+    {
         let fault = FaultSwitch()
         let harness = try StoreHarness {
             $0.engine.logSegmentBytes = 32 << 10
@@ -160,8 +160,8 @@ struct FaultTests {
         }
     }
 
-    @Test("An error that rests on a commit is sent after the commit is durable, also at the end", .needsFiles)
-    func errorsWait() throws {
+    @Test(.needsFiles)
+    func `An error that rests on a commit is sent after the commit is durable, also at the end`() throws {
         let ground = try RestingError()
         try ground.submit()
         let closed = try ground.close()
@@ -171,8 +171,8 @@ struct FaultTests {
         #expect(ground.answered == ["first: OK", "second: ALREADY_EXISTS"])
     }
 
-    @Test("Nothing is known of what rests on a commit whose sync fails", .needsFiles)
-    func errorsOfFailedSync() throws {
+    @Test(.needsFiles)
+    func `Nothing is known of what rests on a commit whose sync fails`() throws {
         let ground = try RestingError()
         try ground.submit()
         ground.fault.fail(.syncLog, with: EIO)
@@ -183,8 +183,8 @@ struct FaultTests {
         ground.harness.store.close()
     }
 
-    @Test("A request that fails beside others of its group was not applied, whatever becomes of them", .needsFiles)
-    func ownErrorOfFailedSync() throws {
+    @Test(.needsFiles)
+    func `A request that fails beside others of its group was not applied, whatever becomes of them`() throws {
         let ground = try RestingError()
         ground.gate.close()
         try ground.submit("before", [RestingError.largeWrite("c/a")])
@@ -200,8 +200,8 @@ struct FaultTests {
         ground.harness.store.close()
     }
 
-    @Test("The outcome of a repeated request is unknown if that of the first is", .needsFiles)
-    func repeatOfFailedSync() throws {
+    @Test(.needsFiles)
+    func `The outcome of a repeated request is unknown if that of the first is`() throws {
         let ground = try RestingError()
         let identifier = RequestIdentifier(sessionHigh: 5, sessionLow: 5, sequence: 1, oldestPending: 1)
         ground.gate.close()
@@ -215,10 +215,10 @@ struct FaultTests {
         ground.harness.store.close()
     }
 
-    @Test(
-        "A failed sync is final: the outcome is called unknown, nothing later is acknowledged, reads succeed",
-        .needsFiles)
-    func failedSync() async throws {
+    @Test(.needsFiles)
+    func `A failed sync is final: the outcome is called unknown, nothing later is acknowledged, reads succeed`()
+        async throws
+    {
         let fault = FaultSwitch()
         let harness = try StoreHarness { $0.engine.fault = { fault.check($0) } }
         try await harness.commit([.set("c/a", fields(1))])

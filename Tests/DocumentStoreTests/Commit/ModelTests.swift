@@ -12,7 +12,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Model", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ModelTests {
     private struct Done: Sendable {
         var time: UInt64
@@ -63,10 +63,10 @@ struct ModelTests {
         }
     }
 
-    @Test(
-        "Commits are serial in the order of their times, at every time, over checkpoints and a crash",
-        arguments: [UInt64(101), 102])
-    func serial(seed: UInt64) async throws {
+    @Test(arguments: [UInt64(101), 102])
+    func `Commits are serial in the order of their times, at every time, over checkpoints and a crash`(seed: UInt64)
+        async throws
+    {
         print("seed \(seed)")
         let harness = try StoreHarness {
             $0.clock = SystemClock()

@@ -10,7 +10,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Several writes to one document", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RepeatedWriteTests {
     private static func write(_ random: inout RandomDocuments) -> TestWrite {
         var write = TestWrite()
@@ -60,10 +60,9 @@ struct RepeatedWriteTests {
         return (documents, results)
     }
 
-    @Test(
-        "Random commits leave what their writes would leave one by one, also after a crash",
-        arguments: 0..<6 as Range<UInt64>)
-    func random(seed: UInt64) async throws {
+    @Test(arguments: 0..<6 as Range<UInt64>)
+    func `Random commits leave what their writes would leave one by one, also after a crash`(seed: UInt64) async throws
+    {
         let harness = try StoreHarness()
         var random = RandomDocuments(seed: seed)
         var documents: [Int: TestState] = [:]
@@ -108,8 +107,10 @@ struct RepeatedWriteTests {
         try harness.finish()
     }
 
-    @Test("Deleted and created again: a new document; created and deleted again: none, and nothing is logged")
-    func deleteAndCreate() async throws {
+    @Test
+    func `Deleted and created again: a new document; created and deleted again: none, and nothing is logged`()
+        async throws
+    {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
         harness.clock.advance(milliseconds: 10)
@@ -137,8 +138,8 @@ struct RepeatedWriteTests {
     /// A document of nearly the largest size.
     private static let large = MapValue([("f", .bytes([UInt8](repeating: 7, count: 1_000_000)))])
 
-    @Test("Writes to a large document cost its last state, not all between", arguments: [false, true])
-    func large(isTransform: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `Writes to a large document cost its last state, not all between`(isTransform: Bool) async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", Self.large)])
         let before = harness.store.statistics.engine.logBytesWritten
@@ -159,9 +160,9 @@ struct RepeatedWriteTests {
         try harness.finish()
     }
 
-    @Test("Masked updates in a row of a large document are one pass over it, whatever fields they name")
-    func maskedRun() async throws {
-        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 16 << 20 }
+    @Test
+    func `Masked updates in a row of a large document are one pass over it, whatever fields they name`() async throws {
+        let harness = try StoreHarness { $0.commitWorkBytesMax = 16 << 20 }
         try await harness.commit([.set("c/a", Self.large)])
         let writes = (0..<2_000).map { number -> StepWrite in
             .merge("c/a", fields(Int64(number), "m\(number % 700)"), mask: ["m\(number % 700)"], .exists(true))
@@ -177,8 +178,8 @@ struct RepeatedWriteTests {
         try harness.finish()
     }
 
-    @Test("Masked updates in a row that see each other's fields are applied one by one")
-    func dependentRun() async throws {
+    @Test
+    func `Masked updates in a row that see each other's fields are applied one by one`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1, "a"))])
         let inner: MapValue = ["a": ["b": 1]]
@@ -208,9 +209,9 @@ struct RepeatedWriteTests {
 
     // MARK: Bounds
 
-    @Test("A commit that reads and rewrites too much is refused before it is done, and changes nothing")
-    func workBound() async throws {
-        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 20 << 20 }
+    @Test
+    func `A commit that reads and rewrites too much is refused before it is done, and changes nothing`() async throws {
+        let harness = try StoreHarness { $0.commitWorkBytesMax = 20 << 20 }
         try await harness.commit([.set("c/a", Self.large)])
         let error = try #require(
             try await harness.failure(
@@ -224,9 +225,9 @@ struct RepeatedWriteTests {
         try harness.finish()
     }
 
-    @Test("In a batch the writes beyond the bound are refused, each by itself")
-    func batchBound() async throws {
-        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 6 << 20 }
+    @Test
+    func `In a batch the writes beyond the bound are refused, each by itself`() async throws {
+        let harness = try StoreHarness { $0.commitWorkBytesMax = 6 << 20 }
         for number in 0..<5 { try await harness.commit([.set("c/\(number)", Self.large)]) }
         let result = try await harness.batch((0..<5).map { .increment("c/\($0)", field: "n", by: 1) })
         let codes = result.outcomes.map { outcome -> StatusCode? in
@@ -240,8 +241,8 @@ struct RepeatedWriteTests {
         try harness.finish()
     }
 
-    @Test("A commit of more documents than the log takes at once is refused as too large")
-    func largeCommit() async throws {
+    @Test
+    func `A commit of more documents than the log takes at once is refused as too large`() async throws {
         let harness = try StoreHarness()
         for number in 0..<130 { try await harness.commit([.set("c/\(number)", Self.large)]) }
         let error = try #require(
@@ -251,9 +252,10 @@ struct RepeatedWriteTests {
         #expect(harness.store.close() == nil)
     }
 
-    @Test("Array transforms of one large array are bounded too, in one write and in many", arguments: [true, false])
-    func arrays(inOneWrite: Bool) async throws {
-        let harness = try StoreHarness { $0.commitWorkBytesMaximum = 64 << 20 }
+    @Test(arguments: [true, false])
+    func `Array transforms of one large array are bounded too, in one write and in many`(inOneWrite: Bool) async throws
+    {
+        let harness = try StoreHarness { $0.commitWorkBytesMax = 64 << 20 }
         let path = try FieldPath("t")
         let array = MapValue([("t", .array((0..<8_000).map { .integer($0) }))])
         try await harness.commit([.set("c/a", array)])
@@ -286,8 +288,8 @@ struct RepeatedWriteTests {
 
     // MARK: Recovery
 
-    @Test("A log of earlier versions, which has every state of a document, is recovered")
-    func earlierLog() async throws {
+    @Test
+    func `A log of earlier versions, which has every state of a document, is recovered`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(1)), .set("c/c", fields(1))])
         harness.store.close()

@@ -13,7 +13,7 @@ import Testing
 @testable import Indexing
 @testable import StoreFormat
 
-@Suite("Replay", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ReplayTests {
     /// A key with its value and the version that wrote it.
     private struct Entry: Equatable, CustomStringConvertible {
@@ -43,7 +43,7 @@ struct ReplayTests {
                 $0.engine.logSegmentBytes = 1 << 20
                 $0.expiryIntervalMilliseconds = 5_000
                 $0.sessionIdleMilliseconds = 60_000
-                $0.sessionsMaximum = 7
+                $0.sessionsMax = 7
                 $0.admitsHousekeeping = { _ in !isSteady.isSet }
             }
         }
@@ -160,10 +160,10 @@ struct ReplayTests {
         return entries
     }
 
-    @Test(
-        "Replaying the log from its start gives the keys, values and versions of the commits, and the same answers",
-        arguments: CaseShare.of(UInt64(900)..<906, 3))
-    func replayed(seed: UInt64) async throws {
+    @Test(arguments: CaseShare.of(UInt64(900)..<906, 3))
+    func `Replaying the log from its start gives the keys, values and versions of the commits, and the same answers`(
+        seed: UInt64
+    ) async throws {
         let ground = try Ground(seed: seed)
         for _ in 0..<160 { try await ground.step() }
         try await ground.settle()
@@ -202,8 +202,8 @@ struct ReplayTests {
         try live.finish()
     }
 
-    @Test("A failed step of housekeeping is counted, named and tried again", .needsFiles)
-    func failures() async throws {
+    @Test(.needsFiles)
+    func `A failed step of housekeeping is counted, named and tried again`() async throws {
         let fault = FaultSwitch()
         let harness = try StoreHarness { $0.engine.fault = { fault.check($0) } }
         try await harness.commit([.set("c/a", fields(1))])

@@ -10,12 +10,12 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Declared indexes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct DeclaredIndexTests {
-    @Test(
-        "Random queries over random declared indexes return the naive evaluator's results, now and in the past",
-        arguments: CaseShare.of(UInt64(2000)..<2008, 3))
-    func sameResults(seed: UInt64) async throws {
+    @Test(arguments: CaseShare.of(UInt64(2000)..<2008, 3))
+    func `Random queries over random declared indexes return the naive evaluator's results, now and in the past`(
+        seed: UInt64
+    ) async throws {
         var random = RandomQueries(seed: seed)
         random.isLong = seed % 2 == 0
         var model = try IndexedModel()
@@ -63,8 +63,10 @@ struct DeclaredIndexTests {
         try model.harness.finish()
     }
 
-    @Test("An index that is being built continues after a crash, and is dropped when it is no longer wanted")
-    func resumes() async throws {
+    @Test
+    func `An index that is being built continues after a crash, and is dropped when it is no longer wanted`()
+        async throws
+    {
         var random = RandomQueries(seed: 7)
         // One step sets the new store's state; four more of 512 documents.
         var model = try IndexedModel { $0.admitsHousekeeping = atMost(5, .indexStep) }
@@ -111,8 +113,8 @@ struct DeclaredIndexTests {
         try model.harness.finish()
     }
 
-    @Test("Overrides of fields are applied in steps that continue after a crash, and lifted again")
-    func overridesResume() async throws {
+    @Test
+    func `Overrides of fields are applied in steps that continue after a crash, and lifted again`() async throws {
         var random = RandomQueries(seed: 8)
         // One step sets the new store's state.
         var model = try IndexedModel { $0.admitsHousekeeping = atMost(3, .indexStep) }
@@ -164,9 +166,9 @@ struct DeclaredIndexTests {
         try model.harness.finish()
     }
 
-    @Test("An exempt field takes no room in a document's limit of entries")
-    func entryLimit() async throws {
-        let model = try IndexedModel { $0.indexEntriesPerDocumentMaximum = 100 }
+    @Test
+    func `An exempt field takes no room in a document's limit of entries`() async throws {
+        let model = try IndexedModel { $0.indexEntriesPerDocumentMax = 100 }
         let large: MapValue = ["list": .array((0..<200).map { .integer(Int64($0)) }), "a": 1]
         #expect(try await model.harness.failure([.set("c/x", large)])?.code == .invalidArgument)
         try await model.declare(
@@ -179,8 +181,8 @@ struct DeclaredIndexTests {
         try model.harness.finish()
     }
 
-    @Test("A declaration that makes no sense is refused and changes nothing")
-    func refusals() async throws {
+    @Test
+    func `A declaration that makes no sense is refused and changes nothing`() async throws {
         let model = try IndexedModel()
         let field = try FieldPath("f")
         let refused: [[FieldOverride]] = [
@@ -195,7 +197,7 @@ struct DeclaredIndexTests {
             ],
             [FieldOverride(collectionID: "c/d", field: field, indexes: [])],
             [FieldOverride(collectionID: "c", field: .documentName, indexes: [])],
-            (0...IndexDeclaration.entriesMaximum).map {
+            (0...IndexDeclaration.entriesMax).map {
                 FieldOverride(collectionID: "c\($0)", field: field, indexes: [])
             },
         ]

@@ -11,12 +11,10 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Index scripts", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct IndexScriptTests {
-    @Test(
-        "Scripts print what they say",
-        arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "overrides", "groups", "nearest"])
-    func script(name: String) throws {
+    @Test(arguments: ["equality", "ranges", "orders", "counts", "strict", "declared", "overrides", "groups", "nearest"])
+    func `Scripts print what they say`(name: String) throws {
         var session = try IndexSession()
         try GoldenScript("IndexScripts/\(name)", besides: #filePath).run { try session.execute($0) }
         try session.harness.finish()

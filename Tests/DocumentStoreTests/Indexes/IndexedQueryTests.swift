@@ -110,12 +110,10 @@ struct IndexedModel {
     }
 }
 
-@Suite("Queries over indexes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct IndexedQueryTests {
-    @Test(
-        "Random queries return what the naive evaluator returns, now and in the past",
-        arguments: CaseShare.of(UInt64(1000)..<1008, 3))
-    func sameResults(seed: UInt64) async throws {
+    @Test(arguments: CaseShare.of(UInt64(1000)..<1008, 3))
+    func `Random queries return what the naive evaluator returns, now and in the past`(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
         random.isLong = seed % 2 == 0
         var model = try IndexedModel()
@@ -162,8 +160,9 @@ struct IndexedQueryTests {
         try model.harness.finish()
     }
 
-    @Test("Groups of collections inside each other come in the order of values and names", arguments: [false, true])
-    func nestedGroups(isDeclared: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `Groups of collections inside each other come in the order of values and names`(isDeclared: Bool) async throws
+    {
         var random = RandomQueries(seed: isDeclared ? 31 : 32)
         var model = try IndexedModel()
         let field = try FieldPath("a")

@@ -9,12 +9,12 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Indexes that end with a vector", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct VectorIndexTests {
-    @Test(
-        "They find the documents that meet the filter and have a vector of the dimension, while documents come and go",
-        arguments: CaseShare.of(UInt64(3000)..<3004, 2))
-    func sameResults(seed: UInt64) async throws {
+    @Test(arguments: CaseShare.of(UInt64(3000)..<3004, 2))
+    func `They find the documents that meet the filter and have a vector of the dimension, while documents come and go`(
+        seed: UInt64
+    ) async throws {
         var random = RandomQueries(seed: seed)
         var model = try IndexedModel()
         var used = 0

@@ -12,7 +12,7 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Repair of indexes", .needsFiles, .timeLimit(.minutes(20)))
+@Suite(.needsFiles, .timeLimit(.minutes(20)))
 struct IndexRepairTests {
     enum Damage: CaseIterable {
         case flippedBit, cutFile, missingFile
@@ -77,8 +77,8 @@ struct IndexRepairTests {
         }
     }
 
-    @Test("Damaged entries are dropped, queries stay right meanwhile and after a crash", arguments: Damage.allCases)
-    func dropped(kind: Damage) async throws {
+    @Test(arguments: Damage.allCases)
+    func `Damaged entries are dropped, queries stay right meanwhile and after a crash`(kind: Damage) async throws {
         let model = try await makeModel()
         model.harness.store.close()
         let copy = try copy(model)
@@ -102,8 +102,8 @@ struct IndexRepairTests {
         try built.harness.finish()
     }
 
-    @Test("A repair that ended before the store was opened is continued, and a check names it")
-    func interrupted() async throws {
+    @Test
+    func `A repair that ended before the store was opened is continued, and a check names it`() async throws {
         let model = try await makeModel()
         model.harness.store.close()
         let copy = try copy(model)
@@ -125,8 +125,8 @@ struct IndexRepairTests {
         try opened.harness.finish()
     }
 
-    @Test("Intact entries stay, and damaged documents are not touched")
-    func nothingElse() async throws {
+    @Test
+    func `Intact entries stay, and damaged documents are not touched`() async throws {
         let model = try await makeModel()
         model.harness.store.close()
         let copy = try copy(model)

@@ -11,12 +11,10 @@ import Testing
 @testable import DocumentStore
 @testable import StoreFormat
 
-@Suite("Maintenance", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MaintenanceTests {
-    @Test(
-        "A backup taken while commits continue opens, is clean and is one moment",
-        .needsFiles)
-    func backup() async throws {
+    @Test(.needsFiles)
+    func `A backup taken while commits continue opens, is clean and is one moment`() async throws {
         let harness = try StoreHarness()
         try await harness.commit((0..<100).map { .set("c/\($0)", fields(0)) })
         let backups = TemporaryDirectory("hearth-backup")
@@ -40,10 +38,10 @@ struct MaintenanceTests {
         try harness.finish()
     }
 
-    @Test(
-        "A damaged document ends in DATA_LOSS with its name and no file's; others are served, and the check finds it",
-        .needsFiles)
-    func damagedDocument() async throws {
+    @Test(.needsFiles)
+    func `A damaged document ends in DATA_LOSS with its name and no file's; others are served, and the check finds it`()
+        async throws
+    {
         let harness = try StoreHarness()
         try await harness.commit([.set("m/x", fields(0x0123_4567_89AB_CDEF))])
         // A damaged entry takes its block with it: others are before and after it, in other blocks.
@@ -79,10 +77,8 @@ struct MaintenanceTests {
         #expect(try !StoreCheck.run(again.configuration).problems.isEmpty)
     }
 
-    @Test(
-        "The check names what is wrong",
-        .needsFiles)
-    func damage() async throws {
+    @Test(.needsFiles)
+    func `The check names what is wrong`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
         #expect(harness.store.close() == nil)
@@ -109,7 +105,7 @@ struct MaintenanceTests {
             try engine.close()
             return try StoreCheck.run(configuration).problems
         }
-        var key = WireWriter()
+        var key = ByteBuffer()
         let path = Array("c/x".utf8)
         DocumentKey.write(path.byteSpan, database: 1, into: &key)
         let document = key.copyBytes()
@@ -119,21 +115,21 @@ struct MaintenanceTests {
             batch.put(key: document.byteSpan, value: bytes.byteSpan)
         }
         #expect(uncounted.count == 1 && uncounted[0].contains("counts 2 documents where there are 3"))
-        let crooked = try problems { batch in
+        let irregular = try problems { batch in
             let bytes: [UInt8] = [0, 0x12, 0x7f]
             batch.put(key: document.byteSpan, value: bytes.byteSpan)
         }
-        #expect(crooked.contains { $0.contains("c/x is not valid") })
+        #expect(irregular.contains { $0.contains("c/x is not valid") })
         let strange = try problems { batch in
             let (key, value): ([UInt8], [UInt8]) = ([0x77, 1], [1])
             batch.put(key: key.byteSpan, value: value.byteSpan)
         }
         #expect(strange.count == 1 && strange[0].contains("unknown key space"))
         DocumentKey.write(path.byteSpan, database: 9, into: &key)
-        let homeless = key.copyBytes()
+        let orphaned = key.copyBytes()
         let unknown = try problems { batch in
             let bytes: [UInt8] = [0]
-            batch.put(key: homeless.byteSpan, value: bytes.byteSpan)
+            batch.put(key: orphaned.byteSpan, value: bytes.byteSpan)
         }
         #expect(unknown.contains { $0.contains("unknown database") })
         #expect(unknown.contains { $0.contains("not in the catalogue") })

@@ -11,7 +11,7 @@ import Testing
 @testable import DocumentStore
 @testable import Indexing
 
-@Suite("Salvage", .needsFiles, .timeLimit(.minutes(20)))
+@Suite(.needsFiles, .timeLimit(.minutes(20)))
 struct SalvageTests {
     /// A store with documents in two databases, deleted ones, long names, large values, a declared index, and commits
     /// that only the log has.
@@ -89,16 +89,16 @@ struct SalvageTests {
         return (documents, report)
     }
 
-    @Test("An intact directory is taken as a whole, with times", arguments: [false, true])
-    func intact(isCrashed: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `An intact directory is taken as a whole, with times`(isCrashed: Bool) async throws {
         let original = try await Original(isCrashed: isCrashed)
         let (documents, report) = try salvage(try original.copy(), of: original)
         #expect(documents == original.documents)
         #expect(report.losses == [])
     }
 
-    @Test("Without side files, manifest, entries or format everything is found by checksums")
-    func withoutHelp() async throws {
+    @Test
+    func `Without side files, manifest, entries or format everything is found by checksums`() async throws {
         let original = try await Original(isCrashed: false)
         let copy = try original.copy()
         for path in try files(".side", in: copy) + files(".run", in: copy) {
@@ -113,8 +113,8 @@ struct SalvageTests {
         #expect(found == original.documents && further.lossCount > report.lossCount)
     }
 
-    @Test("Of a damaged page the intact entries are taken, and a damaged one is never", arguments: UInt64(1)...4)
-    func damagedPages(seed: UInt64) async throws {
+    @Test(arguments: UInt64(1)...4)
+    func `Of a damaged page the intact entries are taken, and a damaged one is never`(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let original = try await Original(isCrashed: seed % 2 == 0)
         for round in 0..<6 {
@@ -141,8 +141,8 @@ struct SalvageTests {
         }
     }
 
-    @Test("Of a damaged log the commits before the damage are taken")
-    func damagedLog() async throws {
+    @Test
+    func `Of a damaged log the commits before the damage are taken`() async throws {
         let original = try await Original(isCrashed: true)
         let copy = try original.copy()
         let log = copy.path(of: "damaged/log/")

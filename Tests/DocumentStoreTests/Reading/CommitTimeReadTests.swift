@@ -17,7 +17,7 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Reads at the times of commits", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct CommitTimeReadTests {
     /// One write: the fields of a document, or nil for a delete.
     private struct Step: Sendable {
@@ -142,29 +142,29 @@ struct CommitTimeReadTests {
     // MARK: Reads
 
     /// Reads one state in every way, and compares with the model.
-    private struct Judge {
+    private struct Checker {
         let harness: StoreHarness
         let documents: Documents
         let selector: ReadSelector
         let place: String
         var random: RandomQueries
 
-        mutating func judge(_ steps: [Step]) throws {
+        mutating func check(_ steps: [Step]) throws {
             for step in steps.suffix(3) {
                 let path = step.path
                 #expect(try harness.get(path, selector)?.fields == documents[path]?.fields, "\(path), \(place)")
-                for name in step.fields?.entries.map(\.key) ?? [] { try judge(field: name, in: path) }
+                for name in step.fields?.entries.map(\.key) ?? [] { try check(field: name, in: path) }
             }
-            for collection in CommitTimeReadTests.collections(of: steps) { try judge(collection: collection) }
-            try judgeNames()
+            for collection in CommitTimeReadTests.collections(of: steps) { try check(collection: collection) }
+            try checkNames()
             for _ in 0..<3 {
                 let (query, parent) = random.query()
-                try judge(query, parent)
+                try check(query, parent)
             }
         }
 
         /// A filter or an order by a field, in the document's collection or in its group.
-        private mutating func judge(field name: String, in path: String) throws {
+        private mutating func check(field name: String, in path: String) throws {
             let segments = TestDocument(path: path, fields: [:]).segments
             let isGroup = random.random.generator.oneIn(2)
             let parent = isGroup ? "" : segments.dropLast(2).joined(separator: "/")
@@ -175,10 +175,10 @@ struct CommitTimeReadTests {
             } else {
                 query.orderBy = [Order(field: try FieldPath(name))]
             }
-            try judge(query, parent, withTotals: true)
+            try check(query, parent, withTotals: true)
         }
 
-        private func judge(_ query: StructuredQuery, _ parent: String, withTotals: Bool = false) throws {
+        private func check(_ query: StructuredQuery, _ parent: String, withTotals: Bool = false) throws {
             let model = IndexedModel(harness)
             let (found, tree, _, _) = try model.run(
                 query, parent: parent, options: QueryOptions(), pageSize: 100, at: selector)
@@ -200,7 +200,7 @@ struct CommitTimeReadTests {
             #expect(totals == [.integer(sum), average], "\(place):\n\(tree)")
         }
 
-        private func judge(collection: String) throws {
+        private func check(collection: String) throws {
             let reader = harness.store.makeReader()
             let point = try harness.readPoint(reader, selector)
             let expected = documents.values.filter { $0.collection == collection }.map(\.id)
@@ -223,7 +223,7 @@ struct CommitTimeReadTests {
             #expect(cuts.count == 1 && documents[cuts.first ?? ""] != nil, "\(cuts), \(place)")
         }
 
-        private func judgeNames() throws {
+        private func checkNames() throws {
             let reader = harness.store.makeReader()
             let point = try harness.readPoint(reader, selector)
             for parent in ["", "c/1", "d/z"] {
@@ -234,10 +234,10 @@ struct CommitTimeReadTests {
         }
     }
 
-    @Test(
-        "Every read at the time of a commit sees the commit and all that follows from it",
-        arguments: zip([UInt64(301), 302], [AutomaticIndexes.on, .adaptive]))
-    func atCommitTimes(seed: UInt64, indexes: AutomaticIndexes) async throws {
+    @Test(arguments: zip([UInt64(301), 302], [AutomaticIndexes.on, .adaptive]))
+    func `Every read at the time of a commit sees the commit and all that follows from it`(
+        seed: UInt64, indexes: AutomaticIndexes
+    ) async throws {
         print("seed \(seed)")
         let harness = try StoreHarness(database: "d") {
             $0.automaticIndexes = indexes
@@ -255,41 +255,41 @@ struct CommitTimeReadTests {
             #expect(commit.seen == Self.expected(commit.steps, documents), "at \(commit.time), right after it")
         }
         var random = RandomQueries(seed: seed)
-        func judge(_ harness: StoreHarness, _ store: String) async throws {
+        func check(_ harness: StoreHarness, _ store: String) async throws {
             let parts = order.firstIndex { $0.steps.count >= 300 }
             for round in 0..<8 {
                 let number = round == 0 ? parts ?? 0 : random.random.generator.below(order.count)
                 let (commit, time) = (order[number], order[number].time)
                 let place = "at \(time), \(store), seed \(seed)"
-                func judge(_ selector: ReadSelector, _ documents: Documents) throws {
-                    var judge = Judge(
+                func check(_ selector: ReadSelector, _ documents: Documents) throws {
+                    var check = Checker(
                         harness: harness, documents: documents, selector: selector, place: place, random: random)
-                    try judge.judge(commit.steps)
-                    random = judge.random
+                    try check.check(commit.steps)
+                    random = check.random
                 }
                 let then = TimestampValue(microseconds: Int64(time))
-                try judge(.time(then), states[number])
+                try check(.time(then), states[number])
                 // Just before it there is nothing of it.
                 let before = TimestampValue(microseconds: Int64(time) - 1)
-                if number > 0 { try judge(.time(before), states[number - 1]) }
+                if number > 0 { try check(.time(before), states[number - 1]) }
                 if round < 4 {
-                    try judge(.transaction(try await harness.begin(.readOnly(readTime: then))), states[number])
+                    try check(.transaction(try await harness.begin(.readOnly(readTime: then))), states[number])
                 }
             }
         }
-        try await judge(harness, "live")
+        try await check(harness, "live")
         let crashed = try harness.crashed()
-        try await judge(crashed, "replayed")
+        try await check(crashed, "replayed")
         try crashed.finish()
         try harness.store.checkpoint()
-        try await judge(harness, "after a checkpoint")
+        try await check(harness, "after a checkpoint")
         let reopened = try harness.reopened()
-        try await judge(reopened, "reopened")
+        try await check(reopened, "reopened")
         try reopened.finish()
     }
 
-    @Test("A database is there at the time of its first commit")
-    func firstOfDatabase() async throws {
+    @Test
+    func `A database is there at the time of its first commit`() async throws {
         let harness = try StoreHarness()
         for number in 0..<12 {
             let database = try DatabaseName(project: "p", database: "other-\(number)")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Reads that wait", .timeLimit(.minutes(20))) struct ReadWaitTests {
+@Suite(.timeLimit(.minutes(20))) struct ReadWaitTests {
     private final class Ground: Sendable {
         /// Stands between staging and publishing a group.
         let gate = Gate(isOpen: true)
@@ -45,8 +45,8 @@ import Testing
         var now: ReadSelector { .time(TimestampValue(microseconds: Int64(harness.clock.nowMicroseconds))) }
     }
 
-    @Test("A read at the present waits for the commit in flight, and then sees it")
-    func waits() throws {
+    @Test
+    func `A read at the present waits for the commit in flight, and then sees it`() throws {
         let ground = try Ground()
         let store = ground.harness.store
         #expect(try !store.mustWait(for: ground.now))
@@ -64,8 +64,8 @@ import Testing
         try ground.harness.finish()
     }
 
-    @Test("A read-only transaction at the present begins when the commit in flight is published")
-    func beginWaits() throws {
+    @Test
+    func `A read-only transaction at the present begins when the commit in flight is published`() throws {
         let ground = try Ground()
         let store = ground.harness.store
         try ground.stage("c/a", 1)
@@ -86,8 +86,8 @@ import Testing
         try ground.harness.finish()
     }
 
-    @Test("A read waits for five seconds at most")
-    func timeLimit() throws {
+    @Test
+    func `A read waits for five seconds at most`() throws {
         let ground = try Ground()
         let store = ground.harness.store
         try ground.stage("c/a", 1)

@@ -9,7 +9,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite("Scans", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ScanTests {
     /// Ids that share prefixes of the length at which keys are cut, or are ordinary.
     private func id(_ random: inout RandomDocuments) -> String {
@@ -33,10 +33,10 @@ struct ScanTests {
         }
     }
 
-    @Test(
-        "A collection comes in name order, from any id to any id, both ways, before and after a checkpoint",
-        arguments: [UInt64(71), 72])
-    func collection(seed: UInt64) async throws {
+    @Test(arguments: [UInt64(71), 72])
+    func `A collection comes in name order, from any id to any id, both ways, before and after a checkpoint`(
+        seed: UInt64
+    ) async throws {
         print("seed \(seed)")
         var random = RandomDocuments(seed: seed)
         let harness = try StoreHarness()
@@ -97,8 +97,8 @@ struct ScanTests {
         return true
     }
 
-    @Test("A thousand ids of 1500 bytes that differ in the last three come in order")
-    func largeGroup() async throws {
+    @Test
+    func `A thousand ids of 1500 bytes that differ in the last three come in order`() async throws {
         let harness = try StoreHarness()
         let prefix = String(repeating: "x", count: 1_497)
         let ids = (0..<1_000).map { prefix + String(1_000 + $0).dropFirst() }
@@ -111,8 +111,8 @@ struct ScanTests {
         try harness.finish()
     }
 
-    @Test("The longest names can be written, read, found and deleted")
-    func longestNames() async throws {
+    @Test
+    func `The longest names can be written, read, found and deleted`() async throws {
         let harness = try StoreHarness()
         let id = String(repeating: "n", count: 1_499)
         let root = harness.database.documentsRoot.utf8.count
@@ -141,8 +141,8 @@ struct ScanTests {
         try harness.finish()
     }
 
-    @Test("Collections are found in path order, anywhere, at any version", arguments: [UInt64(81), 82, 83])
-    func collections(seed: UInt64) async throws {
+    @Test(arguments: [UInt64(81), 82, 83])
+    func `Collections are found in path order, anywhere, at any version`(seed: UInt64) async throws {
         print("seed \(seed)")
         var random = RandomDocuments(seed: seed)
         let harness = try StoreHarness()
@@ -217,10 +217,10 @@ struct ScanTests {
         try harness.finish()
     }
 
-    @Test(
-        "A listing with missing documents names every id that has a document or something below it",
-        arguments: [UInt64(91), 92])
-    func missing(seed: UInt64) async throws {
+    @Test(arguments: [UInt64(91), 92])
+    func `A listing with missing documents names every id that has a document or something below it`(seed: UInt64)
+        async throws
+    {
         print("seed \(seed)")
         var random = RandomDocuments(seed: seed)
         let harness = try StoreHarness()

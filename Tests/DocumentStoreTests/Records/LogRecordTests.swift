@@ -1,5 +1,6 @@
 // Log records come back from their bytes as they were.
 
+import Basics
 import DocumentModel
 import Storage
 import TestSupport
@@ -8,10 +9,10 @@ import Testing
 @testable import DocumentStore
 @testable import StoreFormat
 
-@Suite("Log records", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LogRecordTests {
-    @Test("A log record gives back its items in order")
-    func log() throws {
+    @Test
+    func `A log record gives back its items in order`() throws {
         let identifier = RequestIdentifier(sessionHigh: 1, sessionLow: .max, sequence: 300, oldestPending: 299)
         let database = try DatabaseName(project: "p")
         var writer = LogRecordWriter()
@@ -35,8 +36,8 @@ struct LogRecordTests {
         #expect(seen == ["created a/b [1, 2] 0", "updated a/c [] 5", "deleted a/d [] 0", "answer  [9] 0"])
     }
 
-    @Test("A record cut anywhere is malformed or shorter, never a trap")
-    func cutLog() throws {
+    @Test
+    func `A record cut anywhere is malformed or shorter, never a trap`() throws {
         var writer = LogRecordWriter()
         writer.begin(database: 1, newDatabaseName: nil)
         writer.append(.created, "a/b", fields: [1, 2])
@@ -57,8 +58,8 @@ struct LogRecordTests {
         #expect(complete == 3)
     }
 
-    @Test("A path of one segment is malformed", arguments: ["", "a", "/a"])
-    func badPath(path: String) throws {
+    @Test(arguments: ["", "a", "/a"])
+    func `A path of one segment is malformed`(path: String) throws {
         var writer = LogRecordWriter()
         writer.begin(database: 1, newDatabaseName: nil)
         writer.append(.deleted, path, fields: [])
@@ -69,10 +70,10 @@ struct LogRecordTests {
         } catch {}
     }
 
-    @Test("A record of sessions gives them back, and is malformed if it is cut")
-    func sessions() throws {
+    @Test
+    func `A record of sessions gives them back, and is malformed if it is cut`() throws {
         let names = [SessionTable.SessionName(high: 1, low: .max), SessionTable.SessionName(high: 7, low: 0)]
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         SessionsRecord.write(names, into: &writer)
         let whole = writer.copyBytes()
         #expect(try SessionsRecord.read(whole.byteSpan) == names)

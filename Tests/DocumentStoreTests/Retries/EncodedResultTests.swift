@@ -7,16 +7,16 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Encoded results", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct EncodedResultTests {
     private func roundTrip(_ result: BatchWriteResult) -> (BatchWriteResult?, Int) {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         EncodedResult.write(result, into: &writer)
         return (EncodedResult.read(writer.bytes), writer.count)
     }
 
-    @Test("Random results survive", arguments: [UInt64(51), 52, 53])
-    func random(seed: UInt64) throws {
+    @Test(arguments: [UInt64(51), 52, 53])
+    func `Random results survive`(seed: UInt64) throws {
         print("seed \(seed)")
         var random = RandomDocuments(seed: seed)
         for _ in 0..<200 {
@@ -43,8 +43,8 @@ struct EncodedResultTests {
         }
     }
 
-    @Test("A thousand plain sets take a dozen bytes")
-    func compact() {
+    @Test
+    func `A thousand plain sets take a dozen bytes`() {
         let outcomes = [Result<WriteResult, RequestError>](
             repeating: .success(WriteResult(updateMicroseconds: 1_700_000_000_000_000)), count: 1_000)
         let (read, bytes) = roundTrip(BatchWriteResult(commitMicroseconds: 1_700_000_000_000_000, outcomes: outcomes))
@@ -52,8 +52,8 @@ struct EncodedResultTests {
         #expect(bytes <= 13)
     }
 
-    @Test("Damaged bytes are not read and do not trap")
-    func damaged() {
+    @Test
+    func `Damaged bytes are not read and do not trap`() {
         var generator = SeededGenerator(seed: 54)
         for _ in 0..<20_000 {
             let bytes = (0..<generator.below(24)).map { _ in UInt8(generator.below(256)) }

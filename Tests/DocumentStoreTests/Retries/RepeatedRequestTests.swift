@@ -8,15 +8,15 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Repeated requests", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RepeatedRequestTests {
     private func request(_ sequence: UInt64, oldest: UInt64? = nil, session: UInt64 = 77) -> RequestIdentifier {
         RequestIdentifier(
             sessionHigh: session, sessionLow: 1, sequence: sequence, oldestPending: oldest ?? sequence)
     }
 
-    @Test("The repetition gets the first answer and changes nothing")
-    func once() async throws {
+    @Test
+    func `The repetition gets the first answer and changes nothing`() async throws {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
         let again = try await harness.result(committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
@@ -26,8 +26,8 @@ struct RepeatedRequestTests {
         try harness.finish()
     }
 
-    @Test("Both in flight at once: applied once")
-    func together() async throws {
+    @Test
+    func `Both in flight at once: applied once`() async throws {
         let harness = try StoreHarness()
         async let one: CommitResult = harness.result(
             committing: [.increment("c/a", field: "n", by: 1)], identifier: request(1))
@@ -38,12 +38,12 @@ struct RepeatedRequestTests {
         try harness.finish()
     }
 
-    @Test(
-        "After a crash or a clean restart, with and without a checkpoint between",
-        arguments: [
-            (false, false), (false, true), (true, false), (true, true),
-        ])
-    func restarts(isClean: Bool, hasCheckpoint: Bool) async throws {
+    @Test(arguments: [
+        (false, false), (false, true), (true, false), (true, true),
+    ])
+    func `After a crash or a clean restart, with and without a checkpoint between`(isClean: Bool, hasCheckpoint: Bool)
+        async throws
+    {
         let harness = try StoreHarness()
         let first = try await harness.result(
             committing: [.increment("c/a", field: "n", by: 1), .delete("c/none"), .set("c/b", fields(1))],
@@ -73,8 +73,8 @@ struct RepeatedRequestTests {
         if !isClean { try harness.finish() }
     }
 
-    @Test("A failed commit is not remembered: its repetition is decided again")
-    func failures() async throws {
+    @Test
+    func `A failed commit is not remembered: its repetition is decided again`() async throws {
         let harness = try StoreHarness()
         await #expect(throws: RequestError.self) {
             try await harness.commit([.set("c/a", fields(1), .exists(true))], identifier: request(1))
@@ -85,8 +85,8 @@ struct RepeatedRequestTests {
         try harness.finish()
     }
 
-    @Test("A repeated commit of a transaction gets its first answer, be it a result or an abortion")
-    func transactions() async throws {
+    @Test
+    func `A repeated commit of a transaction gets its first answer, be it a result or an abortion`() async throws {
         let harness = try StoreHarness()
         let (one, two) = (try await harness.begin(), try await harness.begin())
         for transaction in [one, two] { _ = try harness.get("c/a", .transaction(transaction)) }
@@ -107,8 +107,8 @@ struct RepeatedRequestTests {
         try harness.finish()
     }
 
-    @Test("Sessions that are silent for ten minutes are forgotten, also on disk")
-    func forgotten() async throws {
+    @Test
+    func `Sessions that are silent for ten minutes are forgotten, also on disk`() async throws {
         let harness = try StoreHarness()
         for session in UInt64(1)...20 {
             try await harness.commit([.set("c/a", fields(Int64(session)))], identifier: request(1, session: session))

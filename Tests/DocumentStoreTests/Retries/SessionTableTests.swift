@@ -7,10 +7,10 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Session table", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SessionTableTests {
     private func table(sessions: Int = 100, results: Int = 8) -> SessionTable {
-        SessionTable(sessionsMaximum: sessions, resultsMaximum: results, idleMilliseconds: 1_000)
+        SessionTable(sessionsMax: sessions, resultsMax: results, idleMilliseconds: 1_000)
     }
 
     private func request(_ sequence: UInt64, oldest: UInt64, session: UInt64 = 1) -> RequestIdentifier {
@@ -25,8 +25,8 @@ struct SessionTableTests {
         if case .refused(let error) = table.find(request) { error.code } else { nil }
     }
 
-    @Test("A repetition finds the first result; another session of the same number does not")
-    func repetition() {
+    @Test
+    func `A repetition finds the first result; another session of the same number does not`() {
         var table = table()
         _ = table.keep(request(1, oldest: 1), result: [7], nowMilliseconds: 0)
         #expect(result(table, request(1, oldest: 1)) == [7])
@@ -34,8 +34,8 @@ struct SessionTableTests {
         #expect(refusal(table, request(2, oldest: 1)) == nil)
     }
 
-    @Test("A client that waits for each answer uses two slots at most")
-    func slots() {
+    @Test
+    func `A client that waits for each answer uses two slots at most`() {
         var table = table()
         var slots: Set<UInt32> = []
         for sequence in UInt64(1)...1_000 {
@@ -45,8 +45,8 @@ struct SessionTableTests {
         #expect(slots.count <= 2)
     }
 
-    @Test("Bad numbers are refused: acknowledged before, too far ahead, later than itself")
-    func refusals() {
+    @Test
+    func `Bad numbers are refused: acknowledged before, too far ahead, later than itself`() {
         var table = table()
         _ = table.keep(request(5, oldest: 5), result: [1], nowMilliseconds: 0)
         #expect(refusal(table, request(4, oldest: 4)) == .failedPrecondition)
@@ -55,18 +55,18 @@ struct SessionTableTests {
         #expect(refusal(table, request(6, oldest: 7)) == .invalidArgument)
     }
 
-    @Test("What was taken back can be done again")
-    func takenBack() {
+    @Test
+    func `What was taken back can be done again`() {
         var table = table()
         let slot = table.keep(request(1, oldest: 1), result: [1], nowMilliseconds: 0)
-        table.takeBack(request(1, oldest: 1))
+        table.undo(request(1, oldest: 1))
         #expect(result(table, request(1, oldest: 1)) == nil)
         let again = table.keep(request(2, oldest: 1), result: [2], nowMilliseconds: 0)
         #expect(again == slot)
     }
 
-    @Test("Idle sessions go, and the longest idle ones when there are too many")
-    func idle() {
+    @Test
+    func `Idle sessions go, and the longest idle ones when there are too many`() {
         var table = table(sessions: 10)
         _ = table.keep(request(1, oldest: 1, session: 100), result: [1], nowMilliseconds: 0)
         _ = table.keep(request(2, oldest: 1, session: 100), result: [1], nowMilliseconds: 0)
@@ -84,8 +84,8 @@ struct SessionTableTests {
         #expect(!table.hasTooMany)
     }
 
-    @Test("A table restored from its slots answers as the one that wrote them", arguments: [UInt64(41), 42])
-    func restored(seed: UInt64) throws {
+    @Test(arguments: [UInt64(41), 42])
+    func `A table restored from its slots answers as the one that wrote them`(seed: UInt64) throws {
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
         var table = table(results: 64)
@@ -98,7 +98,7 @@ struct SessionTableTests {
                 let request = request(next, oldest: oldest)
                 let bytes = [UInt8(truncatingIfNeeded: next), 3]
                 let slot = table.keep(request, result: bytes, nowMilliseconds: 0)
-                var key = WireWriter()
+                var key = ByteBuffer()
                 SessionTable.SlotName(session: SessionTable.SessionName(request), slot: slot).writeKey(into: &key)
                 stored[key.copyBytes()] = (next, bytes)
                 pending.insert(next)

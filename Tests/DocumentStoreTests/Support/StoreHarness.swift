@@ -99,7 +99,7 @@ final class StoreHarness: Sendable {
         store = try DocumentStore.open(configuration)
     }
 
-    // MARK: Life
+    // MARK: Lifetime
 
     /// Checks the contents, closes, and checks the directory.
     func finish(sourceLocation: SourceLocation = #_sourceLocation) throws {

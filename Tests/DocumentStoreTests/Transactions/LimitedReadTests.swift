@@ -8,7 +8,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite("Limited queries in transactions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LimitedReadTests {
     /// How the first three of ten documents, by n, are found.
     enum Way: CaseIterable {
@@ -16,7 +16,6 @@ struct LimitedReadTests {
     }
 
     @Test(
-        "A change before the last result aborts, one after it does not",
         arguments: Way.allCases,
         [
             ("a result changes", true), ("a result leaves", true), ("one comes in between", true),
@@ -25,7 +24,9 @@ struct LimitedReadTests {
             ("one comes after it", false), ("an equal one comes after the last", false),
             ("one without the field comes", false),
         ])
-    func changes(way: Way, change: (String, isConflict: Bool)) async throws {
+    func `A change before the last result aborts, one after it does not`(way: Way, change: (String, isConflict: Bool))
+        async throws
+    {
         let model = try IndexedModel { $0.automaticIndexes = way != .sort && way != .scan ? .on : .off }
         let harness = model.harness
         // Downwards everything is mirrored.
@@ -62,8 +63,8 @@ struct LimitedReadTests {
         try harness.finish()
     }
 
-    @Test("A transaction whose query would come out otherwise is aborted", arguments: 50..<54 as Range<UInt64>)
-    func random(seed: UInt64) async throws {
+    @Test(arguments: 50..<54 as Range<UInt64>)
+    func `A transaction whose query would come out otherwise is aborted`(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
         var model = try IndexedModel()
         var (conflicts, others) = (0, 0)

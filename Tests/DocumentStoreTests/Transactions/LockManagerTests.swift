@@ -7,7 +7,7 @@ import Testing
 @testable import DocumentStore
 @testable import StoreFormat
 
-@Suite("Lock manager", .timeLimit(.minutes(20))) struct LockManagerTests {
+@Suite(.timeLimit(.minutes(20))) struct LockManagerTests {
     /// The lock manager, with requests that are known by names: `T1 c/a` is a commit of transaction 1 to c/a,
     /// `plain c/a` one without transaction, `read 1` the first read of transaction 1.
     ///
@@ -24,8 +24,8 @@ import Testing
         init(_ change: (inout StoreConfiguration) -> Void = { _ in }) throws {
             database = try DatabaseName(project: "p")
             var configuration = StoreConfiguration(directory: "unused")
-            configuration.leaseIdleMilliseconds = 1_000
-            configuration.leaseWaitMilliseconds = 20_000
+            configuration.turnIdleMilliseconds = 1_000
+            configuration.turnWaitMilliseconds = 20_000
             configuration.lockWaitMilliseconds = 15_000
             configuration.lockIdleMilliseconds = 10_000
             change(&configuration)
@@ -46,7 +46,7 @@ import Testing
 
         private func keys(_ paths: [String]) throws -> [UInt64] {
             let list = try writes(paths)
-            var key = WireWriter()
+            var key = ByteBuffer()
             return list.writes.map { write in
                 _ = DocumentKey.write(list.path(of: write), database: 1, into: &key)
                 return ByteTable.hash(key.bytes)
@@ -62,7 +62,7 @@ import Testing
             if let transaction { begin(transaction) }
             let request = CommitRequest(
                 writes: try writes(paths), transaction: transaction.map { TransactionIdentifier(number: $0, nonce: 0) })
-            return locks.holdsUp(.commit(request) { _ in }, sinceMilliseconds: since ?? now) { _ in 1 }
+            return locks.parkIfBlocked(.commit(request) { _ in }, sinceMilliseconds: since ?? now) { _ in 1 }
         }
 
         /// A read that locks; true if it has to wait, else it has its locks.
@@ -71,7 +71,7 @@ import Testing
             let request = LockRequest(
                 ticket: transaction, age: age ?? transaction, keys: try keys(paths), mayWait: true
             ) { _ in }
-            if locks.holdsUp(.lock(request), sinceMilliseconds: now, database: { _ in 1 }) { return true }
+            if locks.parkIfBlocked(.lock(request), sinceMilliseconds: now, database: { _ in 1 }) { return true }
             locks.grant(request)
             return false
         }
@@ -118,7 +118,7 @@ import Testing
             }
         }
 
-        /// Gives turns at free leases; the transactions whose turn came.
+        /// Starts turns; returns the transactions whose turn came.
         func grant() -> [UInt64] {
             turns = []
             while locks.grantNext(nowMilliseconds: now, { turns.append($0.identifier.number) }) {}
@@ -141,15 +141,15 @@ import Testing
 
     // MARK: Waiting
 
-    @Test("Nobody waits where nobody holds anything")
-    func empty() throws {
+    @Test
+    func `Nobody waits where nobody holds anything`() throws {
         let locks = try Ground()
         #expect(try !locks.commit(nil, "c/a") && !locks.commit(1, "c/a"))
         #expect(locks.isEmpty && locks.count == 0)
     }
 
-    @Test("A commit waits for every reader of its documents, and for no other")
-    func readers() throws {
+    @Test
+    func `A commit waits for every reader of its documents, and for no other`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/a", "c/b") && !locks.read(3, "c/z"))
         #expect(try locks.commit(nil, "c/a"))
@@ -162,15 +162,15 @@ import Testing
         #expect(locks.isEmpty)
     }
 
-    @Test("A transaction does not wait for its own locks")
-    func ownLocks() throws {
+    @Test
+    func `A transaction does not wait for its own locks`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a"))
         #expect(try !locks.commit(1, "c/a"))
     }
 
-    @Test("Commits leave in the order of their coming, and a first read waits for those that came before it")
-    func fairness() throws {
+    @Test
+    func `Commits leave in order of arrival, and a first read waits for those that came before it`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a"))
         #expect(try locks.commit(nil, "c/a", "c/x"))
@@ -184,8 +184,10 @@ import Testing
         #expect(locks.count == 0)
     }
 
-    @Test("A transaction that holds something reads on without waiting, and the commits already there wait for it")
-    func laterReads() throws {
+    @Test
+    func `A transaction that holds something reads on without waiting, and the commits already there wait for it`()
+        throws
+    {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b"))
         #expect(try locks.commit(nil, "c/a"))
@@ -196,10 +198,10 @@ import Testing
         #expect(locks.left() == ["plain c/a"])
     }
 
-    // MARK: Circles
+    // MARK: Deadlocks
 
-    @Test("Of two that read and write one document the younger is aborted", arguments: [true, false])
-    func circle(olderFirst: Bool) throws {
+    @Test(arguments: [true, false])
+    func `Of two that read and write one document the younger is aborted`(olderFirst: Bool) throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/a"))
         let order: [UInt64] = olderFirst ? [1, 2] : [2, 1]
@@ -210,16 +212,16 @@ import Testing
         #expect(locks.count == 0)
     }
 
-    @Test("Age is that of the first attempt, not the number")
-    func age() throws {
+    @Test
+    func `Age is that of the first attempt, not the number`() throws {
         let locks = try Ground()
         #expect(try !locks.read(9, "c/a", age: 1) && !locks.read(5, "c/a", age: 5))
         #expect(try locks.commit(9, "c/a") && locks.commit(5, "c/a"))
         #expect(locks.left().contains("T5 c/a aborted"))
     }
 
-    @Test("A circle of many is found when it closes, and only one of them is aborted", arguments: [3, 4, 10])
-    func longCircle(count: UInt64) throws {
+    @Test(arguments: [3, 4, 10])
+    func `A circle of many is found when it closes, and only one of them is aborted`(count: UInt64) throws {
         let locks = try Ground()
         for transaction in 1...count { #expect(try !locks.read(transaction, "c/\(transaction)")) }
         for transaction in 1..<count { #expect(try locks.commit(transaction, "c/\(transaction + 1)")) }
@@ -231,8 +233,8 @@ import Testing
         #expect(locks.count == 0)
     }
 
-    @Test("A chain without a circle is left alone")
-    func chain() throws {
+    @Test
+    func `A chain without a circle is left alone`() throws {
         let locks = try Ground()
         for transaction in 1...5 as ClosedRange<UInt64> { #expect(try !locks.read(transaction, "c/\(transaction)")) }
         for transaction in 1...4 as ClosedRange<UInt64> {
@@ -246,8 +248,8 @@ import Testing
         #expect(locks.isEmpty)
     }
 
-    @Test("Several circles closed by one commit are all broken")
-    func severalCircles() throws {
+    @Test
+    func `Several circles closed by one commit are all broken`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b", "c/c") && !locks.read(3, "c/b", "c/c"))
         #expect(try locks.commit(2, "c/a") && locks.commit(3, "c/a"))
@@ -258,10 +260,10 @@ import Testing
         #expect(locks.count == 0)
     }
 
-    // MARK: Leases
+    // MARK: Turns
 
-    @Test("A lease blocks others' commits to its documents; the holder's own proceed")
-    func lease() throws {
+    @Test
+    func `A turn blocks others' commits to its documents; the holder's own proceed`() throws {
         let locks = try Ground()
         #expect(try locks.retry(1, on: "c/a"))
         #expect(try !locks.commit(1, "c/a"))
@@ -271,8 +273,8 @@ import Testing
         #expect(locks.left() == ["plain c/a", "T2 c/a"])
     }
 
-    @Test("Turns are given in the order of age, one at a time")
-    func turns() throws {
+    @Test
+    func `Turns are given in the order of age, one at a time`() throws {
         let locks = try Ground()
         #expect(try locks.retry(1, on: "c/a"))
         #expect(try !locks.retry(5, on: "c/a") && !locks.retry(3, on: "c/a", age: 2) && !locks.retry(4, on: "c/a"))
@@ -283,8 +285,8 @@ import Testing
         }
     }
 
-    @Test("One that ends while it waits for its turn is forgotten")
-    func endsWaiting() throws {
+    @Test
+    func `One that ends while it waits for its turn is forgotten`() throws {
         let locks = try Ground()
         #expect(try locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a") && !locks.retry(3, on: "c/a"))
         locks.end(2)
@@ -294,8 +296,8 @@ import Testing
 
     // MARK: Time
 
-    @Test("A silent lease holder loses its turn, a busy one keeps it")
-    func leaseTime() throws {
+    @Test
+    func `A transaction that is idle during its turn loses it, a busy one keeps it`() throws {
         let locks = try Ground()
         #expect(try locks.retry(1, on: "c/a") && !locks.retry(2, on: "c/a"))
         _ = locks.pass(milliseconds: 900)
@@ -305,8 +307,8 @@ import Testing
         #expect(locks.grant() == [2])
     }
 
-    @Test("Locks of an idle transaction end when another one waits for them, and not before")
-    func lockTime() throws {
+    @Test
+    func `Locks of an idle transaction end when another one waits for them, and not before`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a"))
         _ = locks.pass(milliseconds: 60_000)
@@ -316,8 +318,8 @@ import Testing
         #expect(locks.left() == ["plain c/a"])
     }
 
-    @Test("After the longest wait a transaction's commit is aborted, a plain one proceeds")
-    func longWait() throws {
+    @Test
+    func `After the longest wait a transaction's commit is aborted, a plain one proceeds`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a", "c/b"))
         #expect(try locks.commit(2, "c/a") && locks.commit(nil, "c/b"))
@@ -329,8 +331,8 @@ import Testing
         #expect(locks.isEmpty)
     }
 
-    @Test("The longest wait counts from the request's coming, also when it is parked again")
-    func waitIsNotProlonged() throws {
+    @Test
+    func `The longest wait counts from the request's coming, also when it is parked again`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a"))
         #expect(try locks.commit(nil, "c/a", since: 1_000_000 - 14_000))
@@ -340,8 +342,8 @@ import Testing
         #expect(locks.left() == ["plain c/a at last"])
     }
 
-    @Test("A transaction that can only be aborted holds nobody up")
-    func doomed() throws {
+    @Test
+    func `A transaction that can only be aborted holds nobody up`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b"))
         #expect(try locks.commit(nil, "c/a") && locks.commit(nil, "c/b"))
@@ -350,8 +352,8 @@ import Testing
         #expect(locks.left() == ["plain c/a"])
     }
 
-    @Test("An ended transaction's locks end, and a waiting begin completes at its bound")
-    func endedAndGivingUp() throws {
+    @Test
+    func `An ended transaction's locks end, and a waiting begin completes at its bound`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a"))
         #expect(try locks.commit(nil, "c/a"))
@@ -359,24 +361,24 @@ import Testing
         _ = locks.pass(milliseconds: 1)
         #expect(locks.left() == ["plain c/a"])
         #expect(try locks.retry(5, on: "c/b") && !locks.retry(6, on: "c/b"))
-        var gaveUp: [UInt64] = []
-        for _ in 0..<41 { gaveUp += locks.pass(milliseconds: 500, using: 5, 6) }
-        #expect(gaveUp == [6])
+        var timedOut: [UInt64] = []
+        for _ in 0..<41 { timedOut += locks.pass(milliseconds: 500, using: 5, 6) }
+        #expect(timedOut == [6])
         #expect(locks.grant() == [])
     }
 
-    // MARK: Bounds and the end
+    // MARK: Bounds and ending
 
-    @Test("Beyond the bound nobody is parked")
-    func bound() throws {
-        let locks = try Ground { $0.parkedCommitsMaximum = 2 }
+    @Test
+    func `Beyond the bound nobody is parked`() throws {
+        let locks = try Ground { $0.parkedCommitsMax = 2 }
         #expect(try !locks.read(1, "c/a"))
         #expect(try locks.commit(nil, "c/a") && locks.commit(nil, "c/a") && !locks.commit(nil, "c/a"))
         #expect(locks.count == 2)
     }
 
-    @Test("At the end everybody who waits comes out")
-    func removal() throws {
+    @Test
+    func `At the end everybody who waits comes out`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a") && locks.commit(nil, "c/a") && locks.read(2, "c/a"))
         #expect(try locks.retry(3, on: "c/b") && !locks.retry(4, on: "c/b"))

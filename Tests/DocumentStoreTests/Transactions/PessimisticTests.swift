@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Pessimistic transactions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct PessimisticTests {
     /// A commit that was submitted and may be incomplete.
     private final class Submitted: Sendable {
@@ -61,8 +61,8 @@ struct PessimisticTests {
         try await harness.commit([.set("elsewhere/x", fields(0))])
     }
 
-    @Test("A plain write waits for a reader of the document, found or missing", arguments: ["c/a", "c/missing"])
-    func writerWaits(path: String) async throws {
+    @Test(arguments: ["c/a", "c/missing"])
+    func `A plain write waits for a reader of the document, found or missing`(path: String) async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let transaction = try await begin(harness)
@@ -77,8 +77,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("After a rollback the writers proceed")
-    func rollback() async throws {
+    @Test
+    func `After a rollback the writers proceed`() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)
         _ = try await read(harness, "c/a", transaction)
@@ -90,8 +90,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A query locks what it returns and nothing else")
-    func queryLocks() async throws {
+    @Test
+    func `A query locks what it returns and nothing else`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
         let transaction = try await begin(harness)
@@ -107,8 +107,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Of two that read and write one document the older wins in either order", arguments: [true, false])
-    func twoReaders(olderFirst: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `Of two that read and write one document the older wins in either order`(olderFirst: Bool) async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let (older, younger) = (try await begin(harness), try await begin(harness))
@@ -122,8 +122,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Three that wait for each other in a circle: the youngest is aborted, the others commit")
-    func circle() async throws {
+    @Test
+    func `Three that wait for each other in a circle: the youngest is aborted, the others commit`() async throws {
         let harness = try StoreHarness()
         var transactions: [TransactionIdentifier] = []
         for name in ["a", "b", "c"] {
@@ -140,8 +140,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A waiting writer goes before readers that come later, which then see what it wrote")
-    func fifo() async throws {
+    @Test
+    func `A waiting writer goes before readers that come later, which then see what it wrote`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let first = try await begin(harness)
@@ -160,8 +160,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Each read sees the newest state, and what it saw cannot change")
-    func newest() async throws {
+    @Test
+    func `Each read sees the newest state, and what it saw cannot change`() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)
         #expect(try await read(harness, "c/a", transaction) == nil)
@@ -171,8 +171,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A phantom still aborts")
-    func phantom() async throws {
+    @Test
+    func `A phantom still aborts`() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)
         try await lock(harness, [], transaction)
@@ -182,8 +182,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Without writes a phantom between two queries aborts too")
-    func phantomWithoutWrites() async throws {
+    @Test
+    func `Without writes a phantom between two queries aborts too`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let transaction = try await begin(harness)
@@ -196,8 +196,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Without writes, reads before and after a lost lock do not commit")
-    func lostLockWithoutWrites() async throws {
+    @Test
+    func `Without writes, reads before and after a lost lock do not commit`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(1))])
         let transaction = try await begin(harness)
@@ -212,10 +212,10 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A document that was missing, then there, then missing again is a conflict", arguments: [false, true])
-    func missingAgain(writes: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `A document that was missing, then there, then missing again is a conflict`(writes: Bool) async throws {
         // No locks: a writer need not wait for the reader.
-        let harness = try StoreHarness { $0.shareLocksMaximum = 0 }
+        let harness = try StoreHarness { $0.shareLocksMax = 0 }
         try await harness.commit([.set("c/b", fields(1))])
         let transaction = try await begin(harness)
         #expect(try await read(harness, "c/a", transaction) == nil)
@@ -227,8 +227,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Reads of one state commit without writes, whatever has changed since")
-    func oneState() async throws {
+    @Test
+    func `Reads of one state commit without writes, whatever has changed since`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let transaction = try await begin(harness)
@@ -246,8 +246,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("Locks of a silent reader lapse: the writer proceeds, the reader is aborted")
-    func idle() async throws {
+    @Test
+    func `Locks of a silent reader lapse: the writer proceeds, the reader is aborted`() async throws {
         let harness = try StoreHarness()
         let transaction = try await begin(harness)
         _ = try await read(harness, "c/a", transaction)
@@ -269,8 +269,10 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A reader that stays busy: after the longest wait a transaction is aborted and a plain write proceeds")
-    func longWait() async throws {
+    @Test
+    func `A reader that stays busy: after the longest wait a transaction is aborted and a plain write proceeds`()
+        async throws
+    {
         let harness = try StoreHarness()
         let reader = try await begin(harness)
         _ = try await read(harness, "c/a", reader)
@@ -295,8 +297,8 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test("A retry begins after the older transaction that won its deadlock has ended")
-    func retryAfterWinner() async throws {
+    @Test
+    func `A retry begins after the older transaction that won its deadlock has ended`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let older = try await begin(harness)
@@ -326,16 +328,16 @@ struct PessimisticTests {
         try harness.finish()
     }
 
-    @Test(
-        "N clients that increment one document all finish within five attempts, naming their first attempt each time",
-        arguments: [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic], [4, 32])
-    func increments(mode: TransactionOptions.ConcurrencyMode, clients: Int) async throws {
+    @Test(arguments: [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic], [4, 32])
+    func `N clients that increment one document all finish within five attempts, naming their first attempt each time`(
+        mode: TransactionOptions.ConcurrencyMode, clients: Int
+    ) async throws {
         let harness = try StoreHarness {
             $0.clock = SystemClock()
             // A busy machine may let a holder sleep for longer than it is usually granted.
-            $0.leaseIdleMilliseconds = 60_000
-            $0.leaseHoldMilliseconds = 60_000
-            $0.leaseWaitMilliseconds = 60_000
+            $0.turnIdleMilliseconds = 60_000
+            $0.turnMilliseconds = 60_000
+            $0.turnWaitMilliseconds = 60_000
             $0.lockIdleMilliseconds = 60_000
             $0.lockWaitMilliseconds = 60_000
         }

@@ -13,7 +13,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite("Conflicts of every kind of read", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ReadConflictTests {
     enum Kind: CaseIterable {
         case get, list, listMissing, collectionIDs, query, count, boundedCount, totals, nearest
@@ -145,10 +145,11 @@ struct ReadConflictTests {
     }
 
     @Test(
-        "A read that would come out otherwise aborts the commit",
         arguments: [AutomaticIndexes.on, .off, .adaptive],
         [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic])
-    func changedReads(indexes: AutomaticIndexes, mode: TransactionOptions.ConcurrencyMode) async throws {
+    func `A read that would come out otherwise aborts the commit`(
+        indexes: AutomaticIndexes, mode: TransactionOptions.ConcurrencyMode
+    ) async throws {
         let seed: UInt64 = (indexes == .on ? 1 : indexes == .off ? 2 : 3) + (mode == .optimistic ? 0 : 10)
         var random = RandomQueries(seed: seed)
         var (conflicts, others) = (0, 0)
@@ -157,8 +158,8 @@ struct ReadConflictTests {
             var model = try IndexedModel {
                 $0.automaticIndexes = indexes
                 // Validation alone decides, and no write waits.
-                $0.shareLocksMaximum = 0
-                if isRingSmall { $0.recentChangesMaximum = 2 }
+                $0.shareLocksMax = 0
+                if isRingSmall { $0.recentChangesMax = 2 }
             }
             let documents = try await prepare(&model, &random)
             // Few, because each leaves collections and fields that were there once.

@@ -10,7 +10,7 @@ import Testing
 @testable import DocumentStore
 @testable import StoreFormat
 
-@Suite("Read validation", .timeLimit(.minutes(20))) struct ReadValidationTests {
+@Suite(.timeLimit(.minutes(20))) struct ReadValidationTests {
     /// Documents in an engine without a store around it, and the ring of their changes.
     private final class Ground {
         let engine: StorageEngine
@@ -34,12 +34,12 @@ import Testing
             engine = try StorageEngine.open(directory: directory.path, options: options) { _, _, _, _ in }
             writer = try engine.makeWriter()
             validation = ReadValidation(
-                latest: writer.latest, history: try engine.makeReader(), rescanMaximum: rescan)
+                latest: writer.latest, history: try engine.makeReader(), rescanMax: rescan)
             changes = RecentChanges(maximum: remembered, since: version)
         }
 
         static func key(_ path: String) -> [UInt8] {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             _ = DocumentKey.write(Array(path.utf8).byteSpan, database: 1, into: &writer)
             return writer.copyBytes()
         }
@@ -52,7 +52,7 @@ import Testing
             for (path, number) in writes {
                 let key = Self.key(path)
                 if let number {
-                    var header = WireWriter()
+                    var header = ByteBuffer()
                     StoredRecord.writeHeader(
                         createMicroseconds: nil, path: Array(path.utf8).byteSpan, isCut: false, into: &header)
                     let fields = (["n": .integer(number)] as MapValue).documentBytes
@@ -72,7 +72,7 @@ import Testing
         func begin() -> StoreTransaction {
             StoreTransaction(
                 identifier: TransactionIdentifier(number: 1, nonce: 1), database: try! DatabaseName(project: "p"),
-                kind: .optimistic, nowMilliseconds: 0, age: 1, earlierConflicts: [], readsMaximum: 1_000)
+                kind: .optimistic, nowMilliseconds: 0, age: 1, earlierConflicts: [], readsMax: 1_000)
         }
 
         /// The transaction reads a document in the state of now.
@@ -112,8 +112,8 @@ import Testing
         deinit { try? engine.close() }
     }
 
-    @Test("A transaction that read nothing, or what nobody has changed, may commit")
-    func untouched() throws {
+    @Test
+    func `A transaction that read nothing, or what nobody has changed, may commit`() throws {
         let ground = try Ground()
         try ground.commit(["c/a": 1, "c/b": 2])
         let transaction = ground.begin()
@@ -126,28 +126,29 @@ import Testing
     }
 
     @Test(
-        "A document that was read conflicts when it changes, goes, comes, or comes back as it was",
         arguments: [
             ("c/a", [("c/a", 2)], false), ("c/a", [("c/a", nil)], false), ("c/new", [("c/new", 1)], false),
             ("c/a", [("c/a", nil), ("c/a", 1)], false), ("c/new", [("c/new", 1), ("c/new", nil)], true),
             ("c/a", [("c/ab", 1), ("c", 1)], true),
         ] as [(String, [(String, Int64?)], Bool)])
-    func documents(read: String, changes: [(String, Int64?)], mayCommit: Bool) throws {
+    func `A document that was read conflicts when it changes, goes, comes, or comes back as it was`(
+        read: String, changes: [(String, Int64?)], mayCommit: Bool
+    ) throws {
         let ground = try Ground()
         try ground.commit(["c/a": 1])
         let transaction = ground.begin()
         try ground.read(read, transaction)
         for (path, number) in changes where path.contains("/") { try ground.commit([path: number]) }
         #expect(try ground.mayCommit(transaction) == mayCommit)
-        // The key of the lease that a retry takes is that of the document.
+        // The key of the turn that a retry waits for is that of the document.
         let keys = try ground.conflicts(of: transaction).keys
         #expect(keys == (mayCommit ? [] : [ByteTable.hash(Ground.key(read).byteSpan)]))
     }
 
-    @Test(
-        "A walked range conflicts when a document that met the query before or meets it now has changed",
-        arguments: [1_000, 2])
-    func ranges(remembered: Int) throws {
+    @Test(arguments: [1_000, 2])
+    func `A walked range conflicts when a document that met the query before or meets it now has changed`(
+        remembered: Int
+    ) throws {
         let cases: [(String, KeyValuePairs<String, Int64?>, Bool)] = [
             ("a match changes", ["c/a": 6], false), ("a match goes", ["c/a": nil], false),
             ("a match ceases to be one", ["c/a": 1], false), ("a match comes", ["c/new": 9], false),
@@ -168,8 +169,8 @@ import Testing
         }
     }
 
-    @Test("A range without a filter conflicts with any change in it")
-    func wholeRange() throws {
+    @Test
+    func `A range without a filter conflicts with any change in it`() throws {
         let ground = try Ground()
         try ground.commit(["c/a": 1])
         let transaction = ground.begin()
@@ -180,29 +181,30 @@ import Testing
         #expect(try !ground.mayCommit(transaction))
     }
 
-    @Test("A range that is too large to be read again is unclear, which permits nothing")
-    func unclear() throws {
+    @Test
+    func `A range that is too large to be read again is unclear, which permits nothing`() throws {
         let ground = try Ground(remembered: 2, rescan: 10)
         for number in 0..<20 as Range<Int64> { try ground.commit(["c/\(number)": 1]) }
         let transaction = ground.begin()
         try ground.walk("c", transaction, matching: { $0 == 5 })
         for number in 0..<6 as Range<Int64> { try ground.commit(["other/\(number)": number]) }
         let conflicts = try ground.conflicts(of: transaction)
-        #expect(conflicts.isUnclear && conflicts.keys.isEmpty && !conflicts.isEmpty)
+        #expect(conflicts.isUndecided && conflicts.keys.isEmpty && !conflicts.isEmpty)
     }
 
-    @Test("Conflicts are remembered up to a bound, each key once")
-    func bound() {
+    @Test
+    func `Conflicts are remembered up to a bound, each key once`() {
         var conflicts = ReadValidation.Conflicts()
         for key in 0..<200 as Range<UInt64> {
             conflicts.add(key)
             conflicts.add(key)
         }
-        #expect(conflicts.keys == Array(0..<UInt64(ReadValidation.Conflicts.keysMaximum)) && conflicts.isFull)
+        #expect(conflicts.keys == Array(0..<UInt64(ReadValidation.Conflicts.keysMax)) && conflicts.isFull)
     }
 
-    @Test("The verdict is that of the definition, by the ring and by reading again", arguments: [1_000, 4], [1, 2, 3])
-    func model(remembered: Int, seed: UInt64) throws {
+    @Test(arguments: [1_000, 4], [1, 2, 3])
+    func `The verdict is that of the definition, by the ring and by reading again`(remembered: Int, seed: UInt64) throws
+    {
         var random = SeededGenerator(seed: seed)
         let ground = try Ground(remembered: remembered)
         let paths = ["a/x", "a/y", "a/z", "b/x", "b/y", "a/x/b/y"]

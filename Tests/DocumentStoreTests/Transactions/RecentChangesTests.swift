@@ -7,12 +7,11 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Recent changes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RecentChangesTests {
-    @Test(
-        "Everything above the coverage is found, newest first; rolled back commits leave no trace",
-        arguments: [UInt64(31), 32])
-    func model(seed: UInt64) throws {
+    @Test(arguments: [UInt64(31), 32])
+    func `Everything above the coverage is found, newest first; rolled back commits leave no trace`(seed: UInt64) throws
+    {
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
         var ring = RecentChanges(maximum: 100, since: 1_000)

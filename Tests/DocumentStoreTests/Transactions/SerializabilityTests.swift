@@ -15,7 +15,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite("Serializability", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SerializabilityTests {
     /// What a transaction has seen.
     private enum Seen: Sendable, Equatable {
@@ -170,9 +170,9 @@ struct SerializabilityTests {
         }
     }
 
-    // MARK: The judge
+    // MARK: The serializability check
 
-    private static func judge(_ done: [Done]) -> (readOnly: Int, failures: [String]) {
+    private static func verify(_ done: [Done]) -> (readOnly: Int, failures: [String]) {
         let writers = done.filter { !$0.changes.isEmpty }.sorted { $0.time < $1.time }
         var states: [(time: UInt64, state: State)] = [(0, [:])]
         var failures: [String] = []
@@ -196,17 +196,17 @@ struct SerializabilityTests {
         return (readers.count, failures)
     }
 
-    @Test(
-        "Whatever runs side by side, each transaction has read one state, also if it wrote nothing",
-        arguments: 0..<4 as Range<UInt64>, [true, false])
-    func random(seed: UInt64, isIndexed: Bool) async throws {
+    @Test(arguments: 0..<4 as Range<UInt64>, [true, false])
+    func `Whatever runs side by side, each transaction has read one state, also if it wrote nothing`(
+        seed: UInt64, isIndexed: Bool
+    ) async throws {
         let harness = try StoreHarness {
             $0.clock = SystemClock()
             $0.automaticIndexes = isIndexed ? .on : .off
             // Locks that lapse at once, or are never there, test what validation alone is worth.
             if seed % 4 == 1 { $0.lockIdleMilliseconds = 0 }
-            if seed % 4 == 2 { $0.shareLocksMaximum = 0 }
-            if seed % 4 == 3 { $0.recentChangesMaximum = 4 }
+            if seed % 4 == 2 { $0.shareLocksMax = 0 }
+            if seed % 4 == 3 { $0.recentChangesMax = 4 }
         }
         let client = Client(harness)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -224,21 +224,21 @@ struct SerializabilityTests {
             }
             try await group.waitForAll()
         }
-        let (readOnly, failures) = Self.judge(client.done.all)
+        let (readOnly, failures) = Self.verify(client.done.all)
         #expect(failures == [], "seed \(seed)")
         #expect(readOnly > 20)
         try harness.finish()
     }
 
-    @Test("The judge finds a phantom, a lost update and reads of two states")
-    func judged() {
+    @Test
+    func `The judge finds a phantom, a lost update and reads of two states`() {
         let (one, two) = (Row(kind: 0, n: 1), Row(kind: 0, n: 2))
         let writes = [
             Done(description: "w", seen: [], changes: [Change(id: 1, fields: one)], after: 0, time: 10),
             Done(description: "w", seen: [], changes: [Change(id: 2, fields: two)], after: 10, time: 20),
         ]
         func failures(_ seen: [Seen], _ changes: [Change] = []) -> Int {
-            Self.judge(writes + [Done(description: "t", seen: seen, changes: changes, after: 10, time: 30)]).failures
+            Self.verify(writes + [Done(description: "t", seen: seen, changes: changes, after: 10, time: 30)]).failures
                 .count
         }
         let (before, after) = (Seen.query(kind: 0, limit: nil, ids: [1]), Seen.query(kind: 0, limit: nil, ids: [1, 2]))

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Slow holders", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SlowHolderTests {
     /// A commit that was submitted and may be incomplete.
     private final class Submitted: Sendable {
@@ -55,8 +55,8 @@ struct SlowHolderTests {
         }
     }
 
-    @Test("However busy it is, a retry keeps its turn for three seconds and no longer")
-    func longestTurn() async throws {
+    @Test
+    func `However busy it is, a retry keeps its turn for three seconds and no longer`() async throws {
         let harness = try StoreHarness()
         let holder = try await turn(harness, at: "c/a")
         let plain = try Submitted(harness, [.set("c/a", fields(5))])
@@ -74,8 +74,8 @@ struct SlowHolderTests {
         try harness.finish()
     }
 
-    @Test("A retry that can only be aborted loses its turn", arguments: [true, false])
-    func doomed(byQuery: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `A retry that can only be aborted loses its turn`(byQuery: Bool) async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("d/b", fields(1))])
         let holder = try await turn(harness, at: "c/a")
@@ -96,8 +96,8 @@ struct SlowHolderTests {
         try harness.finish()
     }
 
-    @Test("A commit that waits for one turn after the other proceeds at the bound of waits")
-    func turnsInARow() async throws {
+    @Test
+    func `A commit that waits for one turn after the other proceeds at the bound of waits`() async throws {
         let harness = try StoreHarness { $0.lockWaitMilliseconds = 4_000 }
         let first = try await turn(harness, at: "c/a")
         let plain = try Submitted(harness, [.set("c/a", fields(5)), .set("c/b", fields(5))])
@@ -114,8 +114,10 @@ struct SlowHolderTests {
         try harness.finish()
     }
 
-    @Test("The transaction that has blocked a commit for the longest time loses its locks", arguments: [true, false])
-    func longestWait(isTransaction: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `The transaction that has blocked a commit for the longest time loses its locks`(isTransaction: Bool)
+        async throws
+    {
         let harness = try StoreHarness()
         let options = TransactionOptions.readWrite(retryTransaction: [], concurrency: .pessimistic)
         let holder = try await harness.begin(options)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Open transactions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct TransactionBoundTests {
     private func begin(_ harness: StoreHarness, _ owner: TransactionOwner?) async throws -> TransactionIdentifier {
         try await withCheckedContinuation { continuation in
@@ -27,9 +27,9 @@ struct TransactionBoundTests {
         }
     }
 
-    @Test("One connection may have so many open, whatever others have; what ends makes room")
-    func perConnection() async throws {
-        let harness = try StoreHarness { $0.transactionsPerConnectionMaximum = 2 }
+    @Test
+    func `One connection may have so many open, whatever others have; what ends makes room`() async throws {
+        let harness = try StoreHarness { $0.transactionsPerConnectionMax = 2 }
         let (one, other) = (harness.store.makeTransactionOwner(), harness.store.makeTransactionOwner())
         let first = try await begin(harness, one)
         let second = try await begin(harness, one)
@@ -52,9 +52,9 @@ struct TransactionBoundTests {
         try harness.finish()
     }
 
-    @Test("When the table is full, transactions of closed connections go that nobody has used since")
-    func closedConnection() async throws {
-        let harness = try StoreHarness { $0.transactionsMaximum = 3 }
+    @Test
+    func `When the table is full, transactions of closed connections go that nobody has used since`() async throws {
+        let harness = try StoreHarness { $0.transactionsMax = 3 }
         var owner: TransactionOwner? = harness.store.makeTransactionOwner()
         let abandoned = try await begin(harness, owner)
         let continued = try await begin(harness, owner)
@@ -76,8 +76,8 @@ struct TransactionBoundTests {
         try harness.finish()
     }
 
-    @Test("While there is room, a transaction outlives its connection")
-    func outlives() async throws {
+    @Test
+    func `While there is room, a transaction outlives its connection`() async throws {
         let harness = try StoreHarness()
         var owner: TransactionOwner? = harness.store.makeTransactionOwner()
         let transaction = try await begin(harness, owner)

@@ -9,10 +9,10 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite("Transactions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct TransactionTests {
-    @Test("Reads see the state at the begin, also what is missing, and not what comes later")
-    func snapshot() async throws {
+    @Test
+    func `Reads see the state at the begin, also what is missing, and not what comes later`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let transaction = try await harness.begin(.readOnly(readTime: nil))
@@ -29,8 +29,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A read-only transaction at a read time sees that time")
-    func readTime() async throws {
+    @Test
+    func `A read-only transaction at a read time sees that time`() async throws {
         let harness = try StoreHarness()
         let first = try await harness.result(committing: [.set("c/a", fields(1))])
         try await harness.commit([.set("c/a", fields(2))])
@@ -41,8 +41,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Lost update: of two that read and write one document the second is aborted")
-    func lostUpdate() async throws {
+    @Test
+    func `Lost update: of two that read and write one document the second is aborted`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let (one, two) = (try await harness.begin(), try await harness.begin())
@@ -54,8 +54,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Write skew: each reads both and writes one; only one of them commits")
-    func writeSkew() async throws {
+    @Test
+    func `Write skew: each reads both and writes one; only one of them commits`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1)), .set("c/b", fields(1))])
         let (one, two) = (try await harness.begin(), try await harness.begin())
@@ -68,8 +68,10 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A missing document that was read and then created is a conflict, also in a database that did not exist")
-    func missingRead() async throws {
+    @Test
+    func `A missing document that was read and then created is a conflict, also in a database that did not exist`()
+        async throws
+    {
         let harness = try StoreHarness()
         let transaction = try await harness.begin()
         #expect(try harness.get("c/a", .transaction(transaction)) == nil)
@@ -78,8 +80,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Deleted and created again is a change")
-    func recreated() async throws {
+    @Test
+    func `Deleted and created again is a change`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let transaction = try await harness.begin()
@@ -91,15 +93,16 @@ struct TransactionTests {
     }
 
     @Test(
-        "Phantoms: a change of the results of a scanned range aborts; a change outside or of other documents does not",
         arguments: [
             ("insert that matches", true), ("insert that does not match", false), ("insert outside", false),
             ("delete of a match", true), ("delete of no match", false), ("change out of the filter", true),
             ("change into the filter", true), ("change of no match", false), ("change that touches nothing", false),
             ("insert deeper", false),
         ], [262_144, 2])
-    func phantoms(change: (String, Bool), ringSize: Int) async throws {
-        let harness = try StoreHarness { $0.recentChangesMaximum = ringSize }
+    func `Phantoms: a change of the results of a scanned range aborts; a change outside or of other documents does not`(
+        change: (String, Bool), ringSize: Int
+    ) async throws {
+        let harness = try StoreHarness { $0.recentChangesMax = ringSize }
         try await harness.commit([
             .set("c/in", fields(1)), .set("c/out", fields(0)), .set("c/zz", fields(1)), .set("other/x", fields(1)),
         ])
@@ -133,8 +136,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A walk that stopped early conflicts only with what it passed")
-    func stoppedWalk() async throws {
+    @Test
+    func `A walk that stopped early conflicts only with what it passed`() async throws {
         let harness = try StoreHarness()
         try await harness.commit((0..<10).map { .set("c/\($0)", fields(1)) })
         let (up, down) = (try await harness.begin(), try await harness.begin())
@@ -152,8 +155,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A new collection is a phantom of a search for collections")
-    func newCollection() async throws {
+    @Test
+    func `A new collection is a phantom of a search for collections`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("a/1/posts/x", fields(1))])
         let transaction = try await harness.begin()
@@ -175,8 +178,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A commit without writes never aborts")
-    func readingOnly() async throws {
+    @Test
+    func `A commit without writes never aborts`() async throws {
         let harness = try StoreHarness()
         let transaction = try await harness.begin()
         _ = try harness.get("c/a", .transaction(transaction))
@@ -185,8 +188,10 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A commit ends its transaction even if it fails; ended and unknown ones are refused, rollback never is")
-    func ends() async throws {
+    @Test
+    func `A commit ends its transaction even if it fails; ended and unknown ones are refused, rollback never is`()
+        async throws
+    {
         let harness = try StoreHarness()
         let failed = try await harness.begin()
         #expect(
@@ -207,8 +212,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Silent for 60 seconds or older than 270, a transaction has expired")
-    func expiry() async throws {
+    @Test
+    func `Silent for 60 seconds or older than 270, a transaction has expired`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(1))])
         let (idle, busy) = (try await harness.begin(), try await harness.begin())
@@ -228,11 +233,11 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Open transactions and their reads are bounded")
-    func bounds() async throws {
+    @Test
+    func `Open transactions and their reads are bounded`() async throws {
         let harness = try StoreHarness {
-            $0.transactionsMaximum = 2
-            $0.transactionReadsMaximum = 3
+            $0.transactionsMax = 2
+            $0.transactionReadsMax = 3
         }
         let one = try await harness.begin()
         _ = try await harness.begin()
@@ -249,8 +254,8 @@ struct TransactionTests {
 
     // MARK: Turns
 
-    @Test("The retry of an aborted attempt holds others up until it is done")
-    func lease() async throws {
+    @Test
+    func `The retry of an aborted attempt holds others up until it is done`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(0))])
         let first = try await harness.begin()
@@ -270,9 +275,9 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Where nobody may wait nothing is held up, and validation decides all the same")
-    func noRoom() async throws {
-        let harness = try StoreHarness { $0.parkedCommitsMaximum = 0 }
+    @Test
+    func `Where nobody may wait nothing is held up, and validation decides all the same`() async throws {
+        let harness = try StoreHarness { $0.parkedCommitsMax = 0 }
         try await harness.commit([.set("c/a", fields(0))])
         let first = try await harness.begin()
         _ = try harness.get("c/a", .transaction(first))
@@ -286,8 +291,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("A holder that vanishes stops nobody for longer than its lease")
-    func vanished() async throws {
+    @Test
+    func `A holder that vanishes blocks others for its turn at most`() async throws {
         let harness = try StoreHarness()
         try await harness.commit([.set("c/a", fields(0))])
         let first = try await harness.begin()
@@ -311,14 +316,15 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test(
-        "N clients that increment one document in transactions all finish, and the sum is exact", arguments: [2, 8, 32])
-    func increments(clients: Int) async throws {
-        // On a busy machine a client may be slower than a lease; what is tested is the order of turns.
+    @Test(arguments: [2, 8, 32])
+    func `N clients that increment one document in transactions all finish, and the sum is exact`(clients: Int)
+        async throws
+    {
+        // On a busy machine a client may be slower than a turn; what is tested is the order of turns.
         let harness = try StoreHarness {
             $0.clock = SystemClock()
-            $0.leaseIdleMilliseconds = 60_000
-            $0.leaseWaitMilliseconds = 60_000
+            $0.turnIdleMilliseconds = 60_000
+            $0.turnWaitMilliseconds = 60_000
         }
         try await harness.commit([.set("c/counter", fields(0))])
         let each = 20
@@ -353,8 +359,8 @@ struct TransactionTests {
         try harness.finish()
     }
 
-    @Test("Transfers between accounts keep the total, and no reader sees half of one", arguments: [UInt64(61)])
-    func transfers(seed: UInt64) async throws {
+    @Test(arguments: [UInt64(61)])
+    func `Transfers between accounts keep the total, and no reader sees half of one`(seed: UInt64) async throws {
         print("seed \(seed)")
         let harness = try StoreHarness { $0.clock = SystemClock() }
         let accounts = 12

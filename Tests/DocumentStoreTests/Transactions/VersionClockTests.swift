@@ -11,7 +11,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite("Version clock", .timeLimit(.minutes(20))) struct VersionClockTests {
+@Suite(.timeLimit(.minutes(20))) struct VersionClockTests {
     /// A version clock over its own engine, and the commit thread's part of it.
     private final class Ground {
         let clock = SteppedClock()
@@ -55,8 +55,8 @@ import Testing
         }
     }
 
-    @Test("Versions are the wall clock's time, and increase when it stands still or steps back")
-    func increase() throws {
+    @Test
+    func `Versions are the wall clock's time, and increase when it stands still or steps back`() throws {
         let ground = try Ground()
         let first = try ground.commit()
         #expect(first == ground.clock.nowMicroseconds)
@@ -67,14 +67,14 @@ import Testing
         #expect(try ground.commit() == ground.clock.nowMicroseconds)
     }
 
-    @Test("A read time is now when nothing is in flight, and no commit comes at or below it")
-    func readTimes() throws {
+    @Test
+    func `A read time is now when nothing is in flight, and no commit comes at or below it`() throws {
         let ground = try Ground()
         let committed = try ground.commit()
         ground.clock.advance(milliseconds: 10)
         let time = ground.versions.readTime()
         #expect(time == committed + 10_000)
-        #expect(ground.versions.lastHandedOut == time)
+        #expect(ground.versions.lastIssued == time)
         #expect(try ground.commit() == time + 1)
         // Also when the clock is set back meanwhile.
         let later = ground.versions.readTime()
@@ -83,8 +83,8 @@ import Testing
         #expect(ground.versions.readTime() > later)
     }
 
-    @Test("While commits are in flight a read time is just before the first of them")
-    func inFlight() throws {
+    @Test
+    func `While commits are in flight a read time is just before the first of them`() throws {
         let ground = try Ground()
         _ = try ground.commit()
         // Nobody writes or reads for ten minutes.
@@ -100,8 +100,10 @@ import Testing
         #expect(ground.versions.readTime() >= third)
     }
 
-    @Test("A group that begins while another is synced: the read time is before the first, then what is published")
-    func groupsInFlight() throws {
+    @Test
+    func `A group that begins while another is synced: the read time is before the first, then what is published`()
+        throws
+    {
         let ground = try Ground()
         _ = try ground.commit()
         ground.clock.advance(milliseconds: 5_000)
@@ -113,8 +115,8 @@ import Testing
         #expect(ground.versions.readTime() == first)
     }
 
-    @Test("A read time does not step back when a commit begins")
-    func doesNotStepBack() throws {
+    @Test
+    func `A read time does not step back when a commit begins`() throws {
         let ground = try Ground()
         _ = try ground.commit()
         ground.clock.advance(milliseconds: 60_000)
@@ -127,8 +129,8 @@ import Testing
         #expect(ground.versions.readTime() == version)
     }
 
-    @Test("No commit is at or below a read time from before a commit that was rolled back")
-    func rolledBackInFlight() throws {
+    @Test
+    func `No commit is at or below a read time from before a commit that was rolled back`() throws {
         let ground = try Ground()
         _ = try ground.commit()
         ground.clock.advance(milliseconds: 60_000)
@@ -136,14 +138,14 @@ import Testing
         let time = ground.versions.readTime()
         #expect(time == dropped.microseconds - 1)
         // The next start of the store is to learn of it.
-        #expect(ground.versions.lastHandedOut >= time)
+        #expect(ground.versions.lastIssued >= time)
         ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
         ground.clock.stepBack(milliseconds: 30_000)
         #expect(try ground.commit() > time)
     }
 
-    @Test("While the first commit of a store is in flight a read time is just before it, which is above zero")
-    func firstInFlight() throws {
+    @Test
+    func `While the first commit of a store is in flight a read time is just before it, which is above zero`() throws {
         let ground = try Ground()
         ground.clock.advance(milliseconds: 10)
         let first = try ground.stage()
@@ -159,22 +161,22 @@ import Testing
         #expect(other.versions.readTime() < version && other.versions.readTime() > 0)
     }
 
-    @Test("A version that was rolled back blocks nothing; one that a client has seen is not given again")
-    func returned() throws {
+    @Test
+    func `A version that was rolled back blocks nothing; one that a client has seen is not given again`() throws {
         let ground = try Ground()
         let first = try ground.commit()
         ground.clock.advance(milliseconds: 10)
         let dropped = ground.versions.nextVersion(after: ground.last)
         ground.versions.returnVersion(dropped, last: ground.last, isReported: false)
         #expect(ground.versions.readTime() == first + 10_000)
-        let told = ground.versions.nextVersion(after: ground.last)
-        ground.versions.returnVersion(told, last: ground.last, isReported: true)
-        #expect(ground.versions.readTime() >= told.microseconds)
-        #expect(try ground.commit() > told.microseconds)
+        let notified = ground.versions.nextVersion(after: ground.last)
+        ground.versions.returnVersion(notified, last: ground.last, isReported: true)
+        #expect(ground.versions.readTime() >= notified.microseconds)
+        #expect(try ground.commit() > notified.microseconds)
     }
 
-    @Test("Nothing is committed at or below a reserved time; it is readable when what lies below is published")
-    func reserves() throws {
+    @Test
+    func `Nothing is committed at or below a reserved time; it is readable when what lies below is published`() throws {
         let ground = try Ground()
         let first = try ground.commit()
         let time = first + 3_000_000
@@ -189,8 +191,8 @@ import Testing
         #expect(ground.versions.reserve(second))
     }
 
-    @Test("The latest readable time is the latest of clock, read times and commits")
-    func latestReadable() throws {
+    @Test
+    func `The latest readable time is the latest of clock, read times and commits`() throws {
         let ground = try Ground()
         let now = ground.clock.nowMicroseconds
         #expect(ground.versions.latestReadable == now)
@@ -223,8 +225,8 @@ import Testing
         }
     }
 
-    @Test("A read at a time with a commit in flight waits for its publication, and costs nothing without one")
-    func waits() throws {
+    @Test
+    func `A read at a time with a commit in flight waits for its publication, and costs nothing without one`() throws {
         let ground = try Ground()
         let first = try ground.commit()
         #expect(Waited(ground, for: first).code == .ok)
@@ -241,8 +243,8 @@ import Testing
         #expect(ground.versions.waitCount == 0)
     }
 
-    @Test("A wait ends with the commits before its time, although later ones are in flight")
-    func waitsForEarlierOnly() throws {
+    @Test
+    func `A wait ends with the commits before its time, although later ones are in flight`() throws {
         let ground = try Ground()
         _ = try ground.commit()
         ground.clock.advance(milliseconds: 10)
@@ -256,8 +258,8 @@ import Testing
         #expect(waited.code == .ok)
     }
 
-    @Test("A wait ends when the version that it waits for is returned")
-    func waitsForReturned() throws {
+    @Test
+    func `A wait ends when the version that it waits for is returned`() throws {
         let ground = try Ground()
         _ = try ground.commit()
         ground.clock.advance(milliseconds: 10)
@@ -269,8 +271,8 @@ import Testing
         #expect(try ground.commit() > dropped.microseconds)
     }
 
-    @Test("A wait fails after its time limit, and when the sync fails")
-    func waitsFail() throws {
+    @Test
+    func `A wait fails after its time limit, and when the sync fails`() throws {
         let ground = try Ground(waits: ReadWaits(timeLimitMilliseconds: 1_000))
         _ = try ground.commit()
         ground.clock.advance(milliseconds: 10)
@@ -291,8 +293,8 @@ import Testing
         try ground.publish()
     }
 
-    @Test("Too many waits are refused")
-    func waitsAreBounded() throws {
+    @Test
+    func `Too many waits are refused`() throws {
         let ground = try Ground(waits: ReadWaits(countMax: 2))
         let staged = try ground.stage()
         let waited = (0..<3).map { _ in Waited(ground, for: staged) }
@@ -304,32 +306,32 @@ import Testing
     private final class Readers: Sendable {
         let isOver = Atomic(false)
         /// The highest read time that a reader has got.
-        let told = Atomic<UInt64>(0)
+        let notified = Atomic<UInt64>(0)
         let count = Atomic(0)
         let finished = DispatchSemaphore(value: 0)
     }
 
-    @Test("Read times of several threads are below every commit that is not visible yet")
-    func concurrent() throws {
+    @Test
+    func `Read times of several threads are below every commit that is not visible yet`() throws {
         let ground = try Ground()
         let readers = Readers()
         let versions = ground.versions
         for _ in 0..<2 {
             Thread.detachNewThread {
                 while !readers.isOver.load(ordering: .acquiring) {
-                    readers.told.max(versions.readTime(), ordering: .sequentiallyConsistent)
+                    readers.notified.max(versions.readTime(), ordering: .sequentiallyConsistent)
                     readers.count.add(1, ordering: .relaxed)
                 }
                 readers.finished.signal()
             }
         }
         for round in 0..<3_000 {
-            let before = readers.told.load(ordering: .sequentiallyConsistent)
+            let before = readers.notified.load(ordering: .sequentiallyConsistent)
             let version = try ground.stage()
             #expect(version > before)
             // Read times until the publication are lower, whatever the clock does.
             if round % 2 == 0 { ground.clock.advance(milliseconds: 1) }
-            for _ in 0..<20 { #expect(readers.told.load(ordering: .sequentiallyConsistent) < version) }
+            for _ in 0..<20 { #expect(readers.notified.load(ordering: .sequentiallyConsistent) < version) }
             try ground.publish()
         }
         try waitUntil("the readers have read") { readers.count.load(ordering: .relaxed) > 1_000 }
@@ -337,16 +339,16 @@ import Testing
         for _ in 0..<2 { try readers.finished.wait(until: "a reader has finished") }
     }
 
-    @Test("Every wait that another thread adds while commits are published ends")
-    func waitsOfAnotherThread() throws {
+    @Test
+    func `Every wait that another thread adds while commits are published ends`() throws {
         let ground = try Ground()
         let readers = Readers()
         let versions = ground.versions
         let clock = ground.clock
         Thread.detachNewThread {
             while !readers.isOver.load(ordering: .acquiring) {
-                versions.whenReadable(max(clock.nowMicroseconds, versions.lastHandedOut)) { _ in
-                    readers.told.add(1, ordering: .relaxed)
+                versions.whenReadable(max(clock.nowMicroseconds, versions.lastIssued)) { _ in
+                    readers.notified.add(1, ordering: .relaxed)
                 }
                 readers.count.add(1, ordering: .relaxed)
             }
@@ -362,6 +364,6 @@ import Testing
         try readers.finished.wait(until: "the reader has finished")
         // Nothing is in flight, so nothing may wait.
         #expect(versions.waitCount == 0)
-        #expect(readers.told.load(ordering: .relaxed) == UInt64(readers.count.load(ordering: .relaxed)))
+        #expect(readers.notified.load(ordering: .relaxed) == UInt64(readers.count.load(ordering: .relaxed)))
     }
 }

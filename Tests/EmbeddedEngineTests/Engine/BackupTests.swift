@@ -8,12 +8,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Backup", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct BackupTests {
     let directory = TemporaryDirectory()
 
-    @Test("A backup is a separate directory with everything up to a version, history included")
-    func backup() throws {
+    @Test
+    func `A backup is a separate directory with everything up to a version, history included`() throws {
         let store = try Store(directory.path(of: "data"))
         let copy = directory.path(of: "copies/one")
         for version in 1...50 as ClosedRange<UInt64> {
@@ -38,8 +38,8 @@ struct BackupTests {
         try store.engine.close()
     }
 
-    @Test("A backup begins its own history when it is opened for use, and keeps it")
-    func timeline() throws {
+    @Test
+    func `A backup begins its own history when it is opened for use, and keeps it`() throws {
         let (data, copy) = (directory.path(of: "data"), directory.path(of: "copy"))
         /// Opens a directory at a time, and returns where its history begins.
         func start(_ path: String, at now: UInt64, begins: Bool = true, backup: String? = nil) throws -> UInt64 {
@@ -61,8 +61,8 @@ struct BackupTests {
         #expect(throws: StorageError.self) { try start(copy, at: 600) }
     }
 
-    @Test("A backup made under writing is one consistent state")
-    func backupUnderWriting() throws {
+    @Test
+    func `A backup made under writing is one consistent state`() throws {
         var options = EngineOptions.small
         options.memtableBytesMax = 40 << 10
         let store = try Store(directory.path(of: "data"), options)

@@ -91,7 +91,7 @@ private enum Outcome: Equatable {
     case cut
 }
 
-@Suite("Damage", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct DamageTests {
     /// Reads everything in several ways, writes, checkpoints, reads again.
     private func look(_ damaged: DamagedDirectory, _ what: String) throws -> Outcome {
@@ -152,8 +152,8 @@ struct DamageTests {
         #expect(outcome != .cut || mayCut, "\(what): commits are gone")
     }
 
-    @Test("The directory that the other tests damage is right")
-    func undamaged() throws {
+    @Test
+    func `The directory that the other tests damage is right`() throws {
         let damaged = try DamagedDirectory(seed: 1)
         damaged.restore()
         try expectClean(damaged.copy)
@@ -161,8 +161,8 @@ struct DamageTests {
         try expectClean(damaged.copy)
     }
 
-    @Test("A flipped bit in any part of each file is found by the check, and never served")
-    func everyFile() throws {
+    @Test
+    func `A flipped bit in any part of each file is found by the check, and never served`() throws {
         let damaged = try DamagedDirectory(seed: 2)
         var random = SeededGenerator(seed: 7)
         for file in damaged.runFiles {
@@ -178,8 +178,8 @@ struct DamageTests {
         }
     }
 
-    @Test("A damaged value is named by its file and block, and others are served")
-    func oneValue() throws {
+    @Test
+    func `A damaged value is named by its file and block, and others are served`() throws {
         let directory = TemporaryDirectory()
         let value = Bytes((0..<5_000).map { UInt8(truncatingIfNeeded: $0 * 31 >> 3) })
         do {
@@ -215,8 +215,8 @@ struct DamageTests {
         #expect(throws: StorageError.self) { try snapshot.entries() }
     }
 
-    @Test("A checkpoint does not read damaged runs; a merge that meets damage ends writing")
-    func checkpointBesideDamage() throws {
+    @Test
+    func `A checkpoint does not read damaged runs; a merge that meets damage ends writing`() throws {
         let directory = TemporaryDirectory()
         let value = String(repeating: "the value ", count: 5)
         do {
@@ -246,8 +246,8 @@ struct DamageTests {
     /// Seeds of the fuzzer; many more with HEARTH_SOAK.
     private static let rounds = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 60 : 20_000
 
-    @Test("Damage of any kind to any file ends in a refusal or changes nothing")
-    func fuzz() throws {
+    @Test
+    func `Damage of any kind to any file ends in a refusal or changes nothing`() throws {
         let seed =
             ProcessInfo.processInfo.environment["HEARTH_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1 << 32)
         print("damage: HEARTH_SEED=\(seed)")

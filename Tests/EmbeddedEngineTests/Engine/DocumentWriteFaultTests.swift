@@ -10,7 +10,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Failing writes of documents", .serialized, .timeLimit(.minutes(20)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct DocumentWriteFaultTests {
     let directory = TemporaryDirectory()
     private static let errors = [EIO, ENOSPC, Int32(SHORT_WRITE)]
@@ -21,8 +21,8 @@ struct DocumentWriteFaultTests {
     /// Counts writes and lets all of them through.
     private static let none = (count: Int32.max, error: EIO)
 
-    @Test("A file whose writing fails at any write ends in an error, and can be written again", arguments: errors)
-    func files(error: Int32) throws {
+    @Test(arguments: errors)
+    func `A file whose writing fails at any write ends in an error, and can be written again`(error: Int32) throws {
         // Three transactions.
         let entries = (0..<300).map { number in
             let name = Bytes("\u{10}\(10_000 + number)".utf8)
@@ -52,8 +52,8 @@ struct DocumentWriteFaultTests {
         }
     }
 
-    @Test("A checkpoint or merge that fails at any write loses nothing, and succeeds later", arguments: errors)
-    func engine(error: Int32) throws {
+    @Test(arguments: errors)
+    func `A checkpoint or merge that fails at any write loses nothing, and succeeds later`(error: Int32) throws {
         defer { fail_lmdb_writes(0, 0) }
         var number: Int32 = 0
         var hasFailed = true

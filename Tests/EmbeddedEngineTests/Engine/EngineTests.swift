@@ -5,12 +5,12 @@ import Storage
 import TestSupport
 import Testing
 
-@Suite("Engine", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct EngineTests {
     let directory = TemporaryDirectory()
 
-    @Test("A commit is visible once it is sealed, and still there after reopening")
-    func commitAndReopen() throws {
+    @Test
+    func `A commit is visible once it is sealed, and still there after reopening`() throws {
         do {
             let store = try Store(directory.path)
             try store.stage(10, [.put("a", "1"), .put("b", "2")])

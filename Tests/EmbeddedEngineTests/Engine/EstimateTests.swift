@@ -5,7 +5,7 @@ import Storage
 import TestSupport
 import Testing
 
-@Suite("Estimates", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct EstimateTests {
     let directory = TemporaryDirectory()
 
@@ -31,8 +31,8 @@ struct EstimateTests {
         }
     }
 
-    @Test("An estimate is near the number of entries, before and after merges", arguments: [false, true])
-    func near(isMerged: Bool) throws {
+    @Test(arguments: [false, true])
+    func `An estimate is near the number of entries, before and after merges`(isMerged: Bool) throws {
         let store = try Store(directory.path)
         try fill(store)
         if isMerged { try store.engine.sweepHistoryNow() }
@@ -51,8 +51,8 @@ struct EstimateTests {
         try store.engine.close()
     }
 
-    @Test("Ranges without entries have none, and a range in one block is exact")
-    func edges() throws {
+    @Test
+    func `Ranges without entries have none, and a range in one block is exact`() throws {
         let store = try Store(directory.path)
         #expect(try estimate([0], [255], store) == KeyRangeEstimate())
         try fill(store)

@@ -29,7 +29,7 @@ final class Faults: Sendable {
     }
 }
 
-@Suite("Faults", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct FaultTests {
     let directory = TemporaryDirectory()
 
@@ -61,8 +61,8 @@ struct FaultTests {
         }
     }
 
-    @Test("With no room for a log segment or a run, writes are refused until there is room; reads continue")
-    func noRoomForSegment() throws {
+    @Test
+    func `With no room for a log segment or a run, writes are refused until there is room; reads continue`() throws {
         let faults = Faults([.allocateSegment, .commitRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
@@ -86,8 +86,8 @@ struct FaultTests {
         try reopened.engine.close()
     }
 
-    @Test("With no room for a new log segment a checkpoint frees segments, and writes continue")
-    func segmentsComeBack() throws {
+    @Test
+    func `With no room for a new log segment a checkpoint frees segments, and writes continue`() throws {
         let faults = Faults([.allocateSegment], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
@@ -107,8 +107,8 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("With no room for the runs' space, writes are refused before they are acknowledged, deletes are not")
-    func noRoomForSpace() throws {
+    @Test
+    func `With no room for the runs' space, writes are refused before they are acknowledged, deletes are not`() throws {
         let faults = Faults([.allocateRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
@@ -146,8 +146,8 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("With no room for a log segment the reserve takes deletes")
-    func reserveTakesDeletes() throws {
+    @Test
+    func `With no room for a log segment the reserve takes deletes`() throws {
         let faults = Faults([.allocateSegment, .commitRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
@@ -168,10 +168,8 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test(
-        "With no room for runs, writes are refused once a checkpoint failed, and resume",
-        arguments: [ENOSPC, EDQUOT])
-    func noRoomForTree(status: Int32) throws {
+    @Test(arguments: [ENOSPC, EDQUOT])
+    func `With no room for runs, writes are refused once a checkpoint failed, and resume`(status: Int32) throws {
         let faults = Faults([.commitRun], status)
         var options = EngineOptions.small
         options.memtableBytesMax = 100 << 10
@@ -195,8 +193,8 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("During a long checkpoint the memtable grows to twice its bound; then commits wait")
-    func slowCheckpoint() throws {
+    @Test
+    func `During a long checkpoint the memtable grows to twice its bound; then commits wait`() throws {
         let bound = 100 << 10
         let gate = Gate(isOpen: false)
         var options = EngineOptions.small
@@ -231,9 +229,11 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test(
-        "With no room for a sweep of history writes resume when there is room, though nothing waits to be checkpointed")
-    func noRoomForSweep() throws {
+    @Test
+    func
+        `Without room for a sweep of history, writes resume when there is room, though no checkpoint is due`()
+        throws
+    {
         let faults = Faults([.commitRun], ENOSPC)
         var options = EngineOptions.small
         options.fault = faults.injection
@@ -258,8 +258,8 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("A bound of the runs refuses writes and keeps everything acknowledged; a larger one accepts writes")
-    func fullRuns() throws {
+    @Test
+    func `A bound of the runs refuses writes and keeps everything acknowledged; a larger one accepts writes`() throws {
         var options = EngineOptions.small
         options.runBytesMax = 256 << 10
         options.memtableBytesMax = 100 << 10
@@ -280,8 +280,8 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("A failed write or sync of the log is final", arguments: [FileOperation.writeLog, .syncLog], [true, false])
-    func failedLog(operation: FileOperation, isInline: Bool) throws {
+    @Test(arguments: [FileOperation.writeLog, .syncLog], [true, false])
+    func `A failed write or sync of the log is final`(operation: FileOperation, isInline: Bool) throws {
         let faults = Faults([operation], EIO)
         var options = EngineOptions.small
         options.fault = faults.injection
@@ -317,8 +317,8 @@ struct FaultTests {
         try expectClean(directory.path)
     }
 
-    @Test("A group that is staged while the one before it fails is not acknowledged", arguments: [true, false])
-    func stagedBehindFailure(isInline: Bool) throws {
+    @Test(arguments: [true, false])
+    func `A group that is staged while the one before it fails is not acknowledged`(isInline: Bool) throws {
         let gate = Gate(isOpen: false)
         let faults = Faults([.syncLog], EIO)
         var options = EngineOptions.small
@@ -363,8 +363,8 @@ struct FaultTests {
         return (value.bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, value.version.microseconds)
     }
 
-    @Test("A crash in a checkpoint loses nothing and mixes nothing up", arguments: 0...3)
-    func crashInCheckpoint(checkpoints: Int) throws {
+    @Test(arguments: 0...3)
+    func `A crash in a checkpoint loses nothing and mixes nothing up`(checkpoints: Int) throws {
         // Lets some checkpoints through, then fails.
         let allowed = Countdown(checkpoints)
         var options = EngineOptions.small

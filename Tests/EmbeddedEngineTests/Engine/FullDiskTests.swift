@@ -6,7 +6,7 @@ import Storage
 import TestSupport
 import Testing
 
-@Suite("A full disk", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct FullDiskTests {
     private var options: EngineOptions {
         var options = EngineOptions.small
@@ -54,8 +54,8 @@ struct FullDiskTests {
         #expect(found.sorted { $0.version < $1.version } == expected)
     }
 
-    @Test("Commits are refused, nothing acknowledged is lost, deletes make room, and commits resume")
-    func deletesMakeRoom() throws {
+    @Test
+    func `Commits are refused, nothing acknowledged is lost, deletes make room, and commits resume`() throws {
         let disk = try TemporaryDisk(megabytes: 24)
         let store = try Store(disk.path(of: "data"), options)
         let last = try commitUntilFull(store, from: 1)
@@ -87,10 +87,10 @@ struct FullDiskTests {
         return Change(key: key, value: Bytes(repeating: UInt8(truncatingIfNeeded: version), count: length))
     }
 
-    @Test(
-        "What was acknowledged finds its place in document files, whatever the size of documents",
-        arguments: [400, 1_400, 1_500, 2_100, 4_060, 4_200])
-    func documents(valueBytes: Int) throws {
+    @Test(arguments: [400, 1_400, 1_500, 2_100, 4_060, 4_200])
+    func `What was acknowledged finds its place in document files, whatever the size of documents`(valueBytes: Int)
+        throws
+    {
         let disk = try TemporaryDisk(megabytes: 24)
         let data = disk.path(of: "data")
         var options = options
@@ -129,8 +129,8 @@ struct FullDiskTests {
         try expectClean(data)
     }
 
-    @Test("An engine opens on a disk without a free block; it reads, deletes, and commits when there is room")
-    func opensWhenFull() throws {
+    @Test
+    func `An engine opens on a disk without a free block; it reads, deletes, and commits when there is room`() throws {
         let disk = try TemporaryDisk(megabytes: 32)
         let data = disk.path(of: "data")
         // Given back at the end: the store itself fills what is left, so its filler alone may be a few blocks.
@@ -161,8 +161,8 @@ struct FullDiskTests {
         try expectClean(data)
     }
 
-    @Test("After a restart on a full disk deletes use what is left of the reserve")
-    func reserveAfterRestart() throws {
+    @Test
+    func `After a restart on a full disk deletes use what is left of the reserve`() throws {
         let disk = try TemporaryDisk(megabytes: 24)
         let data = disk.path(of: "data")
         do {
@@ -189,8 +189,8 @@ struct FullDiskTests {
         try expectClean(data)
     }
 
-    @Test("A checkpoint without space is a full disk and not a failed one")
-    func shortWrite() throws {
+    @Test
+    func `A checkpoint without space is a full disk and not a failed one`() throws {
         let disk = try TemporaryDisk(megabytes: 24)
         let data = disk.path(of: "data")
         let store = try Store(data, options)

@@ -111,12 +111,14 @@ private func makeUnreadable(_ start: UnsafeRawPointer, byteCount: Int) {
     close(descriptor)
 }
 
-@Suite("Faults of maps", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MapFaultTests {
     @Test(
-        "A page that cannot be read ends in damage for what needs it, whichever page it is", arguments: [false, true],
+        arguments: [false, true],
         [RunKind.entries, .documents])
-    func eachPage(isWarm: Bool, kind: RunKind) throws {
+    func `A page that cannot be read ends in damage for what needs it, whichever page it is`(
+        isWarm: Bool, kind: RunKind
+    ) throws {
         var page = 0
         var pages = 1
         while page < pages {
@@ -140,8 +142,8 @@ struct MapFaultTests {
         }
     }
 
-    @Test("A file that is cut under the engine is named by the calls that need it, and other files are served")
-    func cutFile() throws {
+    @Test
+    func `A file that is cut under the engine is named by the calls that need it, and other files are served`() throws {
         let faulting = try FaultingStore(fileBytes: 16 << 10)
         let files = Array(faulting.core.runs.current.files.joined())
         #expect(files.count > 2)
@@ -168,8 +170,8 @@ struct MapFaultTests {
         #expect(Set(after.files).isSuperset(of: manifest.files.filter { $0 == file.number }))
     }
 
-    @Test("While files are cut, readers on other threads get right values or damage, and only of these files")
-    func threads() throws {
+    @Test
+    func `While files are cut, readers on other threads get right values or damage, and only of these files`() throws {
         let faulting = try FaultingStore(fileBytes: 16 << 10)
         let files = Array(faulting.core.runs.current.files.joined())
         let cut = files[1]
@@ -215,8 +217,8 @@ struct MapFaultTests {
         #expect(wrong.withLock { Array($0.prefix(5)) } == [])
     }
 
-    @Test("A fault of other memory goes to the handler that was there before")
-    func foreignFault() async {
+    @Test
+    func `A fault of other memory goes to the handler that was there before`() async {
         await #expect(processExitsWith: .exitCode(7)) {
             var action = sigaction()
             action.__sigaction_handler.sa_handler = { _ in _exit(7) }
@@ -225,8 +227,8 @@ struct MapFaultTests {
         }
     }
 
-    @Test("A fault of other memory that nobody handles ends the process")
-    func foreignFaultWithoutHandler() async {
+    @Test
+    func `A fault of other memory that nobody handles ends the process`() async {
         await #expect(processExitsWith: .signal(SIGBUS)) {
             signal(SIGBUS, SIG_DFL)
             try readForeignPage()

@@ -44,7 +44,7 @@ private final class StepCopies: Sendable {
     }
 }
 
-@Suite("Kills in merges", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MergeKillTests {
     let directory = TemporaryDirectory()
     let copies = TemporaryDirectory()
@@ -97,8 +97,8 @@ struct MergeKillTests {
         return options
     }
 
-    @Test("A kill at any step of a merge leaves what was there", arguments: UInt64(1)...3)
-    func merges(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...3)
+    func `A kill at any step of a merge leaves what was there`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var model = Model()
         let steps = StepCopies(of: directory.path, into: copies.path, copiesMax: 6)

@@ -33,7 +33,7 @@ private final class ReadOnlyDisk: Sendable {
     }
 }
 
-@Suite("Reading only", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ReadOnlyTests {
     let directory = TemporaryDirectory()
 
@@ -54,8 +54,8 @@ struct ReadOnlyTests {
         return killed
     }
 
-    @Test("A check changes nothing", arguments: [true, false])
-    func check(hasLockFile: Bool) throws {
+    @Test(arguments: [true, false])
+    func `A check changes nothing`(hasLockFile: Bool) throws {
         let path = try makeKilled()
         if !hasLockFile { Files.remove(path + "/LOCK") }
         let disk = ReadOnlyDisk(path)
@@ -64,8 +64,8 @@ struct ReadOnlyTests {
         #expect(Files.names(in: path).contains("LOCK") == hasLockFile)
     }
 
-    @Test("An engine that only reads shows everything, keeps commits in memory, and changes nothing")
-    func engine() throws {
+    @Test
+    func `An engine that only reads shows everything, keeps commits in memory, and changes nothing`() throws {
         let path = try makeKilled()
         let disk = ReadOnlyDisk(path)
         var options = EngineOptions.small
@@ -102,8 +102,8 @@ struct ReadOnlyTests {
         try expectClean(path)
     }
 
-    @Test("A damaged TIMELINE is refused, found by the check, and says that it may be deleted")
-    func timeline() throws {
+    @Test
+    func `A damaged TIMELINE is refused, found by the check, and says that it may be deleted`() throws {
         try Store(directory.path).engine.close()
         let path = directory.path(of: "TIMELINE")
         let line = Files.read(path)
@@ -124,8 +124,8 @@ struct ReadOnlyTests {
         try expectClean(directory.path)
     }
 
-    @Test("Damage says what can be done about it, other errors do not")
-    func remedies() {
+    @Test
+    func `Damage says what can be done about it, other errors do not`() {
         for file in ["/d/runs/MANIFEST", "/d/runs/0000000000000001.run", "/d/log/0000000000000001.log", nil] {
             let error = StorageError(.corrupt, "why", file: file, offset: 7)
             #expect(error.description.hasSuffix("restore a backup; `hearth check` lists all damage"))

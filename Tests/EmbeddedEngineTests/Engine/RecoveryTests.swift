@@ -83,10 +83,10 @@ private final class LoggedDirectory {
     }
 }
 
-@Suite("Recovery", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RecoveryTests {
-    @Test("A log whose last two groups are zeros from any byte on gives the groups before")
-    func zerosFromAnywhere() throws {
+    @Test
+    func `A log whose last two groups are zeros from any byte on gives the groups before`() throws {
         let logged = try LoggedDirectory(commits: 4)
         let third = logged.frames[2]
         let fourth = logged.frames[3]
@@ -100,8 +100,8 @@ struct RecoveryTests {
         }
     }
 
-    @Test("A segment that is shorter than its header says is corruption, named by file and size")
-    func cutAnywhere() throws {
+    @Test
+    func `A segment that is shorter than its header says is corruption, named by file and size`() throws {
         let logged = try LoggedDirectory(commits: 4)
         let ends = logged.frames.flatMap { [$0.offset, $0.offset + 9, $0.offset + $0.frameBytes] }
         for size in [0, 1, 47, 48, 4095, 4096, logged.segment.count - 1] + ends {
@@ -117,8 +117,8 @@ struct RecoveryTests {
         }
     }
 
-    @Test("An unused segment that is cut short is corruption too: it may have held commits")
-    func cutUnused() throws {
+    @Test
+    func `An unused segment that is cut short is corruption too: it may have held commits`() throws {
         let logged = try LoggedDirectory(commits: 2)
         logged.damage(logged.segment)
         let unused = logged.copy + "/log/" + LogFormat.fileName(sequence: 2)
@@ -131,8 +131,8 @@ struct RecoveryTests {
         #expect(try !EngineCheck.run(directory: logged.copy).isClean)
     }
 
-    @Test("A log whose last group was torn in the middle gives the groups before it", arguments: [1, 8, 40, 56, 70])
-    func tornGroup(written: Int) throws {
+    @Test(arguments: [1, 8, 40, 56, 70])
+    func `A log whose last group was torn in the middle gives the groups before it`(written: Int) throws {
         let logged = try LoggedDirectory(commits: 3)
         let last = logged.frames[2]
         var torn = logged.segment
@@ -141,8 +141,8 @@ struct RecoveryTests {
         try logged.expectRecovered(upTo: 20, "torn after \(written) bytes")
     }
 
-    @Test("A bit flipped anywhere in the last group cuts it off")
-    func flippedInLastGroup() throws {
+    @Test
+    func `A bit flipped anywhere in the last group cuts it off`() throws {
         let logged = try LoggedDirectory(commits: 3)
         let last = logged.frames[2]
         for index in CaseShare.of(last.offset..<(last.offset + last.frameBytes), 50) {
@@ -153,8 +153,8 @@ struct RecoveryTests {
         }
     }
 
-    @Test("A bit flipped anywhere before the last group is corruption, named by file and byte")
-    func flippedBefore() throws {
+    @Test
+    func `A bit flipped anywhere before the last group is corruption, named by file and byte`() throws {
         let logged = try LoggedDirectory(commits: 3)
         for frame in logged.frames[..<2] {
             for index in CaseShare.of(frame.offset..<(frame.offset + frame.frameBytes), 50) {
@@ -171,8 +171,8 @@ struct RecoveryTests {
         }
     }
 
-    @Test("A damaged segment header is corruption", arguments: [0, 8, 16, 24, 32, 47])
-    func damagedHeader(index: Int) throws {
+    @Test(arguments: [0, 8, 16, 24, 32, 47])
+    func `A damaged segment header is corruption`(index: Int) throws {
         let logged = try LoggedDirectory(commits: 1)
         var damaged = logged.segment
         damaged[index] ^= 0x10
@@ -181,8 +181,8 @@ struct RecoveryTests {
         #expect(error?.code == .corrupt)
     }
 
-    @Test("A missing segment is corruption, unless it is the last", arguments: UInt64(1)...4)
-    func missingSegment(missing: UInt64) throws {
+    @Test(arguments: UInt64(1)...4)
+    func `A missing segment is corruption, unless it is the last`(missing: UInt64) throws {
         let directory = TemporaryDirectory()
         let original = directory.path(of: "original")
         let copy = directory.path(of: "copy")
@@ -208,8 +208,8 @@ struct RecoveryTests {
         #expect(try !EngineCheck.run(directory: copy).isClean)
     }
 
-    @Test("A record that replay refuses ends the opening with its error")
-    func refusedRecord() throws {
+    @Test
+    func `A record that replay refuses ends the opening with its error`() throws {
         struct Refusal: Error {}
         let logged = try LoggedDirectory(commits: 2)
         #expect(throws: Refusal.self) {
@@ -221,8 +221,8 @@ struct RecoveryTests {
         try expectClean(logged.killed)
     }
 
-    @Test("Recycled segments never give back commits of an earlier life", arguments: UInt64(1)...4)
-    func recycledSegments(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...4)
+    func `Recycled segments never give back commits of an earlier life`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let directory = TemporaryDirectory()
         var options = EngineOptions.small
@@ -257,8 +257,8 @@ struct RecoveryTests {
         #expect(Files.names(in: original + "/log").count <= 6)
     }
 
-    @Test("A log larger than the memtable is replayed with checkpoints in between")
-    func largeLog() throws {
+    @Test
+    func `A log larger than the memtable is replayed with checkpoints in between`() throws {
         let directory = TemporaryDirectory()
         let copy = directory.path(of: "copy")
         let store = try Store(directory.path(of: "original"))
@@ -277,8 +277,8 @@ struct RecoveryTests {
         try expectClean(copy)
     }
 
-    @Test("A group larger than a segment gets its own segment")
-    func giantGroup() throws {
+    @Test
+    func `A group larger than a segment gets its own segment`() throws {
         let directory = TemporaryDirectory()
         let copy = directory.path(of: "copy")
         let store = try Store(directory.path(of: "original"))

@@ -8,7 +8,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Refusals", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RefusalTests {
     let directory = TemporaryDirectory()
 
@@ -21,8 +21,8 @@ struct RefusalTests {
         }
     }
 
-    @Test("A directory is open once at a time, in one process or several")
-    func locked() throws {
+    @Test
+    func `A directory is open once at a time, in one process or several`() throws {
         let store = try Store(directory.path)
         #expect(code { _ = try Store(directory.path) } == .locked)
         #expect(code { _ = try EngineCheck.run(directory: directory.path) } == .locked)
@@ -32,8 +32,8 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
-    @Test("An unknown format is refused and left alone")
-    func unknownFormat() throws {
+    @Test
+    func `An unknown format is refused and left alone`() throws {
         try Store(directory.path).engine.close()
         Files.write(Bytes("hearth key-value store, format 99\n".utf8), to: directory.path(of: "FORMAT"))
         #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
@@ -42,9 +42,10 @@ struct RefusalTests {
         #expect(code { _ = try Store(directory.path) } == .unsupportedFormat)
     }
 
-    @Test(
-        "A directory of a former format is refused with its number, and left alone", arguments: 1...4, [false, true])
-    func formerFormat(number: Int, isReadOnly: Bool) throws {
+    @Test(arguments: 1...4, [false, true])
+    func `A directory of a former format is refused with its number, and left alone`(number: Int, isReadOnly: Bool)
+        throws
+    {
         try Store(directory.path).engine.close()
         let line = Bytes("hearth key-value store, format \(number)\n".utf8)
         Files.write(line, to: directory.path(of: "FORMAT"))
@@ -58,10 +59,10 @@ struct RefusalTests {
         #expect(Files.read(directory.path(of: "FORMAT")) == line)
     }
 
-    @Test(
-        "A directory whose manifest or run is missing or empty is refused, and nothing is made in its place",
-        arguments: [true, false], [true, false])
-    func lostRun(isClean: Bool, isManifest: Bool) throws {
+    @Test(arguments: [true, false], [true, false])
+    func `A directory whose manifest or run is missing or empty is refused, and nothing is made in its place`(
+        isClean: Bool, isManifest: Bool
+    ) throws {
         let original = directory.path(of: "original")
         let copy = directory.path(of: "copy")
         let store = try Store(original)
@@ -85,8 +86,8 @@ struct RefusalTests {
         #expect(!Files.names(in: copy).contains("runs"))
     }
 
-    @Test("A directory whose log is missing is refused", arguments: [true, false])
-    func lostLog(hasCheckpoint: Bool) throws {
+    @Test(arguments: [true, false])
+    func `A directory whose log is missing is refused`(hasCheckpoint: Bool) throws {
         let original = directory.path(of: "original")
         let copy = directory.path(of: "copy")
         let store = try Store(original)
@@ -102,8 +103,8 @@ struct RefusalTests {
         #expect(try !EngineCheck.run(directory: copy).isClean)
     }
 
-    @Test("A directory whose creation was interrupted is created again")
-    func leftWhileMade() throws {
+    @Test
+    func `A directory whose creation was interrupted is created again`() throws {
         try Store(directory.path(of: "whole")).engine.close()
         let states: [(String, [String])] = [
             ("marked", ["NEW"]), ("runs", ["NEW", "runs"]), ("formatted", ["NEW", "FORMAT", "runs"]),
@@ -125,8 +126,8 @@ struct RefusalTests {
         }
     }
 
-    @Test("Versions must increase, also beyond a restart and whatever the clock says")
-    func versionsIncrease() throws {
+    @Test
+    func `Versions must increase, also beyond a restart and whatever the clock says`() throws {
         let store = try Store(directory.path)
         try store.commit(100, [.put("a", "1")])
         #expect(code { try store.stage(100, [.put("a", "2")]) } == .versionNotIncreasing)
@@ -144,8 +145,8 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
-    @Test("A commit that fits no group is refused whole")
-    func giantCommit() throws {
+    @Test
+    func `A commit that fits no group is refused whole`() throws {
         let store = try Store(directory.path)
         let record = Bytes(repeating: 0, count: EngineLimits.recordBytesMax + 1)
         let batch = MutationBatch()
@@ -160,8 +161,8 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
-    @Test("A batch is said to need at least what the memtable takes")
-    func batchBytes() {
+    @Test
+    func `A batch is said to need at least what the memtable takes`() {
         var batch = MutationBatch()
         for number in UInt32(0)..<1_000 {
             let key = withUnsafeBytes(of: number.bigEndian) { Bytes($0) }
@@ -171,8 +172,8 @@ struct RefusalTests {
         #expect(MutationBatch().bytesNeeded >= Memtable.bytesNeeded(count: 0, bytes: 0))
     }
 
-    @Test("After close everything is refused, and closing again does nothing")
-    func afterClose() throws {
+    @Test
+    func `After close everything is refused, and closing again does nothing`() throws {
         let store = try Store(directory.path)
         let reader = try store.engine.makeReader()
         try store.commit(1, [.put("a", "1")])
@@ -188,8 +189,8 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
-    @Test("What is staged and never sealed is gone after close, and nothing else is")
-    func stagedAtClose() throws {
+    @Test
+    func `What is staged and never sealed is gone after close, and nothing else is`() throws {
         let store = try Store(directory.path)
         try store.commit(1, [.put("a", "1")])
         try store.stage(2, [.put("a", "2")])
@@ -201,8 +202,8 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
-    @Test("A snapshot open at close keeps working, and the lock stays until it goes")
-    func snapshotAtClose() throws {
+    @Test
+    func `A snapshot open at close keeps working, and the lock stays until it goes`() throws {
         do {
             let store = try Store(directory.path)
             try store.commit(1, [.put("a", "1")])
@@ -218,8 +219,8 @@ struct RefusalTests {
         try expectClean(directory.path)
     }
 
-    @Test("Bounds and keys of odd lengths do not trap")
-    func oddKeys() throws {
+    @Test
+    func `Bounds and keys of odd lengths do not trap`() throws {
         let store = try Store(directory.path)
         let longest = Bytes(repeating: 255, count: EngineLimits.keyBytesMax)
         try store.commit(1, [Change(key: longest, value: []), .put("a", "")])

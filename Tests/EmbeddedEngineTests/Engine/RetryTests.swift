@@ -79,7 +79,7 @@ private final class FailingDisk: Sendable {
     }
 }
 
-@Suite("Retries", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RetryTests {
     let directory = TemporaryDirectory()
 
@@ -125,8 +125,8 @@ struct RetryTests {
         try store.commit(last, changes(last))
     }
 
-    @Test("A failure of any one change of the files, in a checkpoint or a merge, delays it and loses nothing")
-    func eachChange() throws {
+    @Test
+    func `A failure of any one change of the files, in a checkpoint or a merge, delays it and loses nothing`() throws {
         var total = 1
         var kinds: Set<Substring> = []
         var number = 0
@@ -154,8 +154,8 @@ struct RetryTests {
         #expect(kinds == ["create", "open", "write", "sync", "rename", "remove"])
     }
 
-    @Test("While files fail, commits are accepted as long as memory has room, then refused; later all is well")
-    func lastingFailure() throws {
+    @Test
+    func `While files fail, commits are accepted as long as memory has room, then refused; later all is well`() throws {
         let disk = FailingDisk(directory.path)
         var options = Self.options
         options.memtableBytesMax = 100 << 10
@@ -164,9 +164,9 @@ struct RetryTests {
         try store.commit(last, changes(last))
         disk.fail(0..<Int.max)
         #expect(throws: StorageError.self) { try store.engine.checkpointNow() }
-        #expect(store.engine.statistics.obstacle?.code == .inputOutput)
+        #expect(store.engine.statistics.writeFailure?.code == .inputOutput)
         #expect(store.engine.statistics.refusal == nil)
-        #expect(store.engine.recentObstacle != nil)
+        #expect(store.engine.recentWriteFailure != nil)
         var refusal: StorageError?
         while refusal == nil, last < 1_000 {
             do throws(StorageError) {
@@ -190,14 +190,14 @@ struct RetryTests {
         disk.fail(0..<0)
         try waitUntil("a commit is accepted") { (try? store.commit(accepted + 1, changes(accepted + 1))) != nil }
         try store.engine.checkpointNow()
-        #expect(store.engine.statistics.obstacle == nil)
+        #expect(store.engine.statistics.writeFailure == nil)
         try store.engine.close()
         disk.end()
         try expect(directory.path, accepted + 1, "")
     }
 
-    @Test("A close while files fail keeps everything in the log; one after they have failed writes it")
-    func close() throws {
+    @Test
+    func `A close while files fail keeps everything in the log; one after they have failed writes it`() throws {
         let disk = FailingDisk(directory.path)
         var options = Self.options
         // Longer than the test: only the close tries again.
@@ -227,8 +227,10 @@ struct RetryTests {
         try expect(directory.path, 2, "")
     }
 
-    @Test("Without a descriptor for a log segment commits are refused as not applied, and accepted when there is one")
-    func noSegment() throws {
+    @Test
+    func `Without a descriptor for a log segment commits are refused as not applied, and accepted when there is one`()
+        throws
+    {
         let faults = Faults([.allocateSegment], EMFILE)
         var options = Self.options
         options.fault = faults.injection
@@ -256,13 +258,13 @@ struct RetryTests {
         try expect(directory.path, accepted + 1, "")
     }
 
-    @Test("A client learns whether its commit was applied, was not, or may have been")
-    func textsOfClients() {
+    @Test
+    func `A client learns whether its commit was applied, was not, or may have been`() {
         let unknown = RequestError(StorageError(.failed, "the log cannot be written: why"))
         #expect(unknown.code == .unavailable && unknown.message.contains("the outcome is unknown"))
         let failure = StorageError(.failed, "the log cannot be written: why")
-        let obstacle = StorageError(.inputOutput, "cannot open: Too many open files", file: "/a/b")
-        for refused in [failure.asFinalRefusal, obstacle.asRefusal] {
+        let writeFailure = StorageError(.inputOutput, "cannot open: Too many open files", file: "/a/b")
+        for refused in [failure.asFinalRefusal, writeFailure.asRefusal] {
             let refusal = RequestError(refused)
             #expect(refusal.code == .unavailable)
             #expect(refusal.message.hasPrefix("The commit was not applied: "))

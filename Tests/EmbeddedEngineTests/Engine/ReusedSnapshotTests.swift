@@ -5,12 +5,12 @@ import Storage
 import TestSupport
 import Testing
 
-@Suite("Reused snapshots", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ReusedSnapshotTests {
-    @Test(
-        "A reader sees every version, whether it keeps its view or not",
-        arguments: [false, true], [nil, UInt8(ascii: "3")...UInt8(ascii: "5")])
-    func rereading(keepsViews: Bool, scannedSpaces: ClosedRange<UInt8>?) throws {
+    @Test(arguments: [false, true], [nil, UInt8(ascii: "3")...UInt8(ascii: "5")])
+    func `A reader sees every version, whether it keeps its view or not`(
+        keepsViews: Bool, scannedSpaces: ClosedRange<UInt8>?
+    ) throws {
         let directory = TemporaryDirectory()
         var options = EngineOptions.small
         options.scannedSpaces = scannedSpaces
@@ -59,8 +59,8 @@ struct ReusedSnapshotTests {
         try store.engine.close()
     }
 
-    @Test("What the writer reads stays readable while runs and memtables are replaced", arguments: [false, true])
-    func latest(isBackward: Bool) throws {
+    @Test(arguments: [false, true])
+    func `What the writer reads stays readable while runs and memtables are replaced`(isBackward: Bool) throws {
         let directory = TemporaryDirectory()
         var options = EngineOptions.small
         options.retentionMicroseconds = 0

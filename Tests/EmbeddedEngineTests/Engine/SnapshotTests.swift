@@ -8,12 +8,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Snapshots", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SnapshotTests {
     let directory = TemporaryDirectory()
 
-    @Test("A version reads the same through many checkpoints")
-    func versionsLive() throws {
+    @Test
+    func `A version reads the same through many checkpoints`() throws {
         let store = try Store(directory.path)
         for version in 1...40 as ClosedRange<UInt64> {
             var changes: [Change] = [.put("counter", "\(version)"), .put("only \(version)", "x")]
@@ -34,8 +34,8 @@ struct SnapshotTests {
         try expectClean(directory.path)
     }
 
-    @Test("An open snapshot keeps its state while commits, checkpoints and sweeps go by")
-    func openSnapshot() throws {
+    @Test
+    func `An open snapshot keeps its state while commits, checkpoints and sweeps go by`() throws {
         var options = EngineOptions.small
         options.retentionMicroseconds = 0
         options.clock = { 1 << 40 }
@@ -67,8 +67,8 @@ struct SnapshotTests {
 
     /// Every commit sets all of the keys to its version, or deletes them all, so any snapshot in which two keys differ
     /// is wrong.
-    @Test("Readers racing commits, checkpoints and sweeps see whole commits only")
-    func racingReaders() throws {
+    @Test
+    func `Readers racing commits, checkpoints and sweeps see whole commits only`() throws {
         let race = Race()
         var options = EngineOptions.small
         options.memtableBytesMax = 40 << 10

@@ -7,7 +7,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Sorted batches", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct BatchTests {
     private struct Name: Hashable {
         let key: Bytes
@@ -101,8 +101,8 @@ struct BatchTests {
         return found
     }
 
-    @Test("Lookups and cursors find in list and batches what each version sees", arguments: UInt64(1)...6)
-    func reads(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...6)
+    func `Lookups and cursors find in list and batches what each version sees`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let filled = try Self.filled(&random, count: 2_000)
         let memtable = filled.memtable
@@ -132,8 +132,8 @@ struct BatchTests {
         }
     }
 
-    @Test("A checkpoint's walk has every version of every key once, in order", arguments: UInt64(1)...4)
-    func walk(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...4)
+    func `A checkpoint's walk has every version of every key once, in order`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let filled = try Self.filled(&random, count: 3_000)
         defer { filled.memtable.release() }
@@ -150,8 +150,8 @@ struct BatchTests {
         #expect(filled.memtable.entryCount == found.count)
     }
 
-    @Test("Keys of which each begins like all longer ones do not exhaust the stack")
-    func deep() throws {
+    @Test
+    func `Keys of which each begins like all longer ones do not exhaust the stack`() throws {
         var filled = try Filled(count: 20_000)
         defer { filled.memtable.release() }
         var changes: [(name: Name, value: Bytes?)] = []
@@ -168,8 +168,8 @@ struct BatchTests {
         #expect(Self.walk(filled.memtable, at: .max, .forward, from: nil) == filled.sorted)
     }
 
-    @Test("When there are many batches further groups go to the list")
-    func many() throws {
+    @Test
+    func `When there are many batches further groups go to the list`() throws {
         var filled = try Filled(count: 400)
         defer { filled.memtable.release() }
         for number in 1...200 as ClosedRange<UInt64> {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Memory of an idle engine", .timeLimit(.minutes(20))) struct IdleMemoryTests {
+@Suite(.timeLimit(.minutes(20))) struct IdleMemoryTests {
     private let directory = TemporaryDirectory()
 
     /// Commits that fill several memtables, so that the memory of one is kept for the next.

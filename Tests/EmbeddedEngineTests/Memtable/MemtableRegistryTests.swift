@@ -11,7 +11,7 @@ import Testing
 /// A set without runs.
 private let noRuns = RunSet(Manifest(), generation: 1, open: [:])
 
-@Suite("Memtable registry", .timeLimit(.minutes(20))) struct MemtableRegistryTests {
+@Suite(.timeLimit(.minutes(20))) struct MemtableRegistryTests {
     private static let key: Bytes = [1, 2, 3]
 
     /// A memtable that holds its number.

@@ -9,7 +9,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Memtable", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MemtableTests {
     private struct Item {
         var key: Bytes
@@ -44,8 +44,8 @@ struct MemtableTests {
         return keys
     }
 
-    @Test("Keys and versions are found as in a sorted array", arguments: UInt64(1)...6)
-    func model(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...6)
+    func `Keys and versions are found as in a sorted array`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let memtable = try Memtable(reservedBytes: 4 << 20)
         defer { memtable.release() }
@@ -83,8 +83,8 @@ struct MemtableTests {
         }
     }
 
-    @Test("The same key at the same version is replaced")
-    func sameVersion() throws {
+    @Test
+    func `The same key at the same version is replaced`() throws {
         let memtable = try Memtable(reservedBytes: 1 << 16)
         defer { memtable.release() }
         insert(Item(key: [1], version: 5, value: [1]), into: memtable)
@@ -106,8 +106,8 @@ struct MemtableTests {
         return key
     }
 
-    @Test("Thousands of keys, alike at the beginning, rising, falling and random", arguments: UInt64(1)...4)
-    func large(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...4)
+    func `Thousands of keys, alike at the beginning, rising, falling and random`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let count = 12_000
         let memtable = try Memtable(reservedBytes: Memtable.bytesNeeded(count: count, bytes: count * 60))
@@ -132,8 +132,8 @@ struct MemtableTests {
         }
     }
 
-    @Test("Rising and random keys in turn fit into what was asked for")
-    func space() throws {
+    @Test
+    func `Rising and random keys in turn fit into what was asked for`() throws {
         // The order that leaves the emptiest nodes: each full one is split again by a key between.
         var random = SeededGenerator(seed: 9)
         let count = 20_000
@@ -154,8 +154,8 @@ struct MemtableTests {
         let finished = DispatchSemaphore(value: 0)
     }
 
-    @Test("Readers find what has been published while the writer inserts", arguments: UInt64(1)...3)
-    func concurrent(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...3)
+    func `Readers find what has been published while the writer inserts`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let keys = (0..<5_000).map { _ in
             indexKey(&random) + (seed == 1 ? [] : [UInt8(random.below(200)), UInt8(random.below(200))])

@@ -97,7 +97,7 @@ private final class RecordedRun {
     }
 }
 
-@Suite("Power cuts", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct PowerCutTests {
     private static let factor = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 1 : 20
 
@@ -110,10 +110,8 @@ struct PowerCutTests {
         #expect(problem == nil)
     }
 
-    @Test(
-        "Commits, checkpoints, merges and closes, and a second cut during recovery",
-        arguments: CaseShare.of(UInt64(1)...2, 1))
-    func everything(seed: UInt64) throws {
+    @Test(arguments: CaseShare.of(UInt64(1)...2, 1))
+    func `Commits, checkpoints, merges and closes, and a second cut during recovery`(seed: UInt64) throws {
         let run = RecordedRun(seed: seed)
         for _ in 0..<3 { try run.run(steps: 40) }
         var cuts = PowerCuts(seed: seed)
@@ -121,8 +119,8 @@ struct PowerCutTests {
         expectNoProblem(cuts, run.end(), ofEachKind: 1, others: 20)
     }
 
-    @Test("A kill of the process, then a power cut while the directory is opened again")
-    func killThenCut() throws {
+    @Test
+    func `A kill of the process, then a power cut while the directory is opened again`() throws {
         let run = RecordedRun(seed: 3)
         try run.run(steps: 40)
         var cuts = PowerCuts(seed: 3)
@@ -131,8 +129,8 @@ struct PowerCutTests {
         expectNoProblem(cuts, run.end(), ofEachKind: 1, others: 20)
     }
 
-    @Test("Backups: a copy is complete, or it is refused", arguments: CaseShare.of(UInt64(1)...2, 1))
-    func backup(seed: UInt64) throws {
+    @Test(arguments: CaseShare.of(UInt64(1)...2, 1))
+    func `Backups: a copy is complete, or it is refused`(seed: UInt64) throws {
         let run = RecordedRun(seed: seed)
         try run.run(steps: 30)
         let version = run.recording.commits.last!.version
@@ -166,8 +164,8 @@ struct PowerCutTests {
         "sync runs with MANIFEST", "sync FORMAT.new", "sync TIMELINE.new", "sync data", "sync top",
     ]
 
-    @Test("A sync that is missing is found", arguments: CaseShare.of(syncs, 4))
-    func missing(sync: String) throws {
+    @Test(arguments: CaseShare.of(syncs, 4))
+    func `A sync that is missing is found`(sync: String) throws {
         let run = RecordedRun(seed: 5)
         try run.run(steps: 40)
         try run.run(steps: 10)
@@ -185,10 +183,8 @@ struct PowerCutTests {
         #expect(problem != nil)
     }
 
-    @Test(
-        "A sync that an opening after a kill leaves out is found",
-        arguments: CaseShare.of(["sync data", "sync runs", "sync log", "sync top"], 2))
-    func missingInOpening(sync: String) throws {
+    @Test(arguments: CaseShare.of(["sync data", "sync runs", "sync log", "sync top"], 2))
+    func `A sync that an opening after a kill leaves out is found`(sync: String) throws {
         let run = RecordedRun(seed: 7)
         try run.run(steps: 30)
         let recording = run.end()

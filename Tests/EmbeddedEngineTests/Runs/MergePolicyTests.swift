@@ -9,7 +9,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Merge policy", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct MergePolicyTests {
     /// Runs of these levels and sizes, the newest first.
     private func manifest(_ runs: [(level: UInt64, bytes: UInt64)]) -> Manifest {
@@ -26,8 +26,8 @@ struct MergePolicyTests {
         MergePolicy.choice(manifest, isIdle: isIdle, hasGarbage: { _ in false })
     }
 
-    @Test("Eight runs of a level become one of the next, the smallest level first")
-    func tiers() {
+    @Test
+    func `Eight runs of a level become one of the next, the smallest level first`() {
         let seven = Array(repeating: (level: UInt64(0), bytes: UInt64(10)), count: 7)
         #expect(choice(manifest(seven + [(1, 1_000)])) == nil)
         let eight = seven + [(0, 10)]
@@ -37,8 +37,8 @@ struct MergePolicyTests {
         #expect(choice(manifest(seven + levelOne + [(2, 9_000)])) == .init(places: 7..<15, level: 2))
     }
 
-    @Test("The lowest run is merged when the others have as many bytes; when idle, if they have a sixteenth")
-    func lowest() {
+    @Test
+    func `The lowest run is merged when the others have as many bytes; when idle, if they have a sixteenth`() {
         #expect(choice(manifest([(0, 60), (1, 40), (2, 101)])) == nil)
         #expect(choice(manifest([(0, 60), (1, 40), (2, 100)])) == .init(places: 0..<3, level: 2))
         #expect(choice(manifest([(0, 7), (2, 100)]), isIdle: true) == .init(places: 0..<2, level: 2))
@@ -47,8 +47,8 @@ struct MergePolicyTests {
         #expect(choice(manifest([(0, 100)]), isIdle: true) == nil)
     }
 
-    @Test("Runs that a merge uses are left alone, and a smaller merge comes in between")
-    func underWay() {
+    @Test
+    func `Runs that a merge uses are left alone, and a smaller merge comes in between`() {
         var runs = manifest(Array(repeating: (0, 10), count: 8) + [(1, 80), (1, 80), (2, 40)])
         runs.runs[8].output = 11
         runs.runs[9].output = 11
@@ -60,15 +60,15 @@ struct MergePolicyTests {
         #expect(choice(runs, isIdle: true) == nil)
     }
 
-    @Test("A run with much history that may go is merged by itself")
-    func garbage() {
+    @Test
+    func `A run with much history that may go is merged by itself`() {
         let runs = manifest([(0, 10), (1, 100)])
         let choice = MergePolicy.choice(runs, isIdle: false) { $0 == 1 }
         #expect(choice == .init(places: 1..<2, level: 1))
     }
 
-    @Test("A manifest is read as it was written, and any other bytes are refused")
-    func bytes() throws {
+    @Test
+    func `A manifest is read as it was written, and any other bytes are refused`() throws {
         var runs = manifest([(0, 10), (1, 100), (2, 1_000)])
         runs.checkpoint = CommitVersion(microseconds: 77)
         runs.horizon = CommitVersion(microseconds: 70)
@@ -87,8 +87,9 @@ struct MergePolicyTests {
         #expect(Manifest(bytes + [0]) == nil)
     }
 
-    @Test("A merge that ends in the middle continues after a restart, and reads are right in between", arguments: 0...6)
-    func interrupted(steps: Int) throws {
+    @Test(arguments: 0...6)
+    func `A merge that ends in the middle continues after a restart, and reads are right in between`(steps: Int) throws
+    {
         let directory = TemporaryDirectory()
         let left = Atomic<Int>(steps)
         var options = EngineOptions.small

@@ -8,7 +8,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Runs", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RunTests {
     let directory = TemporaryDirectory()
 
@@ -19,10 +19,8 @@ struct RunTests {
         return seen
     }
 
-    @Test(
-        "A run reads as it was written, at every version, by key and by range",
-        arguments: CaseShare.of(UInt64(1)...12, 6))
-    func reading(seed: UInt64) throws {
+    @Test(arguments: CaseShare.of(UInt64(1)...12, 6))
+    func `A run reads as it was written, at every version, by key and by range`(seed: UInt64) throws {
         var generator = EntryGenerator(random: SeededGenerator(seed: seed))
         let span: UInt64 = [1, 200, 70_000, 1 << 40][Int(seed % 4)]
         let base: UInt64 = seed % 3 == 0 ? 1 : 1_700_000_000_000_000
@@ -50,8 +48,8 @@ struct RunTests {
         }
     }
 
-    @Test("A run that a merge has taken the lower keys of ends where the rest begins", arguments: UInt64(1)...4)
-    func lowerBound(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...4)
+    func `A run that a merge has taken the lower keys of ends where the rest begins`(seed: UInt64) throws {
         var generator = EntryGenerator(random: SeededGenerator(seed: seed))
         let entries = generator.entries(1_500, versions: 1...100)
         let whole = try TestRun(entries, in: directory.path, number: 1, entriesPerFile: 400)
@@ -70,8 +68,8 @@ struct RunTests {
         }
     }
 
-    @Test("Keys in spaces without history are seen at every version")
-    func latestOnly() throws {
+    @Test
+    func `Keys in spaces without history are seen at every version`() throws {
         let entries = [
             RunEntry(key: [1, 1], version: 9, value: [9]), RunEntry(key: [2, 1], version: 9, value: [9]),
             RunEntry(key: [2, 1], version: 3, value: [3]), RunEntry(key: [3], version: 9, value: nil),
@@ -82,8 +80,8 @@ struct RunTests {
         #expect(try run.walk(5, from: [1, 1], .forward, latestOnly: [1]) == [entries[0], entries[2]])
     }
 
-    @Test("A merge keeps what every version from the horizon on sees", arguments: CaseShare.of(UInt64(1)...16, 6))
-    func merging(seed: UInt64) throws {
+    @Test(arguments: CaseShare.of(UInt64(1)...16, 6))
+    func `A merge keeps what every version from the horizon on sees`(seed: UInt64) throws {
         var generator = EntryGenerator(random: SeededGenerator(seed: seed))
         let count = 1 + generator.random.below(7)
         var runs: [TestRun] = []
@@ -131,8 +129,8 @@ struct RunTests {
         if isLowest { #expect(seen(found.reversed(), at: .max).allSatisfy { $0.value != nil }) }
     }
 
-    @Test("A flipped bit anywhere is reported, and never changes what is read", arguments: [false, true])
-    func damage(hasVersions: Bool) throws {
+    @Test(arguments: [false, true])
+    func `A flipped bit anywhere is reported, and never changes what is read`(hasVersions: Bool) throws {
         var generator = EntryGenerator(random: SeededGenerator(seed: 5))
         let entries = generator.entries(1_000, versions: 1...(hasVersions ? 300 : 1))
         let path = directory.path(of: RunFormat.fileNames(1, .entries)[0])
@@ -163,8 +161,8 @@ struct RunTests {
         }
     }
 
-    @Test("The hash index leads to every key, from a line near the one that its hash names")
-    func hashIndex() throws {
+    @Test
+    func `The hash index leads to every key, from a line near the one that its hash names`() throws {
         let keys = (0..<20_000).map { Bytes("\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
         try TestRun.write(keys.map { RunEntry(key: $0, version: 5, value: [1]) }, in: directory.path, number: 1)
         let file = try RunFile(directory: directory.path, number: 1)
@@ -223,8 +221,10 @@ struct RunTests {
         return keys.sorted { $0.lexicographicallyPrecedes($1) }
     }
 
-    @Test("Keys that collide under one seed do not under another, and colliding keys cost a bounded number of probes")
-    func collidingHashes() throws {
+    @Test
+    func `Keys that collide under one seed do not under another, and colliding keys cost a bounded number of probes`()
+        throws
+    {
         let keys = collidingKeys(1_000, seed: 5)
         let entries = keys.map { RunEntry(key: $0, version: 5, value: [1]) }
         for (number, seed) in [(1, 5), (2, 6)] as [(UInt64, UInt64)] {
@@ -242,8 +242,8 @@ struct RunTests {
         }
     }
 
-    @Test("The hash indexes of a store have a seed that no other store has, also after merges and in a backup")
-    func seedOfStore() throws {
+    @Test
+    func `The hash indexes of a store have a seed that no other store has, also after merges and in a backup`() throws {
         let keys = collidingKeys(1_000, seed: 0)
         var seeds: Set<UInt64> = []
         func look(_ path: String) throws {
@@ -277,8 +277,8 @@ struct RunTests {
         #expect(seeds.count == 4 && !seeds.contains(0))
     }
 
-    @Test("A key with the tag of another one is not found, at every length of the shared prefix")
-    func equalTags() throws {
+    @Test
+    func `A key with the tag of another one is not found, at every length of the shared prefix`() throws {
         // Keys that are a prefix of the first key of the block and the suffix of another entry.
         let first = Bytes(repeating: 9, count: 300)
         let suffix = Bytes("suffix".utf8)
@@ -299,8 +299,8 @@ struct RunTests {
         }
     }
 
-    @Test("A file that is missing, too short or another one is refused", arguments: [RunKind.entries, .documents])
-    func refused(kind: RunKind) throws {
+    @Test(arguments: [RunKind.entries, .documents])
+    func `A file that is missing, too short or another one is refused`(kind: RunKind) throws {
         for number in 1...2 as ClosedRange<UInt64> {
             let entries = [RunEntry(key: [1], version: 1, value: [UInt8(number)])]
             try TestRun.write(entries, in: directory.path, number: number, kind: kind)

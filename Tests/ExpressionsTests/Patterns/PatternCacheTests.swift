@@ -3,10 +3,10 @@
 import Expressions
 import Testing
 
-@Suite("Cache of patterns", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct PatternCacheTests {
-    @Test("A pattern is compiled once, as long as it is kept")
-    func reuse() throws {
+    @Test
+    func `A pattern is compiled once, as long as it is kept`() throws {
         let cache = PatternCache(capacity: 2)
         let first = try #require(cache.pattern("a"))
         #expect(cache.pattern("a") === first)
@@ -14,8 +14,8 @@ struct PatternCacheTests {
         #expect(cache.count == 2)
     }
 
-    @Test("The pattern that was not used for the longest time makes room")
-    func bound() throws {
+    @Test
+    func `The pattern that was not used for the longest time makes room`() throws {
         let cache = PatternCache(capacity: 2)
         let first = try #require(cache.pattern("a"))
         _ = cache.pattern("b")
@@ -27,8 +27,8 @@ struct PatternCacheTests {
         #expect(cache.count == 2)
     }
 
-    @Test("Texts that are equivalent in Unicode are different patterns")
-    func equivalence() throws {
+    @Test
+    func `Texts that are equivalent in Unicode are different patterns`() throws {
         let cache = PatternCache()
         #expect(try #require(cache.pattern("\u{E9}")).matchesWhole("\u{E9}"))
         #expect(try #require(cache.pattern("e\u{301}")).matchesWhole("e\u{301}"))

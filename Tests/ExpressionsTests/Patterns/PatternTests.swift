@@ -3,29 +3,25 @@
 import Expressions
 import Testing
 
-@Suite("Patterns", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct PatternTests {
-    @Test(
-        "A pattern matches the whole text",
-        arguments: [
-            ("a.*", "abc", true), ("b", "abc", false), ("", "", true), ("", "a", false), ("a|abc", "abc", true),
-            ("(?i)ABC", "abc", true), ("..", "é😀", true), ("a.b", "a\nb", false), ("\\w", "é", false),
-            ("[]a]", "]", true), ("(?<name>a)b", "ab", true), ("(?P<name>a)b", "ab", true), ("[(?<]", "<", true),
-            ("\\Q(?<x\\E", "(?<x", true), ("a{1000}", String(repeating: "a", count: 1_000), true),
-        ])
-    func matches(pattern: String, text: String, isMatch: Bool) throws {
+    @Test(arguments: [
+        ("a.*", "abc", true), ("b", "abc", false), ("", "", true), ("", "a", false), ("a|abc", "abc", true),
+        ("(?i)ABC", "abc", true), ("..", "é😀", true), ("a.b", "a\nb", false), ("\\w", "é", false),
+        ("[]a]", "]", true), ("(?<name>a)b", "ab", true), ("(?P<name>a)b", "ab", true), ("[(?<]", "<", true),
+        ("\\Q(?<x\\E", "(?<x", true), ("a{1000}", String(repeating: "a", count: 1_000), true),
+    ])
+    func `A pattern matches the whole text`(pattern: String, text: String, isMatch: Bool) throws {
         #expect(try #require(Pattern(pattern)).matchesWhole(text) == isMatch)
     }
 
-    @Test(
-        "What RE2 does not have is refused",
-        arguments: ["(", "a{1001}", "(?=a)", "(a)\\1", "\\C", "[z-a]", "*", String(repeating: "a", count: 70_000)])
-    func invalid(pattern: String) {
+    @Test(arguments: ["(", "a{1001}", "(?=a)", "(a)\\1", "\\C", "[z-a]", "*", String(repeating: "a", count: 70_000)])
+    func `What RE2 does not have is refused`(pattern: String) {
         #expect(Pattern(pattern) == nil)
     }
 
-    @Test("A match has the ranges of its groups")
-    func groups() throws {
+    @Test
+    func `A match has the ranges of its groups`() throws {
         let pattern = try #require(Pattern("(?<first>b)(c)?"))
         #expect(pattern.groupCount == 2)
         #expect(pattern.group(named: "first") == 1)
@@ -34,13 +30,11 @@ struct PatternTests {
         #expect(pattern.firstMatch(in: "abd", from: 2) == nil)
     }
 
-    @Test(
-        "Matches follow each other, also empty ones",
-        arguments: [
-            ("a*", "aaa", [0..<3, 3..<3]), ("", "aé", [0..<0, 1..<1, 3..<3]), ("b", "abcb", [1..<2, 3..<4]),
-            ("x", "", []),
-        ])
-    func all(pattern: String, text: String, ranges: [Range<Int>]) throws {
+    @Test(arguments: [
+        ("a*", "aaa", [0..<3, 3..<3]), ("", "aé", [0..<0, 1..<1, 3..<3]), ("b", "abcb", [1..<2, 3..<4]),
+        ("x", "", []),
+    ])
+    func `Matches follow each other, also empty ones`(pattern: String, text: String, ranges: [Range<Int>]) throws {
         var found: [Range<Int>] = []
         try #require(Pattern(pattern)).forEachMatch(in: text) { match in
             if let whole = match[0] { found.append(whole) }
@@ -48,8 +42,8 @@ struct PatternTests {
         #expect(found == ranges)
     }
 
-    @Test("A pattern that would take exponential time elsewhere takes linear time")
-    func hostile() throws {
+    @Test
+    func `A pattern that would take exponential time elsewhere takes linear time`() throws {
         let pattern = try #require(Pattern("(a*)*b"))
         #expect(!pattern.matchesWhole(String(repeating: "a", count: 100_000)))
     }

@@ -28,7 +28,7 @@ final class TestHost: EvaluationHost {
     func map(_ map: OperandMap) throws(ExpressionError) -> Operand { .map(map) }
 }
 
-@Suite("Evaluation", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct EvaluationTests {
     let host = TestHost()
 
@@ -68,8 +68,8 @@ struct EvaluationTests {
         }
     }
 
-    @Test("A deciding operand absorbs failures on either side", arguments: Part.allCases, Part.allCases)
-    func logic(left: Part, right: Part) {
+    @Test(arguments: Part.allCases, Part.allCases)
+    func `A deciding operand absorbs failures on either side`(left: Part, right: Part) {
         for isConjunction in [true, false] {
             var tree = ExpressionTree()
             let parts = [append(left, to: &tree), append(right, to: &tree)]
@@ -90,16 +90,16 @@ struct EvaluationTests {
         }
     }
 
-    @Test("Absent, null and error are three things")
-    func threeThings() {
+    @Test
+    func `Absent, null and error are three things`() {
         var tree = ExpressionTree()
         let map = tree.append(.constant(.map(["a": .null])))
         let ids = [tree.append(.member(map, "a")), tree.append(.member(map, "b")), tree.append(.failure("no"))]
         #expect(ids.map { outcome(tree, $0) } == ["null", "absent", "error"])
     }
 
-    @Test("Arguments and variables are evaluated when they are read, and once")
-    func laziness() {
+    @Test
+    func `Arguments and variables are evaluated when they are read, and once`() {
         var tree = ExpressionTree()
         let first = tree.append(.input(1))
         let failing = tree.append(.failure("not used"))
@@ -116,8 +116,8 @@ struct EvaluationTests {
         #expect(host.reads == [1])
     }
 
-    @Test("An argument is evaluated in the frame of the caller")
-    func frames() {
+    @Test
+    func `An argument is evaluated in the frame of the caller`() {
         var tree = ExpressionTree()
         let local = tree.append(.local(0))
         let inner = ProgramFunction(name: "inner", parameterCount: 1, variables: [], result: local)
@@ -128,8 +128,8 @@ struct EvaluationTests {
         #expect(outcome(tree, invocation) == "7")
     }
 
-    @Test("The budget of expressions ends the evaluation, whatever is around it")
-    func expressionBudget() {
+    @Test
+    func `The budget of expressions ends the evaluation, whatever is around it`() {
         var tree = ExpressionTree()
         let yes = tree.append(.constant(.boolean(true)))
         let all = tree.append(.conjunction(Array(repeating: yes, count: 99)))
@@ -138,8 +138,8 @@ struct EvaluationTests {
         #expect(outcome(tree, any, budget: EvaluationBudget(expressions: 100)) == "exhausted")
     }
 
-    @Test("The budget of memory and of work ends the evaluation")
-    func memoryBudget() {
+    @Test
+    func `The budget of memory and of work ends the evaluation`() {
         var tree = ExpressionTree()
         let one = tree.append(.constant(.integer(1)))
         let list = tree.append(.list(Array(repeating: one, count: 100)))
@@ -150,16 +150,16 @@ struct EvaluationTests {
         #expect(outcome(tree, list, budget: work) == "exhausted")
     }
 
-    @Test("Deep nesting is bounded")
-    func depth() {
+    @Test
+    func `Deep nesting is bounded`() {
         var tree = ExpressionTree()
         var id = tree.append(.constant(.boolean(true)))
         for _ in 0..<Evaluation.depthMax { id = tree.append(.conjunction([id])) }
         #expect(outcome(tree, id, budget: EvaluationBudget(expressions: 10_000)) == "exhausted")
     }
 
-    @Test("Coverage counts outcomes")
-    func coverage() {
+    @Test
+    func `Coverage counts outcomes`() {
         var tree = ExpressionTree()
         let yes = tree.append(.constant(.boolean(true)))
         let unused = tree.append(.constant(.boolean(false)))

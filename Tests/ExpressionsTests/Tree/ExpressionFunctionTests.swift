@@ -3,7 +3,7 @@
 import Expressions
 import Testing
 
-@Suite("Functions", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ExpressionFunctionTests {
     private let function = ExpressionFunction(
         "f",
@@ -25,21 +25,21 @@ struct ExpressionFunctionTests {
         }
     }
 
-    @Test("The first signature that fits is called")
-    func selection() {
+    @Test
+    func `The first signature that fits is called`() {
         #expect(call(.integer(1)) == "one integer")
         #expect(call(.double(1), .null) == "a number and anything")
     }
 
-    @Test("Operands that fit no signature are the language's error")
-    func mismatch() {
+    @Test
+    func `Operands that fit no signature are the language's error`() {
         #expect(call(.double(1)) == "f/1")
         #expect(call(.string("a"), .null) == "f/2")
         #expect(call() == "f/0")
     }
 
-    @Test("A table finds functions by name")
-    func table() {
+    @Test
+    func `A table finds functions by name`() {
         let table = FunctionTable([function])
         #expect(table["f"] != nil && table["g"] == nil)
         #expect(table.names == ["f"])

@@ -5,7 +5,7 @@ import DocumentModel
 import Expressions
 import Testing
 
-@Suite("Encoded slices", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct EncodedSliceTests {
     static let fields: MapValue = [
         "n": 3, "s": "text", "list": [1, "two", ["three": 3]], "map": ["inner": ["leaf": true]], "none": nil,
@@ -13,8 +13,8 @@ struct EncodedSliceTests {
     ]
     let slice = EncodedSlice(documentFields: EncodedSliceTests.fields.documentBytes)
 
-    @Test("Scalars are decoded, lists and maps stay encoded")
-    func members() {
+    @Test
+    func `Scalars are decoded, lists and maps stay encoded`() {
         guard case .integer(3) = slice.member("n") else { return #expect(Bool(false), "n is 3") }
         guard case .string("text") = slice.member("s") else { return #expect(Bool(false), "s is a text") }
         guard case .encodedMap(let map) = slice.member("map"), case .encodedMap(let inner) = map.member("inner"),
@@ -23,20 +23,20 @@ struct EncodedSliceTests {
         guard case .reference = slice.member("ref") else { return #expect(Bool(false), "ref is a reference") }
     }
 
-    @Test("A field that is missing is absent, a field that is null is null")
-    func absentAndNull() {
+    @Test
+    func `A field that is missing is absent, a field that is null is null`() {
         guard case .absent = slice.member("other") else { return #expect(Bool(false), "other is absent") }
         guard case .null = slice.member("none") else { return #expect(Bool(false), "none is null") }
         #expect(slice.hasMember("none") && !slice.hasMember("other"))
     }
 
-    @Test("A 32-bit integer of BSON is a number")
-    func sentinel() {
+    @Test
+    func `A 32-bit integer of BSON is a number`() {
         guard case .integer(42) = slice.member("small") else { return #expect(Bool(false), "small is 42") }
     }
 
-    @Test("Elements and entries are counted and decoded")
-    func elements() {
+    @Test
+    func `Elements and entries are counted and decoded`() {
         guard case .encodedList(let list) = slice.member("list") else { return #expect(Bool(false), "a list") }
         #expect(list.elementCount == 3)
         #expect(list.elements.count == 3)
@@ -47,8 +47,8 @@ struct EncodedSliceTests {
         #expect(slice.entries.keys == ["list", "map", "n", "none", "ref", "s", "small"])
     }
 
-    @Test("Bytes that are not a document give absent values")
-    func malformed() {
+    @Test
+    func `Bytes that are not a document give absent values`() {
         for bytes: [UInt8] in [[0x12], [0x12, 0x05, 0x0A], [0xFF, 0xFF], [0x12, 0x04, 0x0A, 0x01, 0x61, 0x12]] {
             let slice = EncodedSlice(documentFields: bytes)
             if case .absent = slice.member("a") { continue }

@@ -10,7 +10,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("Bundles", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct BundleTests {
     private let directory = TemporaryDirectory("bundles")
 
@@ -77,8 +77,8 @@ struct BundleTests {
         }
     }
 
-    @Test("Documents and named queries of a bundle are in the cache", arguments: [false, true])
-    func loading(isPersistent: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `Documents and named queries of a bundle are in the cache`(isPersistent: Bool) async throws {
         let cache = isPersistent ? directory.path(of: "cache") : nil
         var firestore = try await firestore(cache: cache)
         var builder = Builder()
@@ -117,8 +117,9 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
-    @Test("Observers follow the loading, and a completion comes at the end; a listener sees the documents")
-    func progress() async throws {
+    @Test
+    func `Observers follow the loading, and a completion comes at the end; a listener sees the documents`() async throws
+    {
         let firestore = try await firestore()
         let counts = Mutex<[Int]>([])
         firestore.collection("c").addSnapshotListener(
@@ -145,8 +146,8 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
-    @Test("A bundle is loaded once for each id and time; newer ones are, older ones are not")
-    func repetition() async throws {
+    @Test
+    func `A bundle is loaded once for each id and time; newer ones are, older ones are not`() async throws {
         let firestore = try await firestore()
         func load(_ n: Int, created: String) async throws -> Int? {
             var builder = Builder()
@@ -165,8 +166,10 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
-    @Test("A listener to a query of a bundle continues from the bundle's read time, with the bundle's documents")
-    func resumption() async throws {
+    @Test
+    func `A listener to a query of a bundle continues from the bundle's read time, with the bundle's documents`()
+        async throws
+    {
         let firestore = try await firestore()
         var builder = Builder()
         builder.addQuery("q", #"{"from":[{"collectionId":"c"}]}"#)
@@ -187,8 +190,8 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
-    @Test("Pending writes stay over the documents of a bundle")
-    func pendingWrites() async throws {
+    @Test
+    func `Pending writes stay over the documents of a bundle`() async throws {
         let firestore = try await firestore()
         firestore.document("c/d").setData(["own": 1], merge: true, completion: nil)
         var builder = Builder()
@@ -249,8 +252,8 @@ struct BundleTests {
         return cases
     }
 
-    @Test("A bundle that is damaged or breaks a rule gives an error, and nothing of it is in the cache")
-    func damage() async throws {
+    @Test
+    func `A bundle that is damaged or breaks a rule gives an error, and nothing of it is in the cache`() async throws {
         let firestore = try await firestore()
         for (name, data, expected) in Self.damaged() {
             let code = await code { _ = try await firestore.loadBundle(data) }
@@ -265,8 +268,8 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
-    @Test("The completion of a bundle that fails gets the last progress and the error")
-    func failedProgress() async throws {
+    @Test
+    func `The completion of a bundle that fails gets the last progress and the error`() async throws {
         let firestore = try await firestore()
         var bundle = Builder()
         for number in 0..<3 { bundle.add("c/d\(number)", number) }
@@ -291,8 +294,8 @@ struct BundleTests {
         try await firestore.terminate()
     }
 
-    @Test("Random changes of a bundle's bytes never end the program")
-    func randomDamage() async throws {
+    @Test
+    func `Random changes of a bundle's bytes never end the program`() async throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)

@@ -64,7 +64,7 @@ enum FieldBytes {
 enum ConformanceMessage {
     static func bytes(_ json: JSONValue, _ type: String) throws -> [UInt8] {
         var reader = JSONMessageReader()
-        var output = WireWriter()
+        var output = ByteBuffer()
         let text = try json.text()
         try reader.append(text.byteSpan, Schema.shared.message("google.firestore.v1.\(type)"), to: &output)
         return output.copyBytes()

@@ -11,7 +11,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("Conformance cases", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ConformanceTests {
     /// Cases for which the API has no call, with the reason that the calls give.
     private static let notExpressible = [
@@ -75,8 +75,8 @@ struct ConformanceTests {
         }
     }
 
-    @Test("All cases are there, and those without a call in the API are the listed ones")
-    func coverage() async throws {
+    @Test
+    func `All cases are there, and those without a call in the API are the listed ones`() async throws {
         #expect(Self.cases.count == 114)
         let names = Set(Self.cases.map(\.name))
         #expect(Self.accepted.isSubset(of: names))
@@ -94,8 +94,8 @@ struct ConformanceTests {
         try await client.firestore.terminate()
     }
 
-    @Test("A write sends the request of its case", arguments: sent.filter { $0.write != nil })
-    func writes(test: ConformanceCase) async throws {
+    @Test(arguments: sent.filter { $0.write != nil })
+    func `A write sends the request of its case`(test: ConformanceCase) async throws {
         let client = try Client()
         try client.calls.make(test)
         try await client.firestore.waitForPendingWrites()
@@ -110,8 +110,8 @@ struct ConformanceTests {
         try await client.firestore.terminate()
     }
 
-    @Test("A query is the query of its case", arguments: sent.filter { $0.query != nil })
-    func queries(test: ConformanceCase) async throws {
+    @Test(arguments: sent.filter { $0.query != nil })
+    func `A query is the query of its case`(test: ConformanceCase) async throws {
         let client = try Client()
         let query = try await client.calls.query(try #require(test.query), snapshot: client.snapshot)
         _ = try await query.getDocuments()
@@ -123,8 +123,8 @@ struct ConformanceTests {
         try await client.firestore.terminate()
     }
 
-    @Test("A call that breaks a rule traps with the rule", arguments: refused.map(\.name))
-    func refusals(name: String) async throws {
+    @Test(arguments: refused.map(\.name))
+    func `A call that breaks a rule traps with the rule`(name: String) async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             [name = name as String] in
             let test = try ConformanceCase.named(name)
@@ -175,8 +175,8 @@ struct ConformanceTests {
             })
     }
 
-    @Test("A Listen stream gives the snapshots of its case", arguments: cases.filter { $0.listen != nil })
-    func listening(test: ConformanceCase) async throws {
+    @Test(arguments: cases.filter { $0.listen != nil })
+    func `A Listen stream gives the snapshots of its case`(test: ConformanceCase) async throws {
         let listen = try #require(test.listen)
         let expected = try (listen.snapshots ?? []).map(Self.describe)
         let client = try Client(

@@ -3,7 +3,7 @@
 
 import Testing
 
-@Suite("Races that the compiler finds", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ConcurrencyTests {
     /// A class of the main actor with a transaction.
     private static func model(_ call: String) -> String {
@@ -35,22 +35,22 @@ struct ConcurrencyTests {
         """,
     ]
 
-    @Test("A class of the main actor cannot change itself in a transaction", arguments: changing.keys.sorted())
-    func changes(form: String) throws {
-        let verdict = try SwiftCompiler().check(Self.model(Self.changing[form]!))
-        #expect(!verdict.isAccepted)
-        #expect(verdict.diagnostics.contains("main actor-isolated property 'count'"), "\(verdict.diagnostics)")
+    @Test(arguments: changing.keys.sorted())
+    func `A class of the main actor cannot change itself in a transaction`(form: String) throws {
+        let outcome = try SwiftCompiler().check(Self.model(Self.changing[form]!))
+        #expect(!outcome.isAccepted)
+        #expect(outcome.diagnostics.contains("main actor-isolated property 'count'"), "\(outcome.diagnostics)")
     }
 
-    @Test("In the Swift 5 mode the SDK's form gets a warning")
-    func olderMode() throws {
-        let verdict = try SwiftCompiler().checkWithWarnings(Self.model(Self.changing["the SDK's form"]!), .v5)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
-        #expect(verdict.diagnostics.contains("warning: main actor-isolated property 'count'"), "\(verdict.diagnostics)")
+    @Test
+    func `In the Swift 5 mode the SDK's form gets a warning`() throws {
+        let outcome = try SwiftCompiler().checkWithWarnings(Self.model(Self.changing["the SDK's form"]!), .v5)
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
+        #expect(outcome.diagnostics.contains("warning: main actor-isolated property 'count'"), "\(outcome.diagnostics)")
     }
 
-    @Test("What a transaction returns may be used by the class of the main actor", arguments: [0, 1])
-    func results(form: Int) throws {
+    @Test(arguments: [0, 1])
+    func `What a transaction returns may be used by the class of the main actor`(form: Int) throws {
         let calls = [
             """
             count = try await db.runTransaction { transaction in
@@ -67,13 +67,13 @@ struct ConcurrencyTests {
             count = next as? Int ?? 0
             """,
         ]
-        let verdict = try SwiftCompiler().check(Self.model(calls[form]))
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        let outcome = try SwiftCompiler().check(Self.model(calls[form]))
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test("A local variable cannot be changed in a transaction, which may run on another thread")
-    func locals() throws {
-        let verdict = try SwiftCompiler().check(
+    @Test
+    func `A local variable cannot be changed in a transaction, which may run on another thread`() throws {
+        let outcome = try SwiftCompiler().check(
             """
             import FirebaseFirestore
             func f(_ db: Firestore) async throws -> Int {
@@ -82,13 +82,13 @@ struct ConcurrencyTests {
                 return attempts
             }
             """)
-        #expect(!verdict.isAccepted)
-        #expect(verdict.diagnostics.contains("mutation of captured var 'attempts'"), "\(verdict.diagnostics)")
+        #expect(!outcome.isAccepted)
+        #expect(outcome.diagnostics.contains("mutation of captured var 'attempts'"), "\(outcome.diagnostics)")
     }
 
-    @Test("Registrations of listeners and coders may go to other actors")
-    func sendable() throws {
-        let verdict = try SwiftCompiler().check(
+    @Test
+    func `Registrations of listeners and coders may go to other actors`() throws {
+        let outcome = try SwiftCompiler().check(
             """
             import FirebaseFirestore
             actor Store {
@@ -108,6 +108,6 @@ struct ConcurrencyTests {
                 print(try await task.value)
             }
             """)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 }

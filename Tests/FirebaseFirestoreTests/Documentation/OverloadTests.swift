@@ -14,46 +14,46 @@ import Testing
         let db = Firestore.firestore(), r = db.document("c/d"), c = db.collection("c"), b = db.batch()
         """
 
-    @Test("In a function that can wait, every call waits", arguments: SwiftCompiler.LanguageMode.allCases)
-    func asyncFunctions(mode: SwiftCompiler.LanguageMode) throws {
+    @Test(arguments: SwiftCompiler.LanguageMode.allCases)
+    func `In a function that can wait, every call waits`(mode: SwiftCompiler.LanguageMode) throws {
         let lines = Self.calls.map { "_ = try await \($0)" }.joined(separator: "\n")
-        let verdict = try SwiftCompiler().check(
+        let outcome = try SwiftCompiler().check(
             "import FirebaseFirestore\nfunc f() async throws {\n\(Self.names)\n\(lines)\n}", mode)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test("There it cannot be left out", arguments: calls)
-    func missingAwait(call: String) throws {
-        let verdict = try SwiftCompiler().check(
+    @Test(arguments: calls)
+    func `There it cannot be left out`(call: String) throws {
+        let outcome = try SwiftCompiler().check(
             "import FirebaseFirestore\nfunc f() async throws {\n\(Self.names)\n_ = (r, c, b, try \(call))\n}")
-        #expect(!verdict.isAccepted)
-        #expect(verdict.diagnostics.contains("'async' but is not marked with 'await'"), "\(verdict.diagnostics)")
+        #expect(!outcome.isAccepted)
+        #expect(outcome.diagnostics.contains("'async' but is not marked with 'await'"), "\(outcome.diagnostics)")
     }
 
-    @Test(
-        "A function that cannot wait, and a script without await, use the form that returns at once",
-        arguments: SwiftCompiler.LanguageMode.allCases, [true, false])
-    func plainFunctions(mode: SwiftCompiler.LanguageMode, isScript: Bool) throws {
+    @Test(arguments: SwiftCompiler.LanguageMode.allCases, [true, false])
+    func `A function that cannot wait, and a script without await, use the form that returns at once`(
+        mode: SwiftCompiler.LanguageMode, isScript: Bool
+    ) throws {
         let lines = Self.calls.joined(separator: "\n")
         let body = isScript ? "\(Self.names)\n\(lines)" : "func f() {\n\(Self.names)\n\(lines)\n}"
-        let verdict = try SwiftCompiler().check("import FirebaseFirestore\n\(body)", mode, isScript: isScript)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        let outcome = try SwiftCompiler().check("import FirebaseFirestore\n\(body)", mode, isScript: isScript)
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test("At the top level of a script that waits, the call that does not is refused", arguments: calls)
-    func scripts(call: String) throws {
-        let verdict = try SwiftCompiler().check(
+    @Test(arguments: calls)
+    func `At the top level of a script that waits, the call that does not is refused`(call: String) throws {
+        let outcome = try SwiftCompiler().check(
             "import FirebaseFirestore\n\(Self.names)\n_ = (r, c, b)\n_ = try await \(call)", isScript: true)
-        #expect(!verdict.isAccepted)
+        #expect(!outcome.isAccepted)
         let advice = "await the async form in a function or an @main type"
-        #expect(verdict.diagnostics.contains(advice), "\(verdict.diagnostics)")
+        #expect(outcome.diagnostics.contains(advice), "\(outcome.diagnostics)")
     }
 
-    @Test(
-        "With a completion, or nil for it, a call that does not wait may stand anywhere",
-        arguments: SwiftCompiler.LanguageMode.allCases)
-    func completions(mode: SwiftCompiler.LanguageMode) throws {
-        let verdict = try SwiftCompiler().check(
+    @Test(arguments: SwiftCompiler.LanguageMode.allCases)
+    func `With a completion, or nil for it, a call that does not wait may stand anywhere`(
+        mode: SwiftCompiler.LanguageMode
+    ) throws {
+        let outcome = try SwiftCompiler().check(
             """
             import FirebaseFirestore
             func f() async throws {
@@ -67,18 +67,16 @@ import Testing
             db.terminate(completion: nil)
             }
             """, mode)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test(
-        "Foundation's names come with the library's, as in the Apple SDK",
-        arguments: ["FirebaseFirestore", "FirebaseCore", "Firebase"])
-    func foundation(module: String) throws {
-        let verdict = try SwiftCompiler().check(
+    @Test(arguments: ["FirebaseFirestore", "FirebaseCore", "Firebase"])
+    func `Foundation's names come with the library's, as in the Apple SDK`(module: String) throws {
+        let outcome = try SwiftCompiler().check(
             """
             import \(module)
             func f(_ error: any Error) -> (NSError, Date, Data) { (error as NSError, Date(), Data()) }
             """)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 }

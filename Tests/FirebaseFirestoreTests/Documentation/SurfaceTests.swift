@@ -4,31 +4,31 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct SurfaceTests {
-    @Test("Code with every call of the SDK compiles without a warning", arguments: SwiftCompiler.LanguageMode.allCases)
-    func compiles(mode: SwiftCompiler.LanguageMode) throws {
+    @Test(arguments: SwiftCompiler.LanguageMode.allCases)
+    func `Code with every call of the SDK compiles without a warning`(mode: SwiftCompiler.LanguageMode) throws {
         let compiler = SwiftCompiler()
         let source = try String(
             contentsOfFile: "\(compiler.repository)/Tests/UserCodeSwift6Tests/Surface.swift", encoding: .utf8)
-        let verdict = try compiler.check(source, mode)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        let outcome = try compiler.check(source, mode)
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test("The older modules of the SDK bring the same names", arguments: ["Firebase", "FirebaseFirestoreSwift"])
-    func olderModules(module: String) throws {
+    @Test(arguments: ["Firebase", "FirebaseFirestoreSwift"])
+    func `The older modules of the SDK bring the same names`(module: String) throws {
         let needed = module == "Firebase" ? "" : "import FirebaseFirestore\n"
-        let verdict = try SwiftCompiler().check(
+        let outcome = try SwiftCompiler().check(
             """
             \(needed)import \(module)
             func f() -> (Firestore, Timestamp, FirebaseApp?) { (Firestore.firestore(), Timestamp(), FirebaseApp.app()) }
             """)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test(
-        "Classes of the SDK conform to protocols of applications, which tests replace",
-        arguments: SwiftCompiler.LanguageMode.allCases)
-    func protocols(mode: SwiftCompiler.LanguageMode) throws {
-        let verdict = try SwiftCompiler().check(
+    @Test(arguments: SwiftCompiler.LanguageMode.allCases)
+    func `Classes of the SDK conform to protocols of applications, which tests replace`(
+        mode: SwiftCompiler.LanguageMode
+    ) throws {
+        let outcome = try SwiftCompiler().check(
             #"""
             import FirebaseFirestore
             protocol Storing {
@@ -70,12 +70,13 @@ import Testing
                 return found.documents.map(\.documentID) + paths
             }
             """#, mode)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test("Code for the optional data(as:) of SDK 8 compiles beside newer code, with an overload of its module")
-    func optionalData() throws {
-        let verdict = try SwiftCompiler().check(
+    @Test
+    func `Code for the optional data(as:) of SDK 8 compiles beside newer code, with an overload of its module`() throws
+    {
+        let outcome = try SwiftCompiler().check(
             #"""
             import Firebase
             import FirebaseFirestore
@@ -118,13 +119,13 @@ import Testing
                 }
             }
             """#, .v5)
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 
-    @Test("FirebaseCore has the app and Timestamp")
-    func core() throws {
-        let verdict = try SwiftCompiler().check(
+    @Test
+    func `FirebaseCore has the app and Timestamp`() throws {
+        let outcome = try SwiftCompiler().check(
             "import FirebaseCore\nfunc f() -> (Timestamp, FirebaseApp?) { (Timestamp(), FirebaseApp.app()) }")
-        #expect(verdict.isAccepted, "\(verdict.diagnostics)")
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
     }
 }

@@ -12,15 +12,15 @@ import Testing
         NSError(domain: domain, code: code, userInfo: [NSLocalizedDescriptionKey: "text"])
     }
 
-    @Test("Codes are gRPC's numbers", arguments: StatusCode.allCases)
-    func numbers(status: StatusCode) {
+    @Test(arguments: StatusCode.allCases)
+    func `Codes are gRPC's numbers`(status: StatusCode) {
         let code = FirestoreErrorCode.Code(rawValue: Int(status.rawValue))
         #expect(code != nil)
         #expect(FirestoreErrorCode.Code.allCases.count == StatusCode.allCases.count)
     }
 
-    @Test("catch and case match domain and code")
-    func patterns() {
+    @Test
+    func `catch and case match domain and code`() {
         do {
             throw error(5)
         } catch FirestoreErrorCode.notFound {
@@ -35,23 +35,23 @@ import Testing
         if case FirestoreErrorCode.notFound = error(5, domain: "other") { Issue.record("the domain was ignored") }
     }
 
-    @Test("Codes are found through NSError")
-    func throughNSError() {
+    @Test
+    func `Codes are found through NSError`() {
         let found = error(14) as NSError
         #expect(FirestoreErrorCode.Code(rawValue: found.code) == .unavailable)
         #expect(found.code == FirestoreErrorCode.unavailable.rawValue)
         #expect(found.localizedDescription == "text")
     }
 
-    @Test("The struct bridges to an NSError of the domain")
-    func bridging() {
+    @Test
+    func `The struct bridges to an NSError of the domain`() {
         let bridged = FirestoreErrorCode(.aborted) as NSError
         #expect(bridged.domain == FirestoreErrorDomain)
         #expect(bridged.code == 10)
     }
 
-    @Test("A printed error says what happened")
-    func printing() {
+    @Test
+    func `A printed error says what happened`() {
         let failure = RequestError(.unavailable, "The server 127.0.0.1:1 cannot be reached.").asNSError
         #expect("\(failure)".contains("The server 127.0.0.1:1 cannot be reached."))
         #expect(!"\(failure)".contains("(null)"))

@@ -14,8 +14,8 @@ import Testing
         return options
     }
 
-    @Test("An app is found by its name until it is deleted")
-    func registry() async {
+    @Test
+    func `An app is found by its name until it is deleted`() async {
         let name = "app-\(UUID().uuidString)"
         #expect(FirebaseApp.app(name: name) == nil)
         FirebaseApp.configure(name: name, options: options("p"))
@@ -29,8 +29,8 @@ import Testing
         #expect(await !app.delete())
     }
 
-    @Test("An app keeps its own copy of the options")
-    func optionsAreCopied() {
+    @Test
+    func `An app keeps its own copy of the options`() {
         let name = "app-\(UUID().uuidString)"
         let given = options("before")
         FirebaseApp.configure(name: name, options: given)
@@ -39,13 +39,13 @@ import Testing
         #expect(FirebaseApp.app(name: name)?.options.projectID == "before")
     }
 
-    @Test("An empty name is refused")
-    func emptyName() {
+    @Test
+    func `An empty name is refused`() {
         #expect(FirebaseApp.register(name: "", options: options("p")) == "App name cannot be empty")
     }
 
-    @Test("The environment names the project before the property list, and there is always one")
-    func defaultOptions() throws {
+    @Test
+    func `The environment names the project before the property list, and there is always one`() throws {
         let directory = TemporaryDirectory()
         let path = directory.path(of: "GoogleService-Info.plist")
         let list: [String: Any] = ["PROJECT_ID": "listed", "API_KEY": "k", "GOOGLE_APP_ID": "g", "GCM_SENDER_ID": "s"]
@@ -61,8 +61,8 @@ import Testing
         #expect(FirebaseOptions(contentsOfFile: path)?.apiKey == "k")
     }
 
-    @Test("Equal arguments give the same Firestore object, until the app goes")
-    func instances() async {
+    @Test
+    func `Equal arguments give the same Firestore object, until the app goes`() async {
         let name = "app-\(UUID().uuidString)"
         FirebaseApp.configure(name: name, options: options("p"))
         let app = FirebaseApp.app(name: name)!
@@ -75,22 +75,22 @@ import Testing
         #expect(firestore !== Firestore.firestore(app: app))
     }
 
-    @Test("The default options are those that configure() takes")
-    func defaultOptionsAreReadable() {
+    @Test
+    func `The default options are those that configure() takes`() {
         #expect(FirebaseOptions.defaultOptions() == DefaultOptions.ofThisProcess.resolve())
         #expect(FirebaseOptions.defaultOptions()?.projectID?.isEmpty == false)
     }
 
-    @Test("The version is that of the changelog's newest release or of the one to come")
-    func version() {
+    @Test
+    func `The version is that of the changelog's newest release or of the one to come`() {
         #expect(FirebaseVersion().split(separator: ".").compactMap { Int($0) }.count == 3)
     }
 }
 
 /// The log is one for the process, so these run one after the other.
 @Suite(.serialized, .timeLimit(.minutes(20))) struct FirebaseLogTests {
-    @Test("The logger level decides what is written", arguments: FirebaseLoggerLevel.allCases)
-    func levels(level: FirebaseLoggerLevel) {
+    @Test(arguments: FirebaseLoggerLevel.allCases)
+    func `The logger level decides what is written`(level: FirebaseLoggerLevel) {
         let written = Mutex<[FirebaseLoggerLevel]>([])
         FirebaseLog.setSink { level, message in
             if message.hasPrefix("FirebaseLogTests") { written.withLock { $0.append(level) } }
@@ -105,8 +105,8 @@ import Testing
         #expect(FirebaseLoggerLevel.min == .error && FirebaseLoggerLevel.max == .debug)
     }
 
-    @Test("enableLogging switches between everything and troubles")
-    func enableLogging() {
+    @Test
+    func `enableLogging switches between everything and troubles`() {
         defer { Firestore.enableLogging(false) }
         Firestore.enableLogging(true)
         #expect(FirebaseLog.level == .debug)

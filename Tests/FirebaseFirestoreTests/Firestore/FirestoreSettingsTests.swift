@@ -6,8 +6,8 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite(.timeLimit(.minutes(20))) struct FirestoreSettingsTests {
-    @Test("The defaults are the SDK's, the host comes from the environment")
-    func defaults() {
+    @Test
+    func `The defaults are the SDK's, the host comes from the environment`() {
         let settings = FirestoreSettings(environment: [:])
         #expect(settings.host == "127.0.0.1:8080")
         #expect(settings.isSSLEnabled)
@@ -23,8 +23,8 @@ import Testing
         #expect(FirestoreSettings(environment: ["HEARTH_DATA": "/a", "HEARTH_ADDRESS": "g:2"]).host == "g:2")
     }
 
-    @Test("Copies are equal and independent")
-    func copies() {
+    @Test
+    func `Copies are equal and independent`() {
         let settings = FirestoreSettings(environment: [:])
         settings.host = "h:1"
         settings.cacheSizeBytes = FirestoreCacheSizeUnlimited
@@ -35,16 +35,16 @@ import Testing
         #expect(settings.host == "h:1")
     }
 
-    @Test("Cache settings compare by value")
-    func cacheSettings() {
+    @Test
+    func `Cache settings compare by value`() {
         #expect(PersistentCacheSettings() == PersistentCacheSettings(sizeBytes: 104_857_600))
         #expect(PersistentCacheSettings(sizeBytes: 1_048_576) != PersistentCacheSettings())
         #expect(MemoryCacheSettings() == MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings()))
         #expect(MemoryCacheSettings() != MemoryCacheSettings(garbageCollectorSettings: MemoryEagerGCSetting()))
     }
 
-    @Test("The two ways to describe the cache cannot be mixed")
-    func mixedCacheSettings() {
+    @Test
+    func `The two ways to describe the cache cannot be mixed`() {
         let settings = FirestoreSettings(environment: [:])
         settings.cacheSettings = MemoryCacheSettings()
         #expect(settings.violation == nil)
@@ -52,17 +52,15 @@ import Testing
         #expect(settings.violation != nil)
     }
 
-    @Test(
-        "A cache holds at least 1 MiB or is unlimited",
-        arguments: [
-            (Int64(1_048_576), true), (-1, true), (1_048_575, false), (0, false), (-2, false),
-        ])
-    func cacheSize(size: Int64, isAllowed: Bool) {
+    @Test(arguments: [
+        (Int64(1_048_576), true), (-1, true), (1_048_575, false), (0, false), (-2, false),
+    ])
+    func `A cache holds at least 1 MiB or is unlimited`(size: Int64, isAllowed: Bool) {
         #expect((CacheSize.violation(of: size) == nil) == isAllowed)
     }
 
-    @Test("An instance gives out copies of its settings")
-    func instanceGivesCopies() {
+    @Test
+    func `An instance gives out copies of its settings`() {
         let firestore = TestFirestore.detached()
         let settings = firestore.settings
         settings.host = "h:1"

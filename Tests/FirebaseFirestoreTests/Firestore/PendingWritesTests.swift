@@ -15,8 +15,10 @@ import Testing
         func bump() { count.withLock { $0 += 1 } }
     }
 
-    @Test("Reads wait for writes to the same document and for queries over the same collection id, not for others")
-    func places() throws {
+    @Test
+    func `Reads wait for writes to the same document and for queries over the same collection id, not for others`()
+        throws
+    {
         let writes = PendingWrites()
         let name = "\(root)/users/u1/tasks/t1"
         let number = try #require(writes.begin(documents: [name], byteCount: 10))
@@ -29,8 +31,8 @@ import Testing
         #expect(!writes.mustWait(for: .collection("tasks")))
     }
 
-    @Test("A waiter continues when the last write before it is settled, whatever is written later")
-    func waiting() throws {
+    @Test
+    func `A waiter continues when the last write before it is settled, whatever is written later`() throws {
         let writes = PendingWrites()
         let name = "\(root)/a/b"
         let first = try #require(writes.begin(documents: [name], byteCount: 1))
@@ -47,8 +49,8 @@ import Testing
         #expect(counter.value == 1)
     }
 
-    @Test("Without writes a wait ends at once")
-    func nothingPending() {
+    @Test
+    func `Without writes a wait ends at once`() {
         let writes = PendingWrites()
         let counter = Counter()
         #expect(writes.whenAllSettled { _ in counter.bump() } == nil)
@@ -56,8 +58,8 @@ import Testing
         #expect(counter.value == 2)
     }
 
-    @Test("Waiting for all covers writes that reads need not wait for")
-    func all() throws {
+    @Test
+    func `Waiting for all covers writes that reads need not wait for`() throws {
         let writes = PendingWrites()
         let number = try #require(writes.begin(documents: [], byteCount: 1))
         let counter = Counter()
@@ -67,8 +69,8 @@ import Testing
         #expect(counter.value == 1)
     }
 
-    @Test("A waiter that is cancelled continues once")
-    func stopWaiting() throws {
+    @Test
+    func `A waiter that is cancelled continues once`() throws {
         let writes = PendingWrites()
         let number = try #require(writes.begin(documents: [], byteCount: 1))
         let counter = Counter()
@@ -79,8 +81,8 @@ import Testing
         #expect(counter.value == 1)
     }
 
-    @Test("The end of the client ends waits, which learn whether writes are unsettled")
-    func abandon() throws {
+    @Test
+    func `The end of the client ends waits, which learn whether writes are unsettled`() throws {
         let writes = PendingWrites()
         let number = try #require(writes.begin(documents: [], byteCount: 1))
         let outcomes = Mutex<[Bool]>([])
@@ -95,8 +97,8 @@ import Testing
         #expect(outcomes.withLock { $0 } == [false, false, true])
     }
 
-    @Test("The bytes of unacknowledged writes are bounded, but one write always fits")
-    func bound() throws {
+    @Test
+    func `The bytes of unacknowledged writes are bounded, but one write always fits`() throws {
         let writes = PendingWrites(bytesMax: 100)
         let large = try #require(writes.begin(documents: [], byteCount: 1000))
         #expect(writes.begin(documents: [], byteCount: 1) == nil)

@@ -11,7 +11,7 @@ import Testing
 @testable import FirebaseFirestore
 @testable import HearthClient
 
-@Suite("In process", .timeLimit(.minutes(20))) struct InProcessTests {
+@Suite(.timeLimit(.minutes(20))) struct InProcessTests {
     private let directory = TemporaryDirectory("in-process")
 
     /// The configuration of a client with a separate store in memory.
@@ -32,8 +32,8 @@ import Testing
         }
     }
 
-    @Test("Instances on one directory share its store, which stays open until the last one ends")
-    func sharing() async throws {
+    @Test
+    func `Instances on one directory share its store, which stays open until the last one ends`() async throws {
         let first = TestFirestore.make(host: host, project: "p")
         let second = TestFirestore.make(host: "file:\(directory.path)/x/../data", project: "p")
         let other = TestFirestore.make(host: host, project: "q")
@@ -52,8 +52,8 @@ import Testing
         #expect(outcome.output.contains("no problems; 1 documents"))
     }
 
-    @Test("A listener of one instance sees the writes of another")
-    func listeners() async throws {
+    @Test
+    func `A listener of one instance sees the writes of another`() async throws {
         let writer = TestFirestore.make(host: host, project: "p")
         let reader = TestFirestore.make(host: host, project: "p")
         let counts = Mutex<[Int]>([])
@@ -71,8 +71,10 @@ import Testing
         try await reader.terminate()
     }
 
-    @Test("A directory that a server has open gives a clear error, until the server ends; and the other way round")
-    func locks() async throws {
+    @Test
+    func `A directory that a server has open gives a clear error, until the server ends; and the other way round`()
+        async throws
+    {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let firestore = TestFirestore.make(host: host, project: "p")
         do {
@@ -98,8 +100,8 @@ import Testing
         #expect(after.stop() == 0)
     }
 
-    @Test("A location that names no directory, and a directory that cannot be one, fail every call")
-    func badPlaces() async throws {
+    @Test
+    func `A location that names no directory, and a directory that cannot be one, fail every call`() async throws {
         let nowhere = TestFirestore.make(host: "file://elsewhere/data")
         #expect(await code { _ = try await nowhere.document("c/d").getDocument() } == .invalidArgument)
         try await nowhere.terminate()
@@ -110,8 +112,8 @@ import Testing
         try await blocked.terminate()
     }
 
-    @Test("Memory is shared by its name, and gone with its last instance")
-    func memory() async throws {
+    @Test
+    func `Memory is shared by its name, and gone with its last instance`() async throws {
         let host = "file::memory:\(UUID().uuidString)"
         let first = TestFirestore.make(host: host, project: "p")
         let second = TestFirestore.make(host: host, project: "p")
@@ -128,8 +130,8 @@ import Testing
         try await other.terminate()
     }
 
-    @Test("Without the network reads fail and writes wait; with it listeners continue")
-    func network() async throws {
+    @Test
+    func `Without the network reads fail and writes wait; with it listeners continue`() async throws {
         let firestore = TestFirestore.make(host: host, project: "p")
         let seen = Mutex<[Int?]>([])
         let registration = firestore.document("c/d").addSnapshotListener { snapshot, _ in
@@ -147,8 +149,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A request above the limit is refused as a server refuses it")
-    func tooLarge() async throws {
+    @Test
+    func `A request above the limit is refused as a server refuses it`() async throws {
         let client = try HearthClient(Self.inMemory())
         let request = [UInt8](repeating: 0, count: 11 << 20)
         var failure: RequestError?
@@ -162,8 +164,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A stream is produced as fast as it is read, and ends when it is released", arguments: [true, false])
-    func streams(isReadToEnd: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `A stream is produced as fast as it is read, and ends when it is released`(isReadToEnd: Bool) async throws {
         let client = try HearthClient(Self.inMemory())
         let database = try DatabaseName(project: "p")
         let root = database.documentsRoot
@@ -188,8 +190,8 @@ import Testing
         await client.close()
     }
 
-    @Test("Nothing acknowledged is lost by kill -9, and increments count once")
-    func crash() async throws {
+    @Test
+    func `Nothing acknowledged is lost by kill -9, and increments count once`() async throws {
         var acknowledged = 0
         for _ in 0..<3 {
             let process = HearthProcess(
@@ -209,8 +211,8 @@ import Testing
         }
     }
 
-    @Test("Programs that end close their directory with every write in it", arguments: ["writes", "writesAndExits"])
-    func ends(program: String) async throws {
+    @Test(arguments: ["writes", "writesAndExits"])
+    func `Programs that end close their directory with every write in it`(program: String) async throws {
         let process = HearthProcess(
             [program, host, "300"], environment: ["HEARTH_PROJECT": "p"],
             executable: "\(HearthBinary.buildDirectory)/client-programs")

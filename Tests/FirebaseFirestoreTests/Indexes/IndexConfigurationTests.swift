@@ -9,7 +9,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("Configurations of indexes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct IndexConfigurationTests {
     private static func read(_ json: String) throws -> [String] {
         try IndexConfiguration.indexes(Array(json.utf8)).map { index in
@@ -17,8 +17,8 @@ struct IndexConfigurationTests {
         }
     }
 
-    @Test("Every usable field of every index is read once")
-    func fields() throws {
+    @Test
+    func `Every usable field of every index is read once`() throws {
         let json = """
             {
               "indexes": [
@@ -40,35 +40,33 @@ struct IndexConfigurationTests {
         #expect(try Self.read(#"{"indexes": []}"#) == [])
     }
 
-    @Test(
-        "Text in another format is refused",
-        arguments: [
-            ("", "it is not a JSON object"), ("[]", "it is not a JSON object"), ("{", "it is not a JSON object"),
-            (String(repeating: "[", count: 100_000), "it is not a JSON object"),
-            (#"{"indexes": 1}"#, "'indexes' is not an array of objects"),
-            (#"{"indexes": [1]}"#, "'indexes' is not an array of objects"),
-            (#"{"indexes": [{}]}"#, "'collectionGroup' of an index is missing"),
-            (#"{"indexes": [{"collectionGroup": 5}]}"#, "'collectionGroup' is not a string"),
-            (#"{"indexes": [{"collectionGroup": "c", "fields": {}}]}"#, "'fields' is not an array of objects"),
-            (#"{"indexes": [{"collectionGroup": "c", "fields": [{}]}]}"#, "'fieldPath' of a field is missing"),
-            (
-                #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a..b"}]}]}"#,
-                "the field path 'a..b' is malformed"
-            ),
-            (
-                #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": 1}]}]}"#,
-                "'order' is not a string"
-            ),
-            (String(repeating: " ", count: 1 << 20) + "{}", "it has more than 1048576 bytes"),
-        ])
-    func refusals(json: String, problem: String) {
+    @Test(arguments: [
+        ("", "it is not a JSON object"), ("[]", "it is not a JSON object"), ("{", "it is not a JSON object"),
+        (String(repeating: "[", count: 100_000), "it is not a JSON object"),
+        (#"{"indexes": 1}"#, "'indexes' is not an array of objects"),
+        (#"{"indexes": [1]}"#, "'indexes' is not an array of objects"),
+        (#"{"indexes": [{}]}"#, "'collectionGroup' of an index is missing"),
+        (#"{"indexes": [{"collectionGroup": 5}]}"#, "'collectionGroup' is not a string"),
+        (#"{"indexes": [{"collectionGroup": "c", "fields": {}}]}"#, "'fields' is not an array of objects"),
+        (#"{"indexes": [{"collectionGroup": "c", "fields": [{}]}]}"#, "'fieldPath' of a field is missing"),
+        (
+            #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a..b"}]}]}"#,
+            "the field path 'a..b' is malformed"
+        ),
+        (
+            #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": 1}]}]}"#,
+            "'order' is not a string"
+        ),
+        (String(repeating: " ", count: 1 << 20) + "{}", "it has more than 1048576 bytes"),
+    ])
+    func `Text in another format is refused`(json: String, problem: String) {
         #expect(throws: RequestError(.invalidArgument, "The index configuration is invalid: \(problem).")) {
             try Self.read(json)
         }
     }
 
-    @Test("A persistent cache has the indexes of the last valid configuration")
-    func cache() async throws {
+    @Test
+    func `A persistent cache has the indexes of the last valid configuration`() async throws {
         let directory = TemporaryDirectory("index-configuration")
         let firestore = TestFirestore.make(
             host: "127.0.0.1:1", project: "p", cache: directory.path(of: "cache"))

@@ -16,7 +16,7 @@ private final class Calls<Entry: Sendable>: Sendable {
     var last: Entry? { all.last }
 }
 
-@Suite("Listeners", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListenerTests {
     private let directory = TemporaryDirectory("listeners")
 
@@ -41,8 +41,8 @@ struct ListenerTests {
         TestFirestore.make(host: "127.0.0.1:\(port)", project: "listeners")
     }
 
-    @Test("A document: missing, created, changed, deleted; nothing after remove()", arguments: TestBackend.allCases)
-    func document(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `A document: missing, created, changed, deleted; nothing after remove()`(backend: TestBackend) async throws {
         let database = try backend.start()
         let firestore = TestFirestore.make(host: database.host, project: "listeners")
         let reference = firestore.document("c/d")
@@ -69,8 +69,8 @@ struct ListenerTests {
         #expect(database.stop())
     }
 
-    @Test("A query with a limit: changes with their indexes, over kill -9 of the server")
-    func query() async throws {
+    @Test
+    func `A query with a limit: changes with their indexes, over kill -9 of the server`() async throws {
         let server = try start()
         let port = try port(of: server)
         let firestore = firestore(port)
@@ -99,8 +99,8 @@ struct ListenerTests {
         stop(restarted)
     }
 
-    @Test("Last documents, sequences, listeners in agreement, errors", arguments: TestBackend.allCases)
-    func others(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Last documents, sequences, listeners in agreement, errors`(backend: TestBackend) async throws {
         let database = try backend.start()
         let firestore = TestFirestore.make(host: database.host, project: "listeners")
         let collection = firestore.collection("c")

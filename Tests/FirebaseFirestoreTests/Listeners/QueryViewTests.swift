@@ -1,5 +1,6 @@
 // The order of a query's results and the indexes of its changes, against a plain sort.
 
+import Basics
 import DocumentModel
 import Foundation
 import HearthClient
@@ -8,12 +9,12 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("The results of a query that is listened to", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct QueryViewTests {
     private let firestore = TestFirestore.detached()
 
     private func document(_ number: Int, _ version: Int) -> VisibleDocument {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.withLengthPrefix(field: 2) { entry in
             entry.appendField(1, string: "n")
             entry.withLengthPrefix(field: 2) { Value.integer(Int64(number)).encode(into: &$0) }
@@ -24,8 +25,8 @@ struct QueryViewTests {
 
     private func name(_ id: Int) -> String { "\(firestore.documentsRoot)/c/d\(id)" }
 
-    @Test("Changes applied one after the other give the results", arguments: [false, true])
-    func changes(isDescending: Bool) throws {
+    @Test(arguments: [false, true])
+    func `Changes applied one after the other give the results`(isDescending: Bool) throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
@@ -54,8 +55,8 @@ struct QueryViewTests {
         }
     }
 
-    @Test("Removed, then added, then modified documents, each in the query's order")
-    func order() {
+    @Test
+    func `Removed, then added, then modified documents, each in the query's order`() {
         var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
         let first = view.apply([name(1): document(1, 1), name(2): document(2, 1), name(3): document(3, 1)])
         #expect(first.map(\.newIndex) == [0, 1, 2])
@@ -69,8 +70,8 @@ struct QueryViewTests {
         #expect(next.map(\.newIndex) == [nil, 2, 3, 0])
     }
 
-    @Test("A document of which only the pending writes change is a change of metadata; an equal one is none")
-    func metadata() {
+    @Test
+    func `A document of which only the pending writes change is a change of metadata; an equal one is none`() {
         var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
         var pending = document(1, 1)
         pending.hasPendingWrites = true

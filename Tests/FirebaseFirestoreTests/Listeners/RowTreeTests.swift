@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("The rows of a view", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RowTreeTests {
     private static func row(_ number: Int, _ version: Int64 = 0) -> ViewRow {
         let key = [UInt8(number >> 16 & 255), UInt8(number >> 8 & 255), UInt8(number & 255)]
@@ -29,8 +29,8 @@ struct RowTreeTests {
         return [node] + nodes(of: node.left, except: known) + nodes(of: node.right, except: known)
     }
 
-    @Test("Random changes give the rows of a sorted array, a low tree, and leave earlier values as they were")
-    func random() {
+    @Test
+    func `Random changes give the rows of a sorted array, a low tree, and leave earlier values as they were`() {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
@@ -63,8 +63,8 @@ struct RowTreeTests {
         }
     }
 
-    @Test("A change among 100,000 rows makes fewer than 100 nodes")
-    func sharing() {
+    @Test
+    func `A change among 100,000 rows makes fewer than 100 nodes`() {
         let before = RowTree((0..<100_000).map { Self.row($0 * 2) })
         let known = Set(Self.nodes(of: before.root, except: []).map { ObjectIdentifier($0) })
         #expect(known.count == 100_000)

@@ -1,5 +1,6 @@
 // The SDK and the lower-level client against a server process, and against stores in this process.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import Foundation
@@ -22,8 +23,8 @@ import Testing
         return process
     }
 
-    @Test("Documents are written, merged, updated and deleted as the rules say", arguments: TestBackend.allCases)
-    func documents(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Documents are written, merged, updated and deleted as the rules say`(backend: TestBackend) async throws {
         let database = try backend.start()
         let firestore = TestFirestore.make(host: database.host, project: "live")
         let document = firestore.document("books/b1")
@@ -51,8 +52,8 @@ import Testing
         #expect(database.stop())
     }
 
-    @Test("Queries filter, order, page and find groups", arguments: TestBackend.allCases)
-    func queries(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Queries filter, order, page and find groups`(backend: TestBackend) async throws {
         let database = try backend.start()
         let firestore = TestFirestore.make(host: database.host, project: "live")
         let batch = firestore.batch()
@@ -92,8 +93,8 @@ import Testing
         #expect(database.stop())
     }
 
-    @Test("A batch that fails writes nothing", arguments: TestBackend.allCases)
-    func atomicBatch(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `A batch that fails writes nothing`(backend: TestBackend) async throws {
         let database = try backend.start()
         let firestore = TestFirestore.make(host: database.host, project: "live")
         let batch = firestore.batch().setData(["a": 1], forDocument: firestore.document("c/new"))
@@ -108,8 +109,10 @@ import Testing
         #expect(database.stop())
     }
 
-    @Test("disableNetwork as the first call is before the writes that an earlier instance has left in the cache")
-    func disabledFirst() async throws {
+    @Test
+    func `disableNetwork as the first call is before the writes that an earlier instance has left in the cache`()
+        async throws
+    {
         let caches = TemporaryDirectory("disabled-first")
         let server = try start()
         let host = "\(server.host):\(server.port)"
@@ -141,8 +144,8 @@ import Testing
         #expect(server.stop() == 0)
     }
 
-    @Test("Listing, paging and streams give every document once", arguments: TestBackend.allCases)
-    func lowerLevel(backend: TestBackend) async throws {
+    @Test(arguments: TestBackend.allCases)
+    func `Listing, paging and streams give every document once`(backend: TestBackend) async throws {
         let live = try backend.start()
         let settings = FirestoreSettings()
         settings.host = live.host
@@ -185,8 +188,8 @@ import Testing
         #expect(live.stop())
     }
 
-    @Test("Increments survive kill -9 and restarts: each acknowledged or retried commit counts once")
-    func crashes() async throws {
+    @Test
+    func `Increments survive kill -9 and restarts: each acknowledged or retried commit counts once`() async throws {
         let first = try start()
         let port = first.port
         var server = first.process
@@ -201,7 +204,7 @@ import Testing
                     group.addTask {
                         for _ in 0..<25 {
                             var writes = CommitWrites(database: database)
-                            var increment = WireWriter()
+                            var increment = ByteBuffer()
                             increment.withLengthPrefix(field: 3) { $0.appendField(2, int64: 1) }
                             writes.set(
                                 name, fields: [], mask: [],

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("Random edits offline", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct OfflineEditTests {
     private let directory = TemporaryDirectory("offline-edits")
     private static let isLong = ProcessInfo.processInfo.environment["HEARTH_SOAK"] != nil
@@ -31,8 +31,10 @@ struct OfflineEditTests {
         return process
     }
 
-    @Test("After kills of clients and server all agree, and every acknowledged edit is there once and in order")
-    func random() async throws {
+    @Test
+    func `After kills of clients and server all agree, and every acknowledged edit is there once and in order`()
+        async throws
+    {
         let environment = ProcessInfo.processInfo.environment
         let seed = UInt64(environment["HEARTH_OFFLINE_SEED"] ?? "") ?? .random(in: 0 ... .max)
         print("HEARTH_OFFLINE_SEED=\(seed)")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("Offline", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct OfflineTests {
     private let directory = TemporaryDirectory("offline")
 
@@ -36,8 +36,8 @@ struct OfflineTests {
             + (snapshot.metadata.hasPendingWrites ? " pending" : "")
     }
 
-    @Test("A write is seen at once, then acknowledged; the events have the SDK's metadata")
-    func latencyCompensation() async throws {
+    @Test
+    func `A write is seen at once, then acknowledged; the events have the SDK's metadata`() async throws {
         let server = try server()
         let firestore = firestore(server.port)
         let reference = firestore.document("c/d")
@@ -55,8 +55,8 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Offline writes are seen by reads and listeners, and reach the server later")
-    func offlineWrites() async throws {
+    @Test
+    func `Offline writes are seen by reads and listeners, and reach the server later`() async throws {
         let server = try server()
         let firestore = firestore(server.port)
         let collection = firestore.collection("c")
@@ -85,8 +85,8 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A rejected write is undone, and its completion gets the error")
-    func rejection() async throws {
+    @Test
+    func `A rejected write is undone, and its completion gets the error`() async throws {
         let server = try server()
         let firestore = firestore(server.port)
         let reference = firestore.document("c/d")
@@ -109,8 +109,8 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Server timestamps: null, an estimate or the previous value while they are pending")
-    func serverTimestamps() async throws {
+    @Test
+    func `Server timestamps: null, an estimate or the previous value while they are pending`() async throws {
         let server = try server()
         let firestore = firestore(server.port)
         let reference = firestore.document("c/d")
@@ -132,8 +132,8 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A document that another client deleted while this one was offline leaves the results: limbo")
-    func limbo() async throws {
+    @Test
+    func `A document that another client deleted while this one was offline leaves the results: limbo`() async throws {
         let server = try server()
         let firestore = firestore(server.port)
         let collection = firestore.collection("c")
@@ -156,8 +156,9 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A listener of the cache shows local changes and what other listeners bring, without the server")
-    func cacheListener() async throws {
+    @Test
+    func `A listener of the cache shows local changes and what other listeners bring, without the server`() async throws
+    {
         let server = try server()
         let firestore = firestore(server.port)
         let collection = firestore.collection("c")
@@ -178,8 +179,8 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("A limit: a deleted document makes room for another of the cache")
-    func limit() async throws {
+    @Test
+    func `A limit: a deleted document makes room for another of the cache`() async throws {
         let server = try server()
         let firestore = firestore(server.port)
         let collection = firestore.collection("c")
@@ -214,8 +215,8 @@ struct OfflineTests {
             host: "127.0.0.1:\(port)", project: "offline", cache: directory.path(of: "cache-\(name)"))
     }
 
-    @Test("Cached documents, pending writes and queries survive a restart")
-    func restart() async throws {
+    @Test
+    func `Cached documents, pending writes and queries survive a restart`() async throws {
         let server = try server()
         var firestore = persistent(server.port)
         for n in 1...3 { try await firestore.document("c/d\(n)").setData(["n": n]) }
@@ -247,8 +248,8 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("Two users of one cache: a clear error; clearPersistence removes a cache that nobody uses")
-    func exclusive() async throws {
+    @Test
+    func `Two users of one cache: a clear error; clearPersistence removes a cache that nobody uses`() async throws {
         let server = try server()
         let firestore = persistent(server.port)
         try await firestore.document("c/d").setData(["n": 1])
@@ -277,8 +278,10 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("As the first call after a restart, waitForPendingWrites waits for the writes of the process before")
-    func waitingAfterRestart() async throws {
+    @Test
+    func `As the first call after a restart, waitForPendingWrites waits for the writes of the process before`()
+        async throws
+    {
         let server = try server()
         for usesCompletion in [false, true] {
             var firestore = persistent(server.port)
@@ -304,8 +307,9 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
-    @Test("waitForPendingWrites fails if another instance uses the cache, and if the instance ends first")
-    func waitingInVain() async throws {
+    @Test
+    func `waitForPendingWrites fails if another instance uses the cache, and if the instance ends first`() async throws
+    {
         let first = persistent(1)
         first.document("c/d").setData(["n": 1], completion: nil)
         let second = persistent(1)
@@ -327,8 +331,8 @@ struct OfflineTests {
         try await second.terminate()
     }
 
-    @Test("With eager garbage collection only what listeners cover is cached")
-    func eager() async throws {
+    @Test
+    func `With eager garbage collection only what listeners cover is cached`() async throws {
         let server = try server()
         let firestore = firestore(server.port)
         let settings = firestore.settings

@@ -10,7 +10,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("Views of listeners", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SyncViewTests {
     private let firestore = TestFirestore.detached()
 
@@ -21,7 +21,7 @@ struct SyncViewTests {
     }
 
     private static func fields(_ n: Int, _ m: Int) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         for (key, number) in [("m", m), ("n", n)] {
             writer.withLengthPrefix(field: 2) { entry in
                 entry.appendField(1, string: key)
@@ -102,8 +102,8 @@ struct SyncViewTests {
         return Run(store: store, plan: plan, isReversed: isReversed, view: view, shown: [], latest: snapshot)
     }
 
-    @Test("Random changes: the rows, limbo and metadata are those of the query over the cache, for all shapes")
-    func random() throws {
+    @Test
+    func `Random changes: the rows, limbo and metadata are those of the query over the cache, for all shapes`() throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var generator = SeededGenerator(seed: seed)
@@ -209,8 +209,9 @@ struct SyncViewTests {
         return SyncView.Change(name("d\(id)"), .found(document), namePrefix: store.namePrefixByteCount)
     }
 
-    @Test("A change under a listener of 100,000 documents looks at the documents that change, and at no others")
-    func work() throws {
+    @Test
+    func `A change under a listener of 100,000 documents looks at the documents that change, and at no others`() throws
+    {
         let store = try open()
         let count = 100_000
         let subject = SyncEngine.Subject(firestore.collection("c").order(by: "n"))
@@ -228,8 +229,8 @@ struct SyncViewTests {
         #expect(view.examinedCount - before <= 3 * 4)
     }
 
-    @Test("Documents that leave the results of a limited query are replaced without a query for each")
-    func limitedWork() throws {
+    @Test
+    func `Documents that leave the results of a limited query are replaced without a query for each`() throws {
         let store = try open()
         let (count, changes) = (3000, 2000)
         _ = try store.apply((0..<count).map { found("d\($0)", $0, 0, at: 1) })

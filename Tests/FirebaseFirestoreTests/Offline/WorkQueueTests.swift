@@ -5,7 +5,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite("The queue of the client's engine", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WorkQueueTests {
     /// What has run, and whether two things ran at a time.
     private final class Record: Sendable {
@@ -22,8 +22,8 @@ struct WorkQueueTests {
         }
     }
 
-    @Test("Events that wait are taken together, work runs alone, and the order is that of the calls")
-    func order() {
+    @Test
+    func `Events that wait are taken together, work runs alone, and the order is that of the calls`() {
         let record = Record()
         let queue = WorkQueue<Int>(label: "test") { events in
             record.run(events.map(String.init).joined(separator: "+"))
@@ -39,8 +39,8 @@ struct WorkQueueTests {
         #expect(record.entries.withLock { $0 } == ["1+2+3", "work", "4", "sync"])
     }
 
-    @Test("An event may run on the thread that submits it")
-    func onTheCaller() {
+    @Test
+    func `An event may run on the thread that submits it`() {
         let threads = Mutex<[Thread]>([])
         let queue = WorkQueue<Int>(label: "test") { _ in threads.withLock { $0.append(Thread.current) } }
         let here = Thread.current
@@ -51,8 +51,8 @@ struct WorkQueueTests {
         #expect(threads.withLock { $0.count } == 2)
     }
 
-    @Test("Many threads submit events and work: each runs once, one at a time, in the order of its thread")
-    func manyThreads() async {
+    @Test
+    func `Many threads submit events and work: each runs once, one at a time, in the order of its thread`() async {
         let record = Record()
         let queue = WorkQueue<String>(label: "test") { events in for event in events { record.run(event) } }
         let threads = 8

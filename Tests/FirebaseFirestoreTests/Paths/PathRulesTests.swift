@@ -5,30 +5,26 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite(.timeLimit(.minutes(20))) struct PathRulesTests {
-    @Test(
-        "Outer slashes are tolerated, everything else is literal",
-        arguments: [
-            ("a", ["a"]), ("/a/", ["a"]), ("a/b/c", ["a", "b", "c"]), ("/a/b", ["a", "b"]),
-            ("a b/ü.x", ["a b", "ü.x"]),
-            ("a/\u{301}b", ["a", "\u{301}b"]),
-        ])
-    func segments(path: String, expected: [String]) throws {
+    @Test(arguments: [
+        ("a", ["a"]), ("/a/", ["a"]), ("a/b/c", ["a", "b", "c"]), ("/a/b", ["a", "b"]),
+        ("a b/ü.x", ["a b", "ü.x"]),
+        ("a/\u{301}b", ["a", "\u{301}b"]),
+    ])
+    func `Outer slashes are tolerated, everything else is literal`(path: String, expected: [String]) throws {
         #expect(try PathRules.segments(path) == expected)
     }
 
-    @Test(
-        "Empty paths and empty segments are programming errors",
-        arguments: [
-            ("", "Path cannot be empty."), ("/", "Path cannot be empty."),
-            ("a//b", "Invalid path (a//b). Paths must not contain // in them."),
-            ("//a", "Invalid path (//a). Paths must not contain // in them."),
-        ])
-    func badPaths(path: String, message: String) {
+    @Test(arguments: [
+        ("", "Path cannot be empty."), ("/", "Path cannot be empty."),
+        ("a//b", "Invalid path (a//b). Paths must not contain // in them."),
+        ("//a", "Invalid path (//a). Paths must not contain // in them."),
+    ])
+    func `Empty paths and empty segments are programming errors`(path: String, message: String) {
         #expect(throws: RuleViolation(message)) { try PathRules.segments(path) }
     }
 
-    @Test("Collections have an odd number of segments, documents an even one")
-    func parity() throws {
+    @Test
+    func `Collections have an odd number of segments, documents an even one`() throws {
         #expect(try PathRules.collection("a/b/c") == ["a", "b", "c"])
         #expect(try PathRules.collection("c", below: ["a", "b"]) == ["a", "b", "c"])
         #expect(try PathRules.document("b", below: ["a"]) == ["a", "b"])
@@ -44,13 +40,13 @@ import Testing
         ) { try PathRules.document("b/c", below: ["a"]) }
     }
 
-    @Test("A collection group is one id", arguments: ["", "a/b", "/"])
-    func badGroups(id: String) {
+    @Test(arguments: ["", "a/b", "/"])
+    func `A collection group is one id`(id: String) {
         #expect(throws: RuleViolation.self) { try PathRules.collectionGroup(id) }
     }
 
-    @Test("Automatic ids are 20 letters and digits, and do not repeat")
-    func automaticIDs() {
+    @Test
+    func `Automatic ids are 20 letters and digits, and do not repeat`() {
         let ids = (0..<2000).map { _ in AutoID.next() }
         #expect(Set(ids).count == ids.count)
         for id in ids {

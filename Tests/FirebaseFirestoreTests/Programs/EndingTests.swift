@@ -35,10 +35,11 @@ private let nobody = "127.0.0.1:1"
     private static let rounds = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 8 : 200
 
     @Test(
-        "A program that ends right after its first calls ends with its own status",
         arguments: ["returns", "exits", "exitsInTask", "exitsOnThreads"],
         [nobody, "localhost:1", "no-such-host.invalid:1"])
-    func endsAtOnce(program: String, address: String) throws {
+    func `A program that ends right after its first calls ends with its own status`(program: String, address: String)
+        throws
+    {
         for round in 0..<Self.rounds {
             let process = try ClientProgram.run(
                 program, address, count: 1 + round % 8, environment: ["HEARTH_EXIT_WAIT": "0"])
@@ -46,9 +47,8 @@ private let nobody = "127.0.0.1:1"
         }
     }
 
-    @Test(
-        "Writes that nobody awaited reach the server before the process ends", arguments: ["writes", "writesAndExits"])
-    func flushesWrites(program: String) async throws {
+    @Test(arguments: ["writes", "writesAndExits"])
+    func `Writes that nobody awaited reach the server before the process ends`(program: String) async throws {
         let directory = TemporaryDirectory("client-ending")
         let server = try ServerProcess(data: directory.path)
         let process = try ClientProgram.run(
@@ -61,16 +61,16 @@ private let nobody = "127.0.0.1:1"
         #expect(server.stop() == 0)
     }
 
-    @Test("Writes that the server cannot take in time are counted on standard error")
-    func countsLostWrites() throws {
+    @Test
+    func `Writes that the server cannot take in time are counted on standard error`() throws {
         let process = try ClientProgram.run("writes", nobody, count: 3, environment: ["HEARTH_EXIT_WAIT": "0.1"])
         #expect(process.status == 0)
         let words = "3 writes wait for a reply of \(nobody). These writes may be lost"
         #expect(process.errors.contains(words), "\(process.errors)")
     }
 
-    @Test("The wait at the end is what the environment says, and five seconds without a number in it")
-    func waitAtTheEnd() {
+    @Test
+    func `The wait at the end is what the environment says, and five seconds without a number in it`() {
         #expect(ExitFlush.seconds(in: [:]) == 5)
         #expect(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "0"]) == 0)
         #expect(ExitFlush.seconds(in: ["HEARTH_EXIT_WAIT": "2.5"]) == 2.5)
@@ -81,8 +81,10 @@ private let nobody = "127.0.0.1:1"
 }
 
 @Suite(.timeLimit(.minutes(20))) struct OutageProgramTests {
-    @Test("A program that awaits a write learns on standard error that the server cannot be reached, and what to do")
-    func awaitsInVain() throws {
+    @Test
+    func `A program that awaits a write learns on standard error that the server cannot be reached, and what to do`()
+        throws
+    {
         let process = try ClientProgram.start("awaits", nobody)
         let reason = "cannot connect to \(nobody): connection refused."
         #expect(process.waitForError("The server \(nobody) cannot be reached: \(reason)"))
@@ -93,8 +95,8 @@ private let nobody = "127.0.0.1:1"
         process.waitForEnd()
     }
 
-    @Test("enableLogging writes connections and calls to standard error")
-    func logs() throws {
+    @Test
+    func `enableLogging writes connections and calls to standard error`() throws {
         let directory = TemporaryDirectory("client-logging")
         let server = try ServerProcess(data: directory.path)
         let process = try ClientProgram.run("logs", "127.0.0.1:\(server.port)")

@@ -1,5 +1,6 @@
 // What the query builder sends, and what it refuses.
 
+import Basics
 import DocumentModel
 import Foundation
 import HearthClient
@@ -12,7 +13,7 @@ import Testing
     private var books: CollectionReference { firestore.collection("books") }
 
     private func encoded(_ value: Value) -> EncodedValue {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         value.encode(into: &writer)
         return EncodedValue(canonical: writer.copyBytes())
     }
@@ -21,8 +22,8 @@ import Testing
         try DocumentModel.FieldPath(segments: segments)
     }
 
-    @Test("A collection is a query for all of its documents")
-    func plain() {
+    @Test
+    func `A collection is a query for all of its documents`() {
         #expect(
             books.definition.structuredQuery() == StructuredQuery(from: [CollectionSelector(collectionID: "books")]))
         #expect(books == firestore.collection("/books/"))
@@ -30,8 +31,8 @@ import Testing
         #expect(firestore.collectionGroup("books") != books)
     }
 
-    @Test("Filters, orders and limits arrive as they were given")
-    func filters() throws {
+    @Test
+    func `Filters, orders and limits arrive as they were given`() throws {
         let query = books.whereField("a.b", isEqualTo: 1).whereField("c", arrayContainsAny: ["x", "y"])
             .order(by: "d", descending: true).limit(to: 3).definition.structuredQuery()
         #expect(
@@ -44,8 +45,8 @@ import Testing
         #expect(query.limit == 3)
     }
 
-    @Test("Every operator of the API is the server's")
-    func operators() {
+    @Test
+    func `Every operator of the API is the server's`() {
         let built: [(FieldOperator, Query)] = [
             (.lessThan, books.whereField("f", isLessThan: 1)),
             (.lessThanOrEqual, books.whereField("f", isLessThanOrEqualTo: 1)),
@@ -67,8 +68,8 @@ import Testing
         }
     }
 
-    @Test("The lists of in and notIn may hold arrays, typed or not, one inside another")
-    func listsOfArrays() throws {
+    @Test
+    func `The lists of in and notIn may hold arrays, typed or not, one inside another`() throws {
         let field = try path("f")
         let expected = encoded(.array([.array([.string("a")]), .array([.string("b"), .integer(1)])]))
         let typed = encoded(.array([.array([.string("a")]), .array([.string("b")])]))
@@ -80,13 +81,13 @@ import Testing
         #expect(excluding.definition.filters == [.field(field, .notIn, typed)])
         let filter = Filter.whereField("f", in: [["a"], ["b"]])
         #expect(books.whereFilter(filter).definition.filters == [.field(field, .isIn, typed)])
-        // Deeper ones the server judges, as with the Apple SDK.
+        // Deeper ones the server checks, as with the Apple SDK.
         let deep = encoded(.array([.array([.array([.integer(1)])])]))
         #expect(books.whereField("f", in: [[[1]]]).definition.filters == [.field(field, .isIn, deep)])
     }
 
-    @Test("Other operands may not hold an array in an array")
-    func nestedArrays() {
+    @Test
+    func `Other operands may not hold an array in an array`() {
         for relation in [QueryOperator.equal, .lessThan, .arrayContains, .arrayContainsAny] {
             #expect(throws: RuleViolation("Nested arrays are not supported.")) {
                 try OperandRules.filter(
@@ -95,8 +96,8 @@ import Testing
         }
     }
 
-    @Test("Every value that the Apple SDK takes as an operand is taken")
-    func operandTypes() {
+    @Test
+    func `Every value that the Apple SDK takes as an operand is taken`() {
         let nothing: Int? = nil
         let values: [Any] = [
             NSNull(), nothing as Any, Optional(5) as Any, Optional("s") as Any, "s", NSString(string: "s"), true,
@@ -115,8 +116,8 @@ import Testing
         }
     }
 
-    @Test("null and NaN are tested for by unary filters")
-    func unary() throws {
+    @Test
+    func `null and NaN are tested for by unary filters`() throws {
         let field = try path("f")
         #expect(books.whereField("f", isEqualTo: NSNull()).definition.filters == [.unary(field, .isNull)])
         #expect(books.whereField("f", isNotEqualTo: NSNull()).definition.filters == [.unary(field, .isNotNull)])
@@ -124,8 +125,8 @@ import Testing
         #expect(books.whereField("f", isNotEqualTo: Double.nan).definition.filters == [.unary(field, .isNotNaN)])
     }
 
-    @Test("Composite filters nest, empty ones vanish")
-    func composite() throws {
+    @Test
+    func `Composite filters nest, empty ones vanish`() throws {
         let either = FirebaseFirestore.Filter.orFilter([
             .whereField("a", isEqualTo: 1), .andFilter([.whereField("b", isGreaterOrEqualTo: 2), .andFilter([])]),
         ])
@@ -140,8 +141,8 @@ import Testing
         #expect(books.whereFilter(.orFilter([])) == books)
     }
 
-    @Test("A document id stands for the document's name")
-    func documentID() throws {
+    @Test
+    func `A document id stands for the document's name`() throws {
         let root = firestore.documentsRoot
         let byID = books.whereField(.documentID(), isEqualTo: "b1").definition.filters
         #expect(byID == [.field(.documentName, .equal, QueryValues.reference("\(root)/books/b1"))])
@@ -157,16 +158,17 @@ import Testing
             ])
     }
 
-    @Test("The effective order adds inequality fields by name, then the document's name, in the last direction")
-    func effectiveOrder() throws {
+    @Test
+    func `The effective order adds inequality fields by name, then the document's name, in the last direction`() throws
+    {
         let query = books.whereField("z", isGreaterThan: 1).whereField("b", isNotEqualTo: 2)
             .whereField("k", isEqualTo: 3).order(by: "m", descending: true)
         #expect(query.definition.effectiveOrders.map(\.field.description) == ["m", "b", "z", "__name__"])
         #expect(query.definition.effectiveOrders.allSatisfy { $0.direction == .descending })
     }
 
-    @Test("limit(toLast:) asks for the first ones of the reversed order, with the cursors swapped")
-    func limitToLast() throws {
+    @Test
+    func `limit(toLast:) asks for the first ones of the reversed order, with the cursors swapped`() throws {
         let query = books.order(by: "a").start(at: [1]).end(before: [5]).limit(toLast: 2).definition
         #expect(query.isReversed)
         let sent = query.structuredQuery()
@@ -176,8 +178,8 @@ import Testing
         #expect(sent.limit == 2)
     }
 
-    @Test("The last cursor of a side wins, and says on which side of its position it stands")
-    func cursors() {
+    @Test
+    func `The last cursor of a side wins, and says on which side of its position it stands`() {
         let query = books.order(by: "a").order(by: "b")
         #expect(
             query.start(at: [1]).start(after: [2]).definition.startAt
@@ -187,8 +189,8 @@ import Testing
         #expect(query.end(at: [1]).definition.endAt?.before == false)
     }
 
-    @Test("A document as cursor gives its values in the whole effective order")
-    func documentCursor() throws {
+    @Test
+    func `A document as cursor gives its values in the whole effective order`() throws {
         let fields: [UInt8] = [0x12, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x10, 0x05]
         let reference = books.document("b1")
         let time = TimestampValue(seconds: 0, nanoseconds: 0)
@@ -219,13 +221,11 @@ import Testing
         }
     }
 
-    @Test(
-        "Filters that may not meet are refused in either order",
-        arguments: [
-            (QueryOperator.notIn, QueryOperator.isIn), (.notIn, .arrayContainsAny), (.notIn, .notEqual),
-            (.isIn, .notIn), (.arrayContainsAny, .notIn), (.notEqual, .notIn),
-        ])
-    func conflicts(second: QueryOperator, first: QueryOperator) throws {
+    @Test(arguments: [
+        (QueryOperator.notIn, QueryOperator.isIn), (.notIn, .arrayContainsAny), (.notIn, .notEqual),
+        (.isIn, .notIn), (.arrayContainsAny, .notIn), (.notEqual, .notIn),
+    ])
+    func `Filters that may not meet are refused in either order`(second: QueryOperator, first: QueryOperator) throws {
         let field = try path("f")
         var query = books.definition
         query.filters = [.field(field, first.wire, encoded(.array([.integer(1)])))]
@@ -235,8 +235,8 @@ import Testing
             } == "Invalid Query. You cannot use '\(second.name)' filters with '\(first.name)' filters.")
     }
 
-    @Test("There is one notEqual and one notIn at most, also inside composite filters")
-    func onlyOne() throws {
+    @Test
+    func `There is one notEqual and one notIn at most, also inside composite filters`() throws {
         let field = try path("f")
         let filter = DocumentModel.Filter.field(field, .notEqual, encoded(.integer(1)))
         #expect(
@@ -245,12 +245,10 @@ import Testing
             } == "Invalid Query. You cannot use more than one 'notEqual' filter.")
     }
 
-    @Test(
-        "Operands are checked",
-        arguments: [
-            (QueryOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
-        ])
-    func emptyLists(relation: QueryOperator, count: Int) {
+    @Test(arguments: [
+        (QueryOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
+    ])
+    func `Operands are checked`(relation: QueryOperator, count: Int) {
         #expect(
             violation { () throws(RuleViolation) in
                 _ = try OperandRules.filter(
@@ -258,8 +256,8 @@ import Testing
             } == "Invalid Query. A non-empty array is required for '\(relation.name)' filters.")
     }
 
-    @Test("Document ids as operands are checked")
-    func documentIDRules() {
+    @Test
+    func `Document ids as operands are checked`() {
         let collection = books.definition
         let group = firestore.collectionGroup("books").definition
         func check(_ relation: QueryOperator, _ operand: Any, _ query: QueryDescription) -> String? {
@@ -276,8 +274,8 @@ import Testing
         #expect(check(.equal, "a/b", group) == nil)
     }
 
-    @Test("Limits are positive, orders come before cursors, cursors are not longer than the orders")
-    func builderRules() throws {
+    @Test
+    func `Limits are positive, orders come before cursors, cursors are not longer than the orders`() throws {
         let query = books.definition
         #expect(
             violation { () throws(RuleViolation) in _ = try QueryRules.limiting(query, to: 0, side: .first) }
@@ -297,8 +295,8 @@ import Testing
             }?.contains("at least one OrderBy") == true)
     }
 
-    @Test("A document of another database is refused")
-    func foreignReference() {
+    @Test
+    func `A document of another database is refused`() {
         let other = TestFirestore.detached().document("a/b")
         #expect(throws: RuleViolation.self) { try firestore.checkOwns(other) }
         #expect(throws: Never.self) { try firestore.checkOwns(firestore.document("a/b")) }

@@ -9,13 +9,13 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite(.timeLimit(.minutes(20))) struct CancellationTests {
-    /// Starts a call in a task, cancels the task when `isUnderWay` returns, and expects the code `cancelled`.
+    /// Starts a call in a task, cancels the task when `isInProgress` returns, and expects the code `cancelled`.
     private func expectCancelled(
-        _ call: @escaping @Sendable () async throws -> Void, whenever isUnderWay: () async -> Void,
+        _ call: @escaping @Sendable () async throws -> Void, whenever isInProgress: () async -> Void,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async {
         let task = Task { try await call() }
-        await isUnderWay()
+        await isInProgress()
         task.cancel()
         do {
             try await task.value
@@ -26,8 +26,8 @@ import Testing
         }
     }
 
-    @Test("Calls without a reply end, and the client cancels them at the server")
-    func unanswered() async throws {
+    @Test
+    func `Calls without a reply end, and the client cancels them at the server`() async throws {
         let server = try FakeServer { _ in .hold }
         let firestore = TestFirestore.make(host: server.address)
         let document = firestore.document("c/d")
@@ -62,8 +62,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Writes that wait for a server are withdrawn, and so is waiting for them")
-    func unreachable() async throws {
+    @Test
+    func `Writes that wait for a server are withdrawn, and so is waiting for them`() async throws {
         let firestore = TestFirestore.detached()
         let document = firestore.document("c/d")
         await expectCancelled({ try await document.setData(["a": 1]) }) {
@@ -79,8 +79,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A transaction that waits for its next attempt ends at once")
-    func betweenAttempts() async throws {
+    @Test
+    func `A transaction that waits for its next attempt ends at once`() async throws {
         // The third attempt begins after a second or more; the whole transaction would take minutes.
         let server = try FakeServer { _ in .fail(.unauthenticated, "no") }
         let firestore = TestFirestore.make(host: server.address)
@@ -94,8 +94,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A task that is cancelled before its call sends nothing")
-    func cancelledBefore() async throws {
+    @Test
+    func `A task that is cancelled before its call sends nothing`() async throws {
         let server = try FakeServer { _ in .hold }
         let firestore = TestFirestore.make(host: server.address)
         let document = firestore.document("c/d")

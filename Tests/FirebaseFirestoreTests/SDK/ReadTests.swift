@@ -20,8 +20,8 @@ import Testing
 
     init() throws { scripted = try ScriptedFirestore() }
 
-    @Test("Values come back as the SDK's types")
-    func values() async throws {
+    @Test
+    func `Values come back as the SDK's types`() async throws {
         let book = books.document("b1")
         try await book.setData([
             "i": 5, "d": 1.5, "b": true, "s": "x", "n": NSNull(), "t": Timestamp(seconds: 7, nanoseconds: 0),
@@ -49,8 +49,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A missing document is a snapshot that does not exist, and decodes only as an optional")
-    func missing() async throws {
+    @Test
+    func `A missing document is a snapshot that does not exist, and decodes only as an optional`() async throws {
         let snapshot = try await books.document("none").getDocument()
         #expect(!snapshot.exists)
         #expect(snapshot.data() == nil)
@@ -60,8 +60,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Codable values come back with their id, in every form of the call")
-    func codable() async throws {
+    @Test
+    func `Codable values come back with their id, in every form of the call`() async throws {
         try await books.document("b1").setData(["title": "Ulysses", "pages": 730])
         let book = try await books.document("b1").getDocument(as: Book.self)
         #expect(book == Book(id: "b1", title: "Ulysses", pages: 730))
@@ -77,8 +77,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A query gives its documents in order, all of them added")
-    func query() async throws {
+    @Test
+    func `A query gives its documents in order, all of them added`() async throws {
         for id in ["b", "a", "c"] { try await books.document(id).setData(["title": id, "pages": 1]) }
         let found = try await books.getDocuments()
         #expect(found.documents.map(\.documentID) == ["a", "b", "c"])
@@ -94,8 +94,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("limit(toLast:) results come in the query's order")
-    func limitToLast() async throws {
+    @Test
+    func `limit(toLast:) results come in the query's order`() async throws {
         for id in ["a", "b"] { try await books.document(id).setData(["title": id]) }
         // The scripted server answers in name order, as if that were the reversed order.
         let found = try await books.order(by: "title").limit(toLast: 2).getDocuments()
@@ -104,8 +104,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A cache that has nothing: documents are unavailable, queries empty")
-    func cache() async throws {
+    @Test
+    func `A cache that has nothing: documents are unavailable, queries empty`() async throws {
         do {
             _ = try await books.document("b1").getDocument(source: .cache)
             Issue.record("no error")
@@ -116,8 +116,10 @@ import Testing
         #expect(scripted.server.calls.isEmpty)
     }
 
-    @Test("A server that cannot be reached: an unknown document is .unavailable, a query has an empty result")
-    func offline() async throws {
+    @Test
+    func `A server that cannot be reached: an unknown document is .unavailable, a query has an empty result`()
+        async throws
+    {
         scripted.server.cut()
         do {
             _ = try await books.document("b1").getDocument()
@@ -130,8 +132,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("With the network disabled reads come from the cache, and from the server when it is enabled")
-    func network() async throws {
+    @Test
+    func `With the network disabled reads come from the cache, and from the server when it is enabled`() async throws {
         try await books.document("b1").setData(["title": "x"])
         try await firestore.disableNetwork()
         for source in [FirestoreSource.default, .cache] {
@@ -151,8 +153,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A file of authorities that cannot be read makes calls fail instead of sending in the clear")
-    func unreadableAuthorities() async throws {
+    @Test
+    func `A file of authorities that cannot be read makes calls fail instead of sending in the clear`() async throws {
         let settings = firestore.settings
         settings.certificateAuthorities = "/no/such/file.pem"
         firestore.settings = settings
@@ -164,8 +166,8 @@ import Testing
         #expect(scripted.server.calls.isEmpty)
     }
 
-    @Test("A terminated instance makes room for a new one")
-    func terminate() async throws {
+    @Test
+    func `A terminated instance makes room for a new one`() async throws {
         let app = firestore.app
         try await books.document("b1").setData(["title": "x"])
         do {

@@ -7,8 +7,8 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct ReferenceTests {
     private let firestore = TestFirestore.detached()
 
-    @Test("Paths go down and up again")
-    func navigation() {
+    @Test
+    func `Paths go down and up again`() {
         let task = firestore.collection("users").document("u1").collection("tasks").document("t1")
         #expect(task.path == "users/u1/tasks/t1")
         #expect(task.documentID == "t1")
@@ -20,8 +20,8 @@ import Testing
         #expect(task.firestore === firestore)
     }
 
-    @Test("References are equal and hash alike if they name the same place of the same database object")
-    func equality() {
+    @Test
+    func `References are equal and hash alike if they name the same place of the same database object`() {
         let other = TestFirestore.detached()
         #expect(firestore.document("a/b") == firestore.collection("a").document("b"))
         #expect(firestore.document("a/b") != firestore.document("a/c"))
@@ -30,16 +30,16 @@ import Testing
         #expect(Set([firestore.collection("a"), firestore.collection("a")]).count == 1)
     }
 
-    @Test("New documents get different ids of 20 characters")
-    func automaticID() {
+    @Test
+    func `New documents get different ids of 20 characters`() {
         let first = firestore.collection("a").document()
         let second = firestore.collection("a").document()
         #expect(first.documentID.count == 20)
         #expect(first != second)
     }
 
-    @Test("A wrong number of segments traps with the rule on standard error")
-    func programmingError() async {
+    @Test
+    func `A wrong number of segments traps with the rule on standard error`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             _ = Firestore.firestore().collection("a/b")
         }

@@ -43,16 +43,16 @@ import Testing
         func bump() { count.withLock { $0 += 1 } }
     }
 
-    @Test("A transaction returns what its block returned, after the commit")
-    func result() async throws {
+    @Test
+    func `A transaction returns what its block returned, after the commit`() async throws {
         #expect(try await increment() == 1)
         #expect(try await increment() == 2)
         #expect(scripted.server.calls.map(\.method) == [.batchGetDocuments, .commit, .batchGetDocuments, .commit])
         try await firestore.terminate()
     }
 
-    @Test("A conflict runs the block again, with priority on the server")
-    func retry() async throws {
+    @Test
+    func `A conflict runs the block again, with priority on the server`() async throws {
         scripted.database.failCommits([Self.conflict, Self.conflict])
         let attempts = Counter()
         #expect(try await increment(attempts) == 1)
@@ -65,8 +65,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("After five attempts the conflict is delivered")
-    func exhausted() async throws {
+    @Test
+    func `After five attempts the conflict is delivered`() async throws {
         scripted.database.failCommits(Array(repeating: Self.conflict, count: 10))
         let attempts = Counter()
         do {
@@ -78,8 +78,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Options limit the attempts")
-    func options() async throws {
+    @Test
+    func `Options limit the attempts`() async throws {
         scripted.database.failCommits(Array(repeating: Self.conflict, count: 10))
         let options = FirebaseFirestore.TransactionOptions()
         options.maxAttempts = 2
@@ -101,8 +101,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("The error that a block stores is delivered itself, and of a foreign domain it is not retried")
-    func abandon() async throws {
+    @Test
+    func `The error that a block stores is delivered itself, and of a foreign domain it is not retried`() async throws {
         let attempts = Counter()
         let mine = NSError(domain: "mine", code: 42)
         do {
@@ -120,8 +120,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Reads after writes are refused")
-    func readAfterWrite() async throws {
+    @Test
+    func `Reads after writes are refused`() async throws {
         let counter = counter
         let code = try await firestore.runTransaction { transaction, _ in
             transaction.setData([:], forDocument: counter)
@@ -136,8 +136,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Updating a document that was read as absent ends the transaction")
-    func updateMissing() async throws {
+    @Test
+    func `Updating a document that was read as absent ends the transaction`() async throws {
         let counter = counter
         let attempts = Counter()
         do {
@@ -154,8 +154,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A transaction without reads is one commit")
-    func blind() async throws {
+    @Test
+    func `A transaction without reads is one commit`() async throws {
         let counter = counter
         _ = try await firestore.runTransaction { transaction, _ in
             transaction.deleteDocument(counter)

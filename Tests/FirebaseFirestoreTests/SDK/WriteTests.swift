@@ -21,8 +21,8 @@ import Testing
 
     init() throws { scripted = try ScriptedFirestore() }
 
-    @Test("set replaces, merge and mergeFields carry a mask, update insists on the document")
-    func kinds() async throws {
+    @Test
+    func `set replaces, merge and mergeFields carry a mask, update insists on the document`() async throws {
         try await book.setData(["title": "A", "tags": ["x"]])
         try await book.setData(["a": ["b": 1]], merge: true)
         try await book.setData(["a": 1, "b": 2], mergeFields: ["a"])
@@ -39,8 +39,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Sentinels become transforms")
-    func sentinels() async throws {
+    @Test
+    func `Sentinels become transforms`() async throws {
         try await book.updateData(["at": FieldValue.serverTimestamp(), "count": FieldValue.increment(Int64(2))])
         let transforms = scripted.database.writes[0].transforms
         #expect(Set(transforms.map(\.path.description)) == ["at", "count"])
@@ -49,8 +49,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("setData(from:) gives the document that encoding and setData give")
-    func codable() async throws {
+    @Test
+    func `setData(from:) gives the document that encoding and setData give`() async throws {
         let value = Book(title: "Ulysses", pages: 730)
         try book.setData(from: value)
         try await firestore.waitForPendingWrites()
@@ -62,8 +62,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Writes that nobody awaits arrive in the order of the calls")
-    func order() async throws {
+    @Test
+    func `Writes that nobody awaits arrive in the order of the calls`() async throws {
         for number in 0..<200 { book.setData(["n": number], completion: nil) }
         try await firestore.waitForPendingWrites()
         let snapshot = try await book.getDocument()
@@ -72,8 +72,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A read sees a write that was issued before it and is not awaited")
-    func readAfterWrite() async throws {
+    @Test
+    func `A read sees a write that was issued before it and is not awaited`() async throws {
         for number in 0..<50 {
             try book.setData(from: Book(title: "T", pages: number))
             #expect(try await book.getDocument(as: Book.self).pages == number)
@@ -83,8 +83,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("Completions run on the queue of the settings, with the error of a rejection")
-    func completions() async throws {
+    @Test
+    func `Completions run on the queue of the settings, with the error of a rejection`() async throws {
         scripted.database.failCommits([RequestError(.permissionDenied, "no")])
         let firestore = firestore
         let book = book
@@ -101,8 +101,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("The async form throws what the server says, as an NSError that patterns match")
-    func asyncError() async throws {
+    @Test
+    func `The async form throws what the server says, as an NSError that patterns match`() async throws {
         scripted.database.failCommits([RequestError(.notFound, "No document to update: b1")])
         do {
             try await book.updateData(["a": 1])
@@ -112,8 +112,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("addDocument gives a new id, at once or after the acknowledgement")
-    func addDocument() async throws {
+    @Test
+    func `addDocument gives a new id, at once or after the acknowledgement`() async throws {
         let first = try await firestore.collection("books").addDocument(data: ["a": 1])
         let second = try firestore.collection("books").addDocument(from: Book(title: "B", pages: 1))
         try await firestore.waitForPendingWrites()
@@ -121,8 +121,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("A batch is one commit, whatever it holds")
-    func batch() async throws {
+    @Test
+    func `A batch is one commit, whatever it holds`() async throws {
         let batch = firestore.batch()
         batch.setData(["a": 1], forDocument: book).updateData(["b": 2], forDocument: firestore.document("x/y"))
             .deleteDocument(firestore.document("x/z"))
@@ -135,8 +135,10 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("An update after a delete of the same document in one commit is refused without asking the server")
-    func updateAfterDelete() async throws {
+    @Test
+    func `An update after a delete of the same document in one commit is refused without asking the server`()
+        async throws
+    {
         let batch = firestore.batch().deleteDocument(book).updateData(["a": 1], forDocument: book)
         do {
             try await batch.commit()
@@ -150,8 +152,8 @@ import Testing
         try await firestore.terminate()
     }
 
-    @Test("What cannot be written is a broken rule that names the field")
-    func invalidData() {
+    @Test
+    func `What cannot be written is a broken rule that names the field`() {
         let cases: [([String: Any], String)] = [
             (["a": ["b": Date.self as Any]], "a.b"), (["x": [[1]]], "x"), (["l": [FieldValue.serverTimestamp()]], "l"),
             (["d": FieldValue.delete()], "d"), (["__x__": 1], "__x__"),
@@ -165,15 +167,15 @@ import Testing
         }
     }
 
-    @Test("A merge field that the data does not have is a broken rule")
-    func missingMergeField() {
+    @Test
+    func `A merge field that the data does not have is a broken rule`() {
         #expect(throws: RuleViolation.self) { _ = try WriteValues.set(["a": 1], for: book, mergeFields: ["b"]) }
         #expect(throws: RuleViolation.self) { _ = try WriteValues.set(["a": 1], for: book, mergeFields: ["a..b"]) }
         #expect(throws: RuleViolation.self) { _ = try WriteValues.set(["a": 1], for: book, mergeFields: [5]) }
     }
 
-    @Test("A server that comes back gets the writes that waited for it")
-    func offline() async throws {
+    @Test
+    func `A server that comes back gets the writes that waited for it`() async throws {
         let database = scripted.database
         let port = scripted.server.port
         scripted.server.cut()

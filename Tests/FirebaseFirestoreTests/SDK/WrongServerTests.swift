@@ -18,7 +18,7 @@ import Testing
         let client = try HearthClient(configuration)
         defer { Task { await client.close() } }
         do throws(RequestError) {
-            _ = try await client.getDocument("projects/p/databases/(default)/documents/c/d", options: .impatient)
+            _ = try await client.getDocument("projects/p/databases/(default)/documents/c/d", options: .failFast)
         } catch {
             return error
         }
@@ -26,13 +26,12 @@ import Testing
     }
 
     @Test(
-        "Servers of other protocols are named",
         arguments: [
             ("HTTP/1", Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)),
             ("HTTP/2", [0, 0, 12, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100, 0, 4, 0, 1, 0, 0]),
             ("TLS", [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x46, 0, 0, 0, 0, 0]),
         ] as [(String, [UInt8])])
-    func otherProtocol(name: String, bytes: [UInt8]) async throws {
+    func `Servers of other protocols are named`(name: String, bytes: [UInt8]) async throws {
         let server = RawServer(.says(bytes))
         let error = try await errorOfRead(from: server.address)
         #expect(error.code == .unavailable)
@@ -40,8 +39,8 @@ import Testing
         #expect(error.message.contains(words))
     }
 
-    @Test("The errors for a server of an unknown protocol and for one that closes name the address")
-    func unknownProtocol() async throws {
+    @Test
+    func `The errors for a server of an unknown protocol and for one that closes name the address`() async throws {
         let garbage = RawServer(.says(Array("220 mail.example ESMTP ready\r\n".utf8)))
         let words = "\(garbage.address) does not speak the Hearth protocol"
         #expect(try await errorOfRead(from: garbage.address).message.contains(words))
@@ -51,16 +50,16 @@ import Testing
         #expect(error.message.hasPrefix("The server \(closing.address) cannot be reached: "))
     }
 
-    @Test("A silent port ends the wait for an answer")
-    func silent() async throws {
+    @Test
+    func `A silent port ends the wait for an answer`() async throws {
         let server = RawServer(.silent)
         let error = try await errorOfRead(from: server.address, connectTimeout: .milliseconds(50))
         #expect(error.code == .unavailable)
         #expect(error.message.contains("\(server.address) accepted the connection but did not reply within 50 ms"))
     }
 
-    @Test("Reads of the SDK end with the address, the reason and a remedy")
-    func remedy() async throws {
+    @Test
+    func `Reads of the SDK end with the address, the reason and a remedy`() async throws {
         let server = RawServer(.says(Array("HTTP/1.1 404 Not Found\r\n\r\n".utf8)))
         let firestore = TestFirestore.make(host: server.address)
         do {

@@ -11,7 +11,7 @@ struct SwiftCompiler {
     }
 
     /// What the compiler said, and whether it was content.
-    struct Verdict {
+    struct Outcome {
         var isAccepted: Bool
         var diagnostics: String
     }
@@ -28,21 +28,21 @@ struct SwiftCompiler {
     ///   - unusedValuesAreFine: whether warnings about values that are never used are not errors.
     func check(
         _ source: String, _ mode: LanguageMode = .v6, isScript: Bool = false, unusedValuesAreFine: Bool = false
-    ) throws -> Verdict {
+    ) throws -> Outcome {
         guard unusedValuesAreFine else { return try compile(source, mode, isScript: isScript, ["-typecheck"]) }
-        var verdict = try compile(source, mode, isScript: isScript, ["-typecheck", "-no-warnings-as-errors"])
-        let warnings = verdict.diagnostics.split(separator: "\n").filter { $0.contains(": warning: ") }
-        verdict.isAccepted = verdict.isAccepted && warnings.allSatisfy { $0.contains("never used") }
-        return verdict
+        var outcome = try compile(source, mode, isScript: isScript, ["-typecheck", "-no-warnings-as-errors"])
+        let warnings = outcome.diagnostics.split(separator: "\n").filter { $0.contains(": warning: ") }
+        outcome.isAccepted = outcome.isAccepted && warnings.allSatisfy { $0.contains("never used") }
+        return outcome
     }
 
     /// Checks a program of one file, in which warnings are only reported.
-    func checkWithWarnings(_ source: String, _ mode: LanguageMode) throws -> Verdict {
+    func checkWithWarnings(_ source: String, _ mode: LanguageMode) throws -> Outcome {
         try compile(source, mode, isScript: false, ["-typecheck", "-no-warnings-as-errors"])
     }
 
     /// Makes an executable of a program with an `@main` type.
-    func executable(_ source: String) throws -> (verdict: Verdict, path: String) {
+    func executable(_ source: String) throws -> (outcome: Outcome, path: String) {
         let path = directory.path(of: "program")
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "HearthClient", "InProcess", "FirestoreService",
@@ -67,7 +67,7 @@ struct SwiftCompiler {
 
     private func compile(
         _ source: String, _ mode: LanguageMode, isScript: Bool, _ arguments: [String]
-    ) throws -> Verdict {
+    ) throws -> Outcome {
         let file = directory.path(of: isScript ? "main.swift" : "Program.swift")
         try source.write(toFile: file, atomically: true, encoding: .utf8)
         var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
@@ -80,6 +80,6 @@ struct SwiftCompiler {
         let process = HearthProcess(all + arguments, executable: "/usr/bin/env")
         try process.start()
         process.waitForEnd()
-        return Verdict(isAccepted: process.status == 0, diagnostics: process.errors + process.output)
+        return Outcome(isAccepted: process.status == 0, diagnostics: process.errors + process.output)
     }
 }

@@ -66,18 +66,18 @@ import Testing
         }
         guard let bytes else { return }
         let index = try #require(Self.types.firstIndex { $0.name == name })
-        var expected = WireWriter()
+        var expected = ByteBuffer()
         expected.appendTag(field: index + 1, Self.types[index].kind.wireType)
         expected.append(bytes)
         #expect(try wire("{\"\(name)\":\(json)}") == expected.copyBytes())
         // The same bytes as an element of a packed field.
         guard Self.types[index].kind.wireType != .lengthDelimited else { return }
-        var packed = WireWriter()
+        var packed = ByteBuffer()
         packed.appendField(index + 101, bytes: bytes + bytes)
         #expect(try self.json(packed.copyBytes()) == "{\"\(name)s\":[\(json),\(json)]}")
         // A last element that ends too early is refused.
         let isVarint = Self.types[index].kind.wireType == .varint
-        var short = WireWriter()
+        var short = ByteBuffer()
         short.appendField(index + 101, bytes: Array(bytes.dropLast()) + (isVarint ? [0x80] : []))
         let isRefused = (try? self.json(short.copyBytes())) == nil
         #expect(isRefused)
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func `A map whose entry has no value has the default of its kind`() throws {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.appendField(1, bytes: [0x0A, 1, UInt8(ascii: "a")])
         #expect(try json(writer.copyBytes(), "test.Map") == #"{"counts":{"a":"0"}}"#)
     }
@@ -114,20 +114,20 @@ import Testing
 
     private func wire(_ json: String) throws -> [UInt8] {
         var reader = JSONMessageReader(schema: Self.schema)
-        var output = WireWriter()
+        var output = ByteBuffer()
         let bytes = Array(json.utf8)
         try reader.append(bytes.byteSpan, Self.kinds, to: &output)
         return output.copyBytes()
     }
 
     private func json(_ wire: [UInt8], _ type: String = "test.Kinds") throws -> String {
-        var output = WireWriter()
+        var output = ByteBuffer()
         try JSONMessageWriter(schema: Self.schema).append(wire.byteSpan, Self.schema.message(type), to: &output)
         return String(repairingUTF8: output.bytes)
     }
 
     private func parameters(_ name: String, _ value: String) throws -> [UInt8] {
-        var output = WireWriter()
+        var output = ByteBuffer()
         try ParameterReader(schema: Self.schema).append([Parameter(name, value)], Self.kinds, to: &output)
         return output.copyBytes()
     }

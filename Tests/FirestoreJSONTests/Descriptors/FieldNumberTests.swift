@@ -1,5 +1,6 @@
 // The generated field numbers, and the tags that stand in code as constants, against the descriptors.
 
+import Basics
 import DocumentModel
 import FirestoreJSON
 import Foundation
@@ -48,7 +49,7 @@ import Testing
         for (field, type) in [
             (1, WireType.varint), (15, .fixed64), (16, .varint), (17, .lengthDelimited), (2_047, .fixed32),
         ] {
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             writer.appendTag(field: field, type)
             let bytes =
                 field < 16

@@ -48,14 +48,14 @@ enum JSONMessageCheck {
 
     private static func read(_ json: RawSpan, _ type: MessageType) -> [UInt8]? {
         var reader = JSONMessageReader()
-        var output = WireWriter()
+        var output = ByteBuffer()
         do throws(RequestError) { try reader.append(json, type, to: &output) } catch { return nil }
         return output.copyBytes()
     }
 
     private static func write(_ wire: [UInt8], _ type: MessageType, isPretty: Bool) -> [UInt8]? {
         let writer = JSONMessageWriter(isPretty: isPretty)
-        var output = WireWriter()
+        var output = ByteBuffer()
         do throws(InvalidDocument) { try writer.append(wire.byteSpan, type, to: &output) } catch { return nil }
         return output.copyBytes()
     }

@@ -13,21 +13,21 @@ import Testing
 
     private func wire(_ json: String, _ type: String = "Value") throws -> [UInt8] {
         var reader = JSONMessageReader()
-        var output = WireWriter()
+        var output = ByteBuffer()
         let bytes = Array(json.utf8)
         try reader.append(bytes.byteSpan, Schema.shared.message("google.firestore.v1.\(type)"), to: &output)
         return output.copyBytes()
     }
 
     private func json(_ wire: [UInt8], _ type: String = "Value", isPretty: Bool = false) throws -> String {
-        var output = WireWriter()
+        var output = ByteBuffer()
         let writer = JSONMessageWriter(isPretty: isPretty)
         try writer.append(wire.byteSpan, Schema.shared.message("google.firestore.v1.\(type)"), to: &output)
         return String(repairingUTF8: output.bytes)
     }
 
     private func encoded(_ value: Value) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         value.encode(into: &writer)
         return writer.copyBytes()
     }
@@ -71,7 +71,7 @@ import Testing
         var random = RandomDocuments(seed: seed)
         for round in 0..<300 {
             let fields = random.fields(depth: 5)
-            var writer = WireWriter()
+            var writer = ByteBuffer()
             Value.map(fields).encode(into: &writer)
             let bytes = writer.copyBytes()
             for isPretty in [false, true] {
@@ -156,7 +156,7 @@ import Testing
     @Test func `Loose values and durations of explain are written`() throws {
         // ExplainMetrics {1 plan_summary {1 indexes_used: {"a": 1.5}}, 2 execution_stats {1 results 2, 3 duration
         // 1.5s}}
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.withLengthPrefix(field: 1) { plan in
             plan.withLengthPrefix(field: 1) { index in
                 for (key, field) in [("a", 2), ("b", 6)] {
@@ -192,7 +192,7 @@ import Testing
         #expect(throws: RequestError.self) { try wire(deep) }
         var bytes: [UInt8] = [0x58, 0x00]
         for _ in 0..<300 {
-            var outer = WireWriter()
+            var outer = ByteBuffer()
             outer.withLengthPrefix(field: 9) { $0.appendField(1, bytes: bytes) }
             bytes = outer.copyBytes()
         }
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test func `Fields of one kind that stand apart on the wire are one array`() throws {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.appendField(1, string: "a")
         writer.appendField(2, string: "token")
         writer.appendField(1, string: "b")
@@ -225,7 +225,7 @@ import Testing
         ),
     ])
     func `Query parameters are fields`(parameters: [Parameter], text: String) throws {
-        var output = WireWriter()
+        var output = ByteBuffer()
         try Self.parameters.append(parameters, Self.listing, to: &output)
         #expect(try json(output.copyBytes(), "ListDocumentsRequest") == text)
     }
@@ -247,7 +247,7 @@ import Testing
     ])
     func `Query parameters that do not fit are refused`(parameters: [Parameter], message: String) {
         let error = #expect(throws: RequestError.self) {
-            var output = WireWriter()
+            var output = ByteBuffer()
             try Self.parameters.append(parameters, Self.listing, to: &output)
         }
         #expect(error?.code == .invalidArgument && error?.message.contains(message) == true, "\(error?.message ?? "")")
@@ -260,7 +260,7 @@ import Testing
         #expect(throws: RequestError.self) { try wire(json, "StructuredQuery") }
         var reader = JSONMessageReader()
         reader.acceptsMessageForms = true
-        var output = WireWriter()
+        var output = ByteBuffer()
         try reader.append(
             Array(json.utf8).byteSpan, Schema.shared.message("google.firestore.v1.StructuredQuery"), to: &output)
         let query = try StructuredQuery(wire: output.bytes)

@@ -13,51 +13,49 @@ private struct Response: Sendable, CustomTestStringConvertible {
     let name: String
     let message: ListenResponse
     let hex: String
-    let append: @Sendable (inout WireWriter) -> Void
+    let append: @Sendable (inout ByteBuffer) -> Void
 
     var testDescription: String { name }
 }
 
-@Suite("Listen messages", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ListenMessageTests {
     private static let time = TimestampValue(seconds: 5, nanoseconds: 7_000)
     private static let timeHex = "080510d836"
 
-    @Test(
-        "A request",
-        arguments: [
-            Vector(
-                name: "documents",
-                message: ListenRequest(database: "d", .add(ListenTarget(.documents(["a", "b"]), id: 3))),
-                hex: Hex.field(1, "64") + Hex.field(2, Hex.field(3, "120161120162") + "2803")),
-            Vector(
-                name: "documents without names, once",
-                message: ListenRequest(database: "d", .add(ListenTarget(.documents([]), id: 0, once: true))),
-                hex: Hex.field(1, "64") + Hex.field(2, "1a003001")),
-            Vector(
-                name: "an empty query, with a token and a count",
-                message: ListenRequest(
-                    database: "",
-                    .add(
-                        ListenTarget(
-                            .query(parent: "p", StructuredQuery()), id: 1, resume: .token([9]), expectedCount: 0))),
-                hex: Hex.field(2, Hex.field(2, "0a01701200") + "220109" + "2801" + "6200")),
-            Vector(
-                name: "a read time",
-                message: ListenRequest(
-                    database: "",
-                    .add(ListenTarget(.documents(["a"]), id: 1, resume: .readTime(time), expectedCount: 2))),
-                hex: Hex.field(2, Hex.field(3, "120161") + "2801" + Hex.field(11, timeHex) + "62020802")),
-            Vector(
-                name: "remove", message: ListenRequest(database: "d", .remove(7)), hex: Hex.field(1, "64") + "1807"),
-            Vector(name: "nothing", message: ListenRequest(database: "d", nil), hex: Hex.field(1, "64")),
-        ])
-    func request(vector: Vector<ListenRequest>) throws {
+    @Test(arguments: [
+        Vector(
+            name: "documents",
+            message: ListenRequest(database: "d", .add(ListenTarget(.documents(["a", "b"]), id: 3))),
+            hex: Hex.field(1, "64") + Hex.field(2, Hex.field(3, "120161120162") + "2803")),
+        Vector(
+            name: "documents without names, once",
+            message: ListenRequest(database: "d", .add(ListenTarget(.documents([]), id: 0, once: true))),
+            hex: Hex.field(1, "64") + Hex.field(2, "1a003001")),
+        Vector(
+            name: "an empty query, with a token and a count",
+            message: ListenRequest(
+                database: "",
+                .add(
+                    ListenTarget(
+                        .query(parent: "p", StructuredQuery()), id: 1, resume: .token([9]), expectedCount: 0))),
+            hex: Hex.field(2, Hex.field(2, "0a01701200") + "220109" + "2801" + "6200")),
+        Vector(
+            name: "a read time",
+            message: ListenRequest(
+                database: "",
+                .add(ListenTarget(.documents(["a"]), id: 1, resume: .readTime(time), expectedCount: 2))),
+            hex: Hex.field(2, Hex.field(3, "120161") + "2801" + Hex.field(11, timeHex) + "62020802")),
+        Vector(
+            name: "remove", message: ListenRequest(database: "d", .remove(7)), hex: Hex.field(1, "64") + "1807"),
+        Vector(name: "nothing", message: ListenRequest(database: "d", nil), hex: Hex.field(1, "64")),
+    ])
+    func `A request`(vector: Vector<ListenRequest>) throws {
         try vector.check()
     }
 
-    @Test("Labels are skipped, and a pipeline target is known as one")
-    func otherRequests() throws {
+    @Test
+    func `Labels are skipped, and a pipeline target is known as one`() throws {
         let labels = Hex.decode("1807" + Hex.field(4, "0a0161120162"))
         #expect(try ListenRequest(wire: labels.span.bytes) == ListenRequest(database: "", .remove(7)))
         let pipeline = Hex.decode(Hex.field(2, "6a00" + "2801"))
@@ -65,8 +63,8 @@ struct ListenMessageTests {
         #expect(try ListenRequest(wire: pipeline.span.bytes) == ListenRequest(database: "", .add(target)))
     }
 
-    @Test("A query that breaks a rule is read as its error, and the message with it")
-    func invalidQuery() throws {
+    @Test
+    func `A query that breaks a rule is read as its error, and the message with it`() throws {
         // An order by the field path "a..b".
         let query = Hex.field(4, Hex.field(1, Hex.field(2, Hex.text("a..b"))))
         let bytes = Hex.decode(Hex.field(2, Hex.field(2, "0a0170" + Hex.field(2, query)) + "2803"))
@@ -146,9 +144,9 @@ struct ListenMessageTests {
         body(ListenResponseWriter.Name(prefix: prefix.span.bytes, path: path.span.bytes))
     }
 
-    @Test("A response", arguments: responses)
-    private func response(response: Response) throws {
-        var writer = WireWriter()
+    @Test(arguments: responses)
+    private func `A response`(response: Response) throws {
+        var writer = ByteBuffer()
         response.append(&writer)
         let bytes = writer.copyBytes()
         #expect(Hex.encode(bytes) == response.hex)
@@ -159,17 +157,17 @@ struct ListenMessageTests {
         google__firestore__v1__listen_response__free_unpacked(unpacked, nil)
     }
 
-    @Test("A change type that does not exist is refused; an unknown response is skipped")
-    func hostile() throws {
+    @Test
+    func `A change type that does not exist is refused; an unknown response is skipped`() throws {
         let unknownKind = Hex.decode(Hex.field(2, "0809"))
         #expect(throws: InvalidDocument.self) { try ListenResponse(wire: unknownKind.span.bytes) }
         let other = Hex.decode("4a00")
         #expect(try ListenResponse(wire: other.span.bytes) == .unknown)
     }
 
-    @Test("A resume token is a time, and other bytes are none")
-    func token() {
-        var writer = WireWriter()
+    @Test
+    func `A resume token is a time, and other bytes are none`() {
+        var writer = ByteBuffer()
         ResumeToken(microseconds: 1_700_000_000_000_000).encode(into: &writer)
         let bytes = writer.copyBytes()
         #expect(Hex.encode(bytes) == "0a0908" + "8080f9c0c1c48203")

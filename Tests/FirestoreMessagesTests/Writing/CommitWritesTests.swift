@@ -1,5 +1,6 @@
 // The writer of commits against the reader of the service.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import Testing
@@ -14,7 +15,7 @@ import Testing
     }
 
     private func fields(_ map: [(String, Value)]) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         for (key, value) in map {
             writer.withLengthPrefix(field: 2) { writer in
                 writer.appendField(1, string: key)
@@ -32,8 +33,8 @@ import Testing
         return list
     }
 
-    @Test("Each kind of write arrives as it was meant")
-    func kinds() throws {
+    @Test
+    func `Each kind of write arrives as it was meant`() throws {
         var writes = CommitWrites(database: database)
         let document = fields([("a", .integer(1)), ("b", .string("x"))])
         writes.set(name, fields: document)
@@ -54,10 +55,10 @@ import Testing
         #expect(list.writes[4].precondition == .exists(false))
     }
 
-    @Test("Transforms travel with their write")
-    func transforms() throws {
+    @Test
+    func `Transforms travel with their write`() throws {
         var writes = CommitWrites(database: database)
-        var operation = WireWriter()
+        var operation = ByteBuffer()
         operation.appendField(2, varint: 1)
         writes.set(
             name, fields: [], transforms: [EncodedTransform(path: "at", operation: operation.copyBytes())])
@@ -66,8 +67,8 @@ import Testing
         #expect(list.writes[0].transforms.map(\.path.segments) == [["at"]])
     }
 
-    @Test("The transaction is added at the end, and the writes can be sent again without it")
-    func transaction() throws {
+    @Test
+    func `The transaction is added at the end, and the writes can be sent again without it`() throws {
         var writes = CommitWrites(database: database)
         writes.delete(name)
         let request = writes.request(transaction: [1, 2, 3])
@@ -79,8 +80,8 @@ import Testing
         #expect(isEmpty)
     }
 
-    @Test("Emptied writes keep their database and nothing else")
-    func removeAll() throws {
+    @Test
+    func `Emptied writes keep their database and nothing else`() throws {
         var writes = CommitWrites(database: database)
         writes.delete(name)
         writes.removeAll()

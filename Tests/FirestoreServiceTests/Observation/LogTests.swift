@@ -4,7 +4,7 @@ import FirestoreService
 import Synchronization
 import Testing
 
-@Suite("The log", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LogTests {
     /// Collects lines.
     private final class Lines: Sendable {
@@ -18,27 +18,25 @@ struct LogTests {
         return lines.lines.withLock { $0.first ?? "" }
     }
 
-    @Test(
-        "Values are quoted where they could be misread",
-        arguments: [
-            ("plain", "plain"), ("127.0.0.1:80", "127.0.0.1:80"), ("", "\"\""), ("two words", "\"two words\""),
-            ("a=b", "\"a=b\""), ("say \"x\"", "\"say \\\"x\\\"\""), ("back\\slash", "back\\slash"),
-            ("back \\slash", "\"back \\\\slash\""), ("line\nbreak", "\"line\\nbreak\""), ("\u{1}", "\"\\u0001\""),
-            ("é", "é"),
-        ])
-    func quoting(_ value: String, _ expected: String) {
+    @Test(arguments: [
+        ("plain", "plain"), ("127.0.0.1:80", "127.0.0.1:80"), ("", "\"\""), ("two words", "\"two words\""),
+        ("a=b", "\"a=b\""), ("say \"x\"", "\"say \\\"x\\\"\""), ("back\\slash", "back\\slash"),
+        ("back \\slash", "\"back \\\\slash\""), ("line\nbreak", "\"line\\nbreak\""), ("\u{1}", "\"\\u0001\""),
+        ("é", "é"),
+    ])
+    func `Values are quoted where they could be misread`(_ value: String, _ expected: String) {
         #expect(line(value).hasSuffix(" level=info event=tested value=\(expected)\n"))
     }
 
-    @Test("A line begins with the time in UTC")
-    func time() {
+    @Test
+    func `A line begins with the time in UTC`() {
         #expect(
             line("x").wholeMatch(
                 of: /time=\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z level=info event=tested value=x\n/) != nil)
     }
 
-    @Test("Events below the level are dropped without asking for their values")
-    func levels() {
+    @Test
+    func `Events below the level are dropped without asking for their values`() {
         let lines = Lines()
         let log = Log(level: .warning) { line in lines.lines.withLock { $0.append(line) } }
         func value() -> KeyValuePairs<String, String> {
@@ -68,8 +66,8 @@ struct LogTests {
         var last: String { lines.lines.withLock { $0.last ?? "" } }
     }
 
-    @Test("An event that repeats is written a number of times, and the rest is counted")
-    func repeated() {
+    @Test
+    func `An event that repeats is written a number of times, and the rest is counted`() {
         let timed = TimedLog()
         let log = timed.make(.info)
         for _ in 0..<1_000 { log(.warning, "repeated") }
@@ -88,8 +86,8 @@ struct LogTests {
         #expect(timed.count("lines_suppressed") == 2)
     }
 
-    @Test("An event that repeats slowly is always written")
-    func slowly() {
+    @Test
+    func `An event that repeats slowly is always written`() {
         let timed = TimedLog()
         let log = timed.make(.info)
         for second in 0..<100 {
@@ -100,8 +98,8 @@ struct LogTests {
         #expect(timed.count("figures") == 100 && timed.count("lines_suppressed") == 0)
     }
 
-    @Test("A search at the debug level sees many more lines, and has a bound too")
-    func debug() {
+    @Test
+    func `A search at the debug level sees many more lines, and has a bound too`() {
         let timed = TimedLog()
         let log = timed.make(.debug)
         for _ in 0..<10_000 { log(.debug, "connection_opened") }

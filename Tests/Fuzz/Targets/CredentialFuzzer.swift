@@ -1,5 +1,5 @@
-// sources: Sources/Basics Sources/DocumentModel Sources/DocumentJSON Sources/Storage
-// sources: Sources/FileSystem Sources/Identity Tests/IdentityTests/CredentialCheck.swift
+// sources: Sources/Basics Sources/DocumentModel Sources/DocumentJSON Sources/Storage Sources/FileSystem
+// sources: Sources/Identity Tests/IdentityTests/CredentialCheck.swift
 // modules: Basics DocumentModel DocumentJSON Storage FileSystem
 // flags: -ISources/System/COpenSSL -ISources/System/CLinux -enable-experimental-feature SuppressedAssociatedTypes
 //

@@ -3,7 +3,7 @@
 // c: Sources/System/CRE2
 // flags: -I Sources/System/COpenSSL -I Sources/System/CZlib -lcrypto -lz -lre2 -lstdc++
 //
-// Fuzzes texts as security rules and as conditions of rules, and requests judged by them.
+// Fuzzes texts as security rules and as conditions of rules, and requests checked by them.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSecurityRules(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -203,7 +203,7 @@ import Testing
         #expect(second.readAll().goAways.last?.text == "the server's incomplete messages exceed 150000 bytes")
     }
 
-    // MARK: The end
+    // MARK: Ending
 
     @Test func `A drain is announced, serves what was on its way, and ends`() throws {
         let live = try LiveServer()

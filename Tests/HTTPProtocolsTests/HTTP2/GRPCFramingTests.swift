@@ -73,13 +73,13 @@ import Testing
 
     // MARK: Fields
 
-    private func verdict(_ fields: [(String, String)], bytesMax: Int = 8_192) -> RequestFields.Verdict {
+    private func outcome(_ fields: [(String, String)], bytesMax: Int = 8_192) -> RequestFields.Outcome {
         var gathered = RequestFields(rpcs: TestProcedures.table)
         for (name, value) in fields {
             let (name, value) = (Array(name.utf8), Array(value.utf8))
             gathered.take(name.span.bytes, value.span.bytes, bytesMax: bytesMax)
         }
-        return gathered.verdict(bytesMax: bytesMax)
+        return gathered.outcome(bytesMax: bytesMax)
     }
 
     private func rpc(at path: String) -> RPC? {
@@ -117,21 +117,21 @@ import Testing
     func `A malformed timeout differs from a missing one`(text: String) {
         #expect(timeout(text) == .malformed)
         let fields = HTTP2Frame.grpcFields(path(.getDocument)) + [("grpc-timeout", text)]
-        #expect(verdict(fields) == .refuse(.malformedTimeout))
+        #expect(outcome(fields) == .refuse(.malformedTimeout))
     }
 
     @Test func `The first thing wrong decides`() {
         let good = HTTP2Frame.grpcFields(path(.runQuery))
-        #expect(verdict(good) == .call(RequestHead(rpc: .runQuery, isComplete: false), .identity))
+        #expect(outcome(good) == .call(RequestHead(rpc: .runQuery, isComplete: false), .identity))
         #expect(
-            verdict(good + [("grpc-encoding", "gzip")]) == .call(RequestHead(rpc: .runQuery, isComplete: false), .gzip))
-        #expect(verdict(good + [("grpc-encoding", "br")]) == .refuse(.unsupportedEncoding))
-        #expect(verdict([(":method", "GET"), (":path", "/")]) == .status(.methodNotAllowed))
-        #expect(verdict([(":method", "POST"), (":path", "/")]) == .status(.unsupportedMediaType))
-        #expect(verdict(good + [("x", String(repeating: "y", count: 8_000))]) == .refuse(.metadataTooLarge(max: 8_192)))
+            outcome(good + [("grpc-encoding", "gzip")]) == .call(RequestHead(rpc: .runQuery, isComplete: false), .gzip))
+        #expect(outcome(good + [("grpc-encoding", "br")]) == .refuse(.unsupportedEncoding))
+        #expect(outcome([(":method", "GET"), (":path", "/")]) == .status(.methodNotAllowed))
+        #expect(outcome([(":method", "POST"), (":path", "/")]) == .status(.unsupportedMediaType))
+        #expect(outcome(good + [("x", String(repeating: "y", count: 8_000))]) == .refuse(.metadataTooLarge(max: 8_192)))
         let path = "/" + String(repeating: "p", count: 1_000)
         #expect(
-            verdict([(":method", "POST"), ("content-type", "application/grpc"), (":path", path)])
+            outcome([(":method", "POST"), ("content-type", "application/grpc"), (":path", path)])
                 == .refuse(.unknownPath(String(path.prefix(200)))))
     }
 

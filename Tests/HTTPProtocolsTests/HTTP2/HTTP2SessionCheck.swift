@@ -166,7 +166,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             var message = session.openMessage()
             message.append([UInt8](repeating: 2, count: 50))
             session.endMessage(stream, message, isLast: false)
-            session.setHeld(stream, true)
+            session.setPaused(stream, true)
             later.append(stream)
         default:
             _ = session.endCall(stream)
@@ -177,7 +177,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
     func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool) {
         if !open.contains(stream) { note("a message of stream \(stream), which did not begin") }
         if payload.byteCount > Self.limits.messageBytesMax { note("a message above the limit") }
-        session.setHeld(stream, payload.byteCount % 2 == 0)
+        session.setPaused(stream, payload.byteCount % 2 == 0)
     }
 
     func halfClosed(_ stream: UInt32) {
@@ -209,5 +209,5 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
 
     func pingAcknowledged() {}
     func takeBuffer() -> ByteBuffer { ByteBuffer() }
-    func giveBack(_ writer: consuming ByteBuffer) {}
+    func recycle(_ writer: consuming ByteBuffer) {}
 }

@@ -60,8 +60,8 @@ import Testing
         return attempts
     }
 
-    @Test("The first read begins the transaction, and the commit names it")
-    func firstAttempt() async throws {
+    @Test
+    func `The first read begins the transaction, and the commit names it`() async throws {
         let server = try server(abortingFirst: 0)
         #expect(try await run(server) == 1)
         #expect(server.calls.map(\.method) == [.batchGetDocuments, .commit])
@@ -71,8 +71,8 @@ import Testing
         #expect(transaction == [1])
     }
 
-    @Test("A conflict leads to another attempt that names the one before")
-    func retry() async throws {
+    @Test
+    func `A conflict leads to another attempt that names the one before`() async throws {
         let server = try server(abortingFirst: 2)
         #expect(try await run(server) == 3)
         #expect(
@@ -85,22 +85,22 @@ import Testing
         #expect(begin.options == .readWrite(retryTransaction: [2], concurrency: .unspecified))
     }
 
-    @Test("After the last attempt the conflict is reported")
-    func exhausted() async throws {
+    @Test
+    func `After the last attempt the conflict is reported`() async throws {
         let server = try server(abortingFirst: 100)
         await #expect(throws: RequestError(.aborted, "conflict")) { _ = try await run(server, attemptsMax: 3) }
         #expect(server.calls.count { $0.method == .commit } == 3)
     }
 
-    @Test("A final error of the commit ends the transaction")
-    func finalError() async throws {
+    @Test
+    func `A final error of the commit ends the transaction`() async throws {
         let server = try server(abortingFirst: 100, code: .notFound)
         await #expect(throws: RequestError(.notFound, "conflict")) { _ = try await run(server) }
         #expect(server.calls.count { $0.method == .commit } == 1)
     }
 
-    @Test("An error of the body rolls back and is thrown as it is")
-    func bodyError() async throws {
+    @Test
+    func `An error of the body rolls back and is thrown as it is`() async throws {
         struct Refusal: Error, Equatable {}
         let server = try server(abortingFirst: 0)
         let client = try HearthClient(try .init(address: server.address))

@@ -6,8 +6,8 @@ import Testing
 @testable import HearthClient
 
 @Suite(.timeLimit(.minutes(20))) struct CommitSequenceTests {
-    @Test("Numbers start at 1 and grow; the oldest pending one follows the answers")
-    func oldestPending() {
+    @Test
+    func `Numbers start at 1 and grow; the oldest pending one follows the answers`() {
         var sequence = CommitSequence()
         let tickets = (0..<4).map { _ in sequence.begin() }
         #expect(tickets.map(\.sequence) == [1, 2, 3, 4])
@@ -21,8 +21,8 @@ import Testing
         #expect(sequence.oldestPending(of: sequence.begin()) == 5)
     }
 
-    @Test("Finishing twice changes nothing")
-    func finishTwice() {
+    @Test
+    func `Finishing twice changes nothing`() {
         var sequence = CommitSequence()
         let first = sequence.begin()
         let second = sequence.begin()
@@ -32,8 +32,8 @@ import Testing
         #expect(sequence.trackedCount == 1)
     }
 
-    @Test("A commit that stays unanswered does not stretch the window: a new session begins")
-    func sessionChange() {
+    @Test
+    func `A commit that stays unanswered does not stretch the window: a new session begins`() {
         let names = Mutex<UInt64>(0)
         var sequence = CommitSequence(windowMax: 8) {
             names.withLock { number in
@@ -54,8 +54,8 @@ import Testing
         #expect(sequence.sessionCount == 1)
     }
 
-    @Test("The oldest pending number never passes a pending one", arguments: 0..<10)
-    func random(seed: UInt64) {
+    @Test(arguments: 0..<10)
+    func `The oldest pending number never passes a pending one`(seed: UInt64) {
         var generator = JitterGenerator(seed: seed)
         var sequence = CommitSequence(windowMax: 32)
         var pending: [CommitSequence.Ticket] = []

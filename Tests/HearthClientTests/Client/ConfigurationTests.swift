@@ -7,24 +7,20 @@ import Testing
 @testable import HearthClient
 
 @Suite(.timeLimit(.minutes(20))) struct ConfigurationTests {
-    @Test(
-        "Addresses are read",
-        arguments: [
-            ("localhost:9000", "localhost", UInt16(9000)), ("127.0.0.1", "127.0.0.1", 8080), ("[::1]:81", "::1", 81),
-            ("[fe80::1]", "fe80::1", 8080), ("example.org:65535", "example.org", 65535),
-        ])
-    func addresses(text: String, host: String, port: UInt16) throws {
+    @Test(arguments: [
+        ("localhost:9000", "localhost", UInt16(9000)), ("127.0.0.1", "127.0.0.1", 8080), ("[::1]:81", "::1", 81),
+        ("[fe80::1]", "fe80::1", 8080), ("example.org:65535", "example.org", 65535),
+    ])
+    func `Addresses are read`(text: String, host: String, port: UInt16) throws {
         let configuration = try HearthClient.Configuration(address: text)
         #expect(configuration.host == host)
         #expect(configuration.port == port)
     }
 
-    @Test(
-        "Text that is not an address is refused",
-        arguments: [
-            "", ":80", "host:", "host:0", "host:65536", "host:x", "[::1", "[::1]x", "[]:1", "http://host:80",
-        ])
-    func badAddresses(text: String) {
+    @Test(arguments: [
+        "", ":80", "host:", "host:0", "host:65536", "host:x", "[::1", "[::1]x", "[]:1", "http://host:80",
+    ])
+    func `Text that is not an address is refused`(text: String) {
         #expect(throws: RequestError.self) { try HearthClient.Configuration(address: text) }
     }
 }

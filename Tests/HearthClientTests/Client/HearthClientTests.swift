@@ -34,8 +34,8 @@ import Testing
         writeResults: [WriteResult(updateMicroseconds: nil)], commitTime: time
     ).encodedBytes()
 
-    @Test("A commit brings back the server's answer and carries deadline and request id")
-    func commit() async throws {
+    @Test
+    func `A commit brings back the server's answer and carries deadline and request id`() async throws {
         let server = try FakeServer { _ in .respond(Self.committed) }
         let client = try client(server)
         let response = try await client.commit(writes(), options: .init(timeout: .seconds(7)))
@@ -50,8 +50,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A client that is let go of ends its calls and its threads")
-    func droppedClient() async throws {
+    @Test
+    func `A client that is let go of ends its calls and its threads`() async throws {
         let server = try FakeServer { _ in .hold }
         let task: Task<Void, any Error>
         do {
@@ -68,8 +68,8 @@ import Testing
         #expect(error?.code == .cancelled)
     }
 
-    @Test("A commit whose connection is lost is sent again with the same request id")
-    func lostAnswer() async throws {
+    @Test
+    func `A commit whose connection is lost is sent again with the same request id`() async throws {
         let first = try FakeServer { _ in .hold }
         let port = first.port
         let client = try client(first)
@@ -85,8 +85,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A batch of independent writes whose connection is lost is not sent again")
-    func batchWriteIsNotRepeated() async throws {
+    @Test
+    func `A batch of independent writes whose connection is lost is not sent again`() async throws {
         let first = try FakeServer { _ in .hold }
         let client = try client(first)
         let writes = writes()
@@ -102,8 +102,10 @@ import Testing
         await client.close()
     }
 
-    @Test("Ordered commits arrive in the order in which they were handed over, before and after a lost connection")
-    func orderedCommits() async throws {
+    @Test
+    func `Ordered commits arrive in the order in which they were handed over, before and after a lost connection`()
+        async throws
+    {
         let first = try FakeServer { call in
             call.requestID!.sequence <= 20 ? .respond(Self.committed) : .hold
         }
@@ -136,8 +138,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A server that is not available yet is tried again")
-    func unavailable() async throws {
+    @Test
+    func `A server that is not available yet is tried again`() async throws {
         let tries = Mutex(0)
         let server = try FakeServer { _ in
             tries.withLock { tries in
@@ -152,8 +154,8 @@ import Testing
         await client.close()
     }
 
-    @Test("Final errors come back with the server's code and text")
-    func finalError() async throws {
+    @Test
+    func `Final errors come back with the server's code and text`() async throws {
         let server = try FakeServer { _ in .fail(.failedPrecondition, "no such thing") }
         let client = try client(server)
         await #expect(throws: RequestError(.failedPrecondition, "no such thing")) { try await client.commit(writes()) }
@@ -161,8 +163,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A call without a reply ends at its deadline, and the client cancels it at the server")
-    func deadline() async throws {
+    @Test
+    func `A call without a reply ends at its deadline, and the client cancels it at the server`() async throws {
         let server = try FakeServer { _ in .hold }
         let client = try client(server)
         await #expect {
@@ -173,8 +175,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A call that waits for a server ends at its deadline")
-    func deadlineWhileWaiting() async throws {
+    @Test
+    func `A call that waits for a server ends at its deadline`() async throws {
         let server = try FakeServer { _ in .hold }
         let client = try client(server)
         server.cut()
@@ -186,21 +188,21 @@ import Testing
         await client.close()
     }
 
-    @Test("A call that must not wait fails with the first failed dial")
-    func impatientCall() async throws {
+    @Test
+    func `A call that must not wait fails with the first failed dial`() async throws {
         let server = try FakeServer { _ in .hold }
         let client = try client(server)
         server.cut()
         await #expect {
-            _ = try await client.getDocument("x", options: .impatient)
+            _ = try await client.getDocument("x", options: .failFast)
         } throws: {
             ($0 as? RequestError)?.code == .unavailable
         }
         await client.close()
     }
 
-    @Test("A cancelled task cancels its call on the server")
-    func cancellation() async throws {
+    @Test
+    func `A cancelled task cancels its call on the server`() async throws {
         let server = try FakeServer { _ in .hold }
         let client = try client(server)
         let writes = writes()
@@ -213,8 +215,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A draining server finishes what it accepted, and later calls go to its successor")
-    func goAway() async throws {
+    @Test
+    func `A draining server finishes what it accepted, and later calls go to its successor`() async throws {
         let first = try FakeServer { _ in .respond(Self.committed) }
         let port = first.port
         let client = try client(first)
@@ -227,8 +229,8 @@ import Testing
         await client.close()
     }
 
-    @Test("Closing ends every call with CANCELLED, also those that come later")
-    func close() async throws {
+    @Test
+    func `Closing ends every call with CANCELLED, also those that come later`() async throws {
         let server = try FakeServer { _ in .hold }
         let client = try client(server)
         let writes = writes()
@@ -244,8 +246,8 @@ import Testing
         }
     }
 
-    @Test("A document is read with its times and its bytes as they are; a missing one is nil")
-    func getDocument() async throws {
+    @Test
+    func `A document is read with its times and its bytes as they are; a missing one is nil`() async throws {
         let name = "\(database.documentsRoot)/books/b1"
         let fields: [UInt8] = [0x12, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x10, 0x05]
         let message = DocumentMessage(
@@ -264,8 +266,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A stream that is cut in the middle is started again as long as its result is not delivered")
-    func collectingStartsAgain() async throws {
+    @Test
+    func `A stream that is cut in the middle is started again as long as its result is not delivered`() async throws {
         let root = database.documentsRoot
         @Sendable func message(_ number: Int) -> [UInt8] {
             RunQueryResponse(
@@ -284,8 +286,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A stream is read at the consumer's pace, and ending early cancels it")
-    func slowReader() async throws {
+    @Test
+    func `A stream is read at the consumer's pace, and ending early cancels it`() async throws {
         let server = try FakeServer { _ in .longStream(count: 10_000, byteCount: 10_000) }
         let client = try client(server)
         do {
@@ -299,8 +301,8 @@ import Testing
         await client.close()
     }
 
-    @Test("A whole stream arrives, in order")
-    func wholeStream() async throws {
+    @Test
+    func `A whole stream arrives, in order`() async throws {
         let server = try FakeServer { _ in .longStream(count: 3000, byteCount: 5000) }
         let client = try client(server)
         let stream = client.stream(.runQuery, [], options: .standard)
@@ -314,8 +316,8 @@ import Testing
         await client.close()
     }
 
-    @Test("Many tasks share few connections and every call gets its own answer", arguments: [1, 2])
-    func manyTasks(eventLoops: Int) async throws {
+    @Test(arguments: [1, 2])
+    func `Many tasks share few connections and every call gets its own answer`(eventLoops: Int) async throws {
         let server = try FakeServer(loops: 2) { call in .respond(call.payload) }
         let client = try client(server) {
             $0.eventLoops = eventLoops
@@ -338,15 +340,15 @@ import Testing
         await client.close()
     }
 
-    @Test("With the network off impatient calls fail and the others wait until it is on")
-    func network() async throws {
+    @Test
+    func `With the network off impatient calls fail and the others wait until it is on`() async throws {
         let server = try FakeServer { _ in .respond(Self.committed) }
         let client = try client(server)
         try await client.commit(writes())
         client.switchNetwork(false)
         await client.networkSwitched()
         await #expect {
-            _ = try await client.getDocument("x", options: .impatient)
+            _ = try await client.getDocument("x", options: .failFast)
         } throws: {
             ($0 as? RequestError)?.code == .unavailable
         }

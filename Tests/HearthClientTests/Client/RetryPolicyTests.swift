@@ -7,43 +7,38 @@ import Testing
 @testable import HearthClient
 
 @Suite(.timeLimit(.minutes(20))) struct RetryPolicyTests {
-    @Test(
-        "A lost connection repeats everything that may be repeated",
-        arguments: [
-            (CallKind.repeatable, RetryPolicy.Decision.now), (.commit, .now), (.queuedWrite, .now), (.once, .giveUp),
-        ])
-    func connectionLost(kind: CallKind, decision: RetryPolicy.Decision) {
+    @Test(arguments: [
+        (CallKind.repeatable, RetryPolicy.Decision.now), (.commit, .now), (.queuedWrite, .now), (.once, .giveUp),
+    ])
+    func `A lost connection repeats everything that may be repeated`(kind: CallKind, decision: RetryPolicy.Decision) {
         #expect(RetryPolicy.decide(kind, .connectionLost, answeredTries: 0) == decision)
     }
 
-    @Test(
-        "What was certainly not processed is always repeated",
-        arguments: [
-            CallKind.repeatable, .commit, .queuedWrite, .once,
-        ])
-    func notProcessed(kind: CallKind) {
+    @Test(arguments: [
+        CallKind.repeatable, .commit, .queuedWrite, .once,
+    ])
+    func `What was certainly not processed is always repeated`(kind: CallKind) {
         #expect(RetryPolicy.decide(kind, .notProcessed, answeredTries: 3) == .now)
     }
 
-    @Test("A queued write outlasts a server that is unavailable, other calls do not")
-    func unavailable() {
+    @Test
+    func `A queued write outlasts a server that is unavailable, other calls do not`() {
         #expect(RetryPolicy.decide(.queuedWrite, .status(.unavailable), answeredTries: 1000) == .afterBackoff)
         #expect(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 4) == .afterBackoff)
         #expect(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 5) == .giveUp)
     }
 
     @Test(
-        "Final codes are final",
         arguments: [
             StatusCode.invalidArgument, .notFound, .alreadyExists, .permissionDenied, .failedPrecondition, .outOfRange,
             .unimplemented, .dataLoss, .unauthenticated, .unknown,
         ], [CallKind.repeatable, .commit, .queuedWrite, .once])
-    func finalCodes(code: StatusCode, kind: CallKind) {
+    func `Final codes are final`(code: StatusCode, kind: CallKind) {
         #expect(RetryPolicy.decide(kind, .status(code), answeredTries: 1) == .giveUp)
     }
 
-    @Test("A commit is not repeated after INTERNAL, a read is")
-    func internalErrors() {
+    @Test
+    func `A commit is not repeated after INTERNAL, a read is`() {
         #expect(RetryPolicy.decide(.commit, .status(.internal), answeredTries: 1) == .giveUp)
         #expect(RetryPolicy.decide(.repeatable, .status(.internal), answeredTries: 1) == .afterBackoff)
     }

@@ -7,27 +7,27 @@ import Testing
 @testable import HearthClient
 
 @Suite(.timeLimit(.minutes(20))) struct TransactionRetryTests {
-    @Test(
-        "Codes that another attempt may cure are retried, the others end the transaction",
-        arguments: [
-            (StatusCode.aborted, true), (.failedPrecondition, true), (.alreadyExists, true), (.cancelled, true),
-            (.unknown, true), (.deadlineExceeded, true), (.resourceExhausted, true), (.internal, true),
-            (.unavailable, true), (.unauthenticated, true), (.invalidArgument, false), (.notFound, false),
-            (.permissionDenied, false), (.outOfRange, false), (.unimplemented, false), (.dataLoss, false),
-        ])
-    func codes(code: StatusCode, isRetried: Bool) {
+    @Test(arguments: [
+        (StatusCode.aborted, true), (.failedPrecondition, true), (.alreadyExists, true), (.cancelled, true),
+        (.unknown, true), (.deadlineExceeded, true), (.resourceExhausted, true), (.internal, true),
+        (.unavailable, true), (.unauthenticated, true), (.invalidArgument, false), (.notFound, false),
+        (.permissionDenied, false), (.outOfRange, false), (.unimplemented, false), (.dataLoss, false),
+    ])
+    func `Codes that another attempt may cure are retried, the others end the transaction`(
+        code: StatusCode, isRetried: Bool
+    ) {
         #expect(TransactionRetry.isRetryable(code, "") == isRetried)
     }
 
-    @Test("A transaction that the server has forgotten is retried")
-    func expired() {
+    @Test
+    func `A transaction that the server has forgotten is retried`() {
         #expect(
             TransactionRetry.isRetryable(
                 .invalidArgument, "The referenced transaction has expired or is no longer valid."))
     }
 
-    @Test("Five attempts in all: the second at once, the others after growing waits")
-    func attempts() {
+    @Test
+    func `Five attempts in all: the second at once, the others after growing waits`() {
         var retry = TransactionRetry(jitterSeed: 1)
         #expect(retry.failed(.unavailable, "") == .retry(afterNanoseconds: 0))
         for (attempt, seconds) in [1.0, 1.5, 2.25].enumerated() {
@@ -41,8 +41,8 @@ import Testing
         #expect(retry.failed(.unavailable, "") == .giveUp)
     }
 
-    @Test("While the server cannot be reached all waits together are less than a second")
-    func outage() {
+    @Test
+    func `While the server cannot be reached all waits together are less than a second`() {
         for seed in 0..<100 as Range<UInt64> {
             var retry = TransactionRetry(jitterSeed: seed)
             var total: UInt64 = 0
@@ -51,8 +51,8 @@ import Testing
         }
     }
 
-    @Test("After a conflict the wait is short: the server queues the retried attempt")
-    func contention() {
+    @Test
+    func `After a conflict the wait is short: the server queues the retried attempt`() {
         var retry = TransactionRetry(jitterSeed: 1)
         _ = retry.failed(.aborted, "")
         guard case .retry(let wait) = retry.failed(.aborted, "") else {
@@ -62,8 +62,8 @@ import Testing
         #expect(wait < 100_000_000)
     }
 
-    @Test("One attempt means none after a failure")
-    func oneAttempt() {
+    @Test
+    func `One attempt means none after a failure`() {
         var retry = TransactionRetry(attemptsMax: 1, jitterSeed: 1)
         #expect(retry.failed(.aborted, "") == .giveUp)
     }

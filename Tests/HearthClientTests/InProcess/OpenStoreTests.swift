@@ -3,9 +3,9 @@ import Testing
 
 @testable import HearthClient
 
-@Suite("Stores in the process", .timeLimit(.minutes(20))) struct OpenStoreTests {
-    @Test("A program that was built without them names the missing trait")
-    func missing() throws {
+@Suite(.timeLimit(.minutes(20))) struct OpenStoreTests {
+    @Test
+    func `A program that was built without them names the missing trait`() throws {
         let configuration = try HearthClient.Configuration(address: "file::memory:")
         let error = #expect(throws: RequestError.self) { try HearthClient(configuration) }
         #expect(error?.code == .unimplemented)

@@ -6,8 +6,8 @@ import Testing
 @testable import HearthClient
 
 @Suite(.timeLimit(.minutes(20))) struct StoreLocationTests {
-    @Test("Locations are read, percent-encoding included")
-    func reads() throws {
+    @Test
+    func `Locations are read, percent-encoding included`() throws {
         let cases: [(String, StoreLocation?)] = [
             ("127.0.0.1:8080", nil), ("localhost", nil), ("FILE:/a", nil),
             ("file:///a/b", .directory("/a/b")), ("file:/a/b/", .directory("/a/b")),
@@ -19,22 +19,20 @@ import Testing
         for (text, location) in cases { #expect(try StoreLocation(text) == location, "\(text)") }
     }
 
-    @Test(
-        "Another computer, no path, and what is not text are refused",
-        arguments: [
-            "file:", "file://", "file://host/a", "file:///%", "file:///%zz", "file:///%FF", "file:///a%00b",
-        ])
-    func refuses(text: String) {
+    @Test(arguments: [
+        "file:", "file://", "file://host/a", "file:///%", "file:///%zz", "file:///%FF", "file:///a%00b",
+    ])
+    func `Another computer, no path, and what is not text are refused`(text: String) {
         #expect(throws: RequestError.self) { try StoreLocation(text) }
     }
 
-    @Test("A path becomes a location and the same path again", arguments: ["/a/b", "/a b/é?#%", "/"])
-    func roundTrip(path: String) throws {
+    @Test(arguments: ["/a/b", "/a b/é?#%", "/"])
+    func `A path becomes a location and the same path again`(path: String) throws {
         #expect(try StoreLocation(StoreLocation.host(ofDirectory: path)) == .directory(path))
     }
 
-    @Test("A symbolic link names the same store as its target")
-    func links() throws {
+    @Test
+    func `A symbolic link names the same store as its target`() throws {
         let directory = TemporaryDirectory("location")
         try FileManager.default.createSymbolicLink(
             atPath: directory.path(of: "link"), withDestinationPath: directory.path)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HearthClient
 
-@Suite("The state of a Listen stream", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct WatchStateTests {
     private static let root = "projects/p/databases/d/documents"
 
@@ -69,15 +69,15 @@ struct WatchStateTests {
 
     // MARK: The conformance vectors
 
-    @Test("listen: add a doc")
-    func addOne() throws {
+    @Test
+    func `listen: add a doc`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(2))
         #expect(stream.snapshots == [["d1": 1]])
     }
 
-    @Test("listen: a document that is removed, deleted, or in removed_target_ids", arguments: [0, 1, 2, 3])
-    func removals(form: Int) throws {
+    @Test(arguments: [0, 1, 2, 3])
+    func `listen: a document that is removed, deleted, or in removed_target_ids`(form: Int) throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
         switch form {
@@ -90,8 +90,8 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d1": 1], ["d1": nil]])
     }
 
-    @Test("listen: a filter with the same size is a no-op")
-    func filterOfSameSize() throws {
+    @Test
+    func `listen: a filter with the same size is a no-op`() throws {
         var stream = Stream()
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
@@ -101,8 +101,8 @@ struct WatchStateTests {
         #expect(stream.requests.isEmpty)
     }
 
-    @Test("listen: no snapshot before CURRENT")
-    func noCurrent() throws {
+    @Test
+    func `listen: no snapshot before CURRENT`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.consistent(1))
         #expect(stream.snapshots.isEmpty)
@@ -110,16 +110,16 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d1": 1, "d2": 1]])
     }
 
-    @Test("listen: ADD of the same target changes nothing")
-    func repeatedAdd() throws {
+    @Test
+    func `listen: ADD of the same target changes nothing`() throws {
         var stream = Stream()
         try stream.receive(
             Self.changed("d1", 1), Self.target(.current), Self.target(.add, [1]), Self.consistent(1))
         #expect(stream.snapshots == [["d1": 1]])
     }
 
-    @Test("listen: REMOVE without a cause is an error")
-    func removeTarget() throws {
+    @Test
+    func `listen: REMOVE without a cause is an error`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.target(.remove), Self.consistent(1))
         #expect(stream.snapshots.isEmpty)
@@ -128,15 +128,15 @@ struct WatchStateTests {
 
     // MARK: Further rules
 
-    @Test("An empty result is one empty snapshot; later ones need a change")
-    func emptyResult() throws {
+    @Test
+    func `An empty result is one empty snapshot; later ones need a change`() throws {
         var stream = Stream()
         try stream.receive(Self.target(.add, [1]), Self.target(.current, [1]), Self.consistent(1), Self.consistent(2))
         #expect(stream.snapshots == [[:]])
     }
 
-    @Test("An equal document is not a change; a deletion is reported also if the document was not there")
-    func noEffect() throws {
+    @Test
+    func `An equal document is not a change; a deletion is reported also if the document was not there`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
         try stream.receive(
@@ -144,8 +144,8 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d1": 1], ["d2": nil]])
     }
 
-    @Test("After RESET, documents that do not come again are removed")
-    func reset() throws {
+    @Test
+    func `After RESET, documents that do not come again are removed`() throws {
         var stream = Stream()
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
@@ -155,8 +155,8 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil]])
     }
 
-    @Test("A filter with another size lists the target again without a token")
-    func filterOfOtherSize() throws {
+    @Test
+    func `A filter with another size lists the target again without a token`() throws {
         var stream = Stream()
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 1), Self.target(.current), Self.consistent(1),
@@ -167,8 +167,8 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil]])
     }
 
-    @Test("A new stream continues from the last snapshot; what came after it is forgotten")
-    func reconnect() throws {
+    @Test
+    func `A new stream continues from the last snapshot; what came after it is forgotten`() throws {
         var stream = Stream()
         try stream.receive(
             Self.changed("d1", 1), Self.target(.current), Self.consistent(1), Self.changed("d9", 2))
@@ -182,8 +182,8 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d1": 1], ["d2": 3]])
     }
 
-    @Test("After a reconnect a target is reported when it is complete again, also without changes")
-    func reconnectWithoutChanges() throws {
+    @Test
+    func `After a reconnect a target is reported when it is complete again, also without changes`() throws {
         var stream = Stream()
         try stream.receive(Self.changed("d1", 1), Self.target(.current), Self.consistent(1))
         _ = stream.state.reconnect()
@@ -191,8 +191,8 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d1": 1], [:]])
     }
 
-    @Test("A target continues from what an earlier process has stored")
-    func resume() throws {
+    @Test
+    func `A target continues from what an earlier process has stored`() throws {
         var state = WatchState(database: "projects/p/databases/d")
         let documents = [Self.name("d1"): TimestampValue(seconds: 1, nanoseconds: 0)]
         let resumption = WatchState.Resumption(place: .token([7]), documents: documents)
@@ -207,8 +207,8 @@ struct WatchStateTests {
         #expect(stream.snapshots == [["d2": 2]])
     }
 
-    @Test("A target that the server refuses fails once; the others continue")
-    func refused() throws {
+    @Test
+    func `A target that the server refuses fails once; the others continue`() throws {
         var stream = Stream()
         _ = stream.state.add(2, .documents([]))
         var refusal = ListenResponse.TargetChange(.remove, targets: [2])

@@ -7,25 +7,23 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct BackoffPolicyTests {
     private let policy = BackoffPolicy(initial: .seconds(1), multiplier: 1.5, maximum: .seconds(60), jitter: 0.5)
 
-    @Test(
-        "Waits grow by the factor up to the maximum",
-        arguments: [
-            (0, 1.0), (1, 1.5), (2, 2.25), (3, 3.375), (10, 57.665), (11, 60), (1_000_000, 60), (-5, 1),
-        ])
-    func growth(attempt: Int, seconds: Double) {
+    @Test(arguments: [
+        (0, 1.0), (1, 1.5), (2, 2.25), (3, 3.375), (10, 57.665), (11, 60), (1_000_000, 60), (-5, 1),
+    ])
+    func `Waits grow by the factor up to the maximum`(attempt: Int, seconds: Double) {
         let delay = policy.delayNanoseconds(attempt: attempt, unit: 0.5)
         #expect(abs(Double(delay) / 1e9 - seconds) < 0.001)
     }
 
-    @Test("Jitter spreads a wait evenly to both sides")
-    func jitter() {
+    @Test
+    func `Jitter spreads a wait evenly to both sides`() {
         #expect(policy.delayNanoseconds(attempt: 0, unit: 0) == 500_000_000)
         #expect(policy.delayNanoseconds(attempt: 0, unit: 0.25) == 750_000_000)
         #expect(policy.delayNanoseconds(attempt: 0, unit: 1) == 1_500_000_000)
     }
 
-    @Test("The generator stays within 0 and 1, repeats for a seed and differs between seeds")
-    func generator() {
+    @Test
+    func `The generator stays within 0 and 1, repeats for a seed and differs between seeds`() {
         var first = JitterGenerator(seed: 1)
         var again = JitterGenerator(seed: 1)
         var other = JitterGenerator(seed: 2)
@@ -39,13 +37,11 @@ import Testing
         #expect(differs)
     }
 
-    @Test(
-        "Durations convert to nanoseconds and saturate",
-        arguments: [
-            (Duration.zero, UInt64(0)), (.milliseconds(2), 2_000_000), (.seconds(-1), 0),
-            (.seconds(Int64.max), .max), (.nanoseconds(7), 7),
-        ])
-    func nanoseconds(duration: Duration, expected: UInt64) {
+    @Test(arguments: [
+        (Duration.zero, UInt64(0)), (.milliseconds(2), 2_000_000), (.seconds(-1), 0),
+        (.seconds(Int64.max), .max), (.nanoseconds(7), 7),
+    ])
+    func `Durations convert to nanoseconds and saturate`(duration: Duration, expected: UInt64) {
         #expect(duration.nanoseconds == expected)
     }
 }

@@ -7,14 +7,14 @@ import Testing
 
 @testable import HearthClient
 
-@Suite("Lines of the log", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct CallSubjectTests {
     private static let database = "projects/p/databases/(default)"
     private static let root = "\(database)/documents"
     private static let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")], limit: 3)
 
-    @Test("A line names the documents or the query of a call")
-    func subjects() throws {
+    @Test
+    func `A line names the documents or the query of a call`() throws {
         #expect(CallSubject.text(.getDocument, GetDocumentRequest(name: "\(Self.root)/c/d").encodedBytes()) == "c/d")
         let names = (1...5).map { "\(Self.root)/c/d\($0)" }
         let batch = BatchGetDocumentsRequest(database: Self.database, documents: names)
@@ -31,16 +31,16 @@ struct CallSubjectTests {
         #expect(CallSubject.text(.listen, listen) == "target 9, c/d")
     }
 
-    @Test("A commit's line names the documents of its writes")
-    func commits() throws {
+    @Test
+    func `A commit's line names the documents of its writes`() throws {
         var writes = CommitWrites(database: try DatabaseName(project: "p", database: "(default)"))
         writes.delete("\(Self.root)/c/d")
         writes.delete("\(Self.root)/c/e")
         #expect(CallSubject.text(.commit, writes.request()) == "c/d, c/e")
     }
 
-    @Test("A request that cannot be read gives no name")
-    func damage() {
+    @Test
+    func `A request that cannot be read gives no name`() {
         for method in Method.allCases { #expect(CallSubject.text(method, [0xFF, 0xFF, 0xFF]) == "") }
     }
 }

@@ -5,8 +5,8 @@ import Testing
 @testable import HearthClient
 
 @Suite(.timeLimit(.minutes(20))) struct FIFOQueueTests {
-    @Test("It gives back what was put in, in order, through growth and removal")
-    func againstArray() {
+    @Test
+    func `It gives back what was put in, in order, through growth and removal`() {
         var queue = FIFOQueue<Int>()
         var model: [Int] = []
         for step in 0..<5000 {

@@ -5,8 +5,8 @@ import Testing
 @testable import HearthClient
 
 @Suite(.timeLimit(.minutes(20))) struct OutageNoticeTests {
-    @Test("The first notice comes after some seconds, further ones ever more rarely")
-    func schedule() throws {
+    @Test
+    func `The first notice comes after some seconds, further ones ever more rarely`() throws {
         var notice = OutageNotice(firstAfterMilliseconds: 3000)
         let didStart1 = notice.callWaits()
         var timer = try #require(didStart1)
@@ -21,12 +21,12 @@ import Testing
             waits.append(timer.afterMilliseconds / 1000)
         }
         #expect(waits == [60, 120, 240, 480, 600, 600, 600])
-        let wasTold = notice.connected()
-        #expect(wasTold)
+        let wasNotified = notice.connected()
+        #expect(wasNotified)
     }
 
-    @Test("A notice waits for the reason of the outage")
-    func reason() throws {
+    @Test
+    func `A notice waits for the reason of the outage`() throws {
         var notice = OutageNotice(firstAfterMilliseconds: 3000)
         let didStart2 = notice.callWaits()
         let timer = try #require(didStart2)
@@ -36,13 +36,13 @@ import Testing
         #expect(late.speaks)
     }
 
-    @Test("An outage that ends in time causes no message, and the next one is reported again")
-    func shortOutage() throws {
+    @Test
+    func `An outage that ends in time causes no message, and the next one is reported again`() throws {
         var notice = OutageNotice(firstAfterMilliseconds: 3000)
         let didStart3 = notice.callWaits()
         let timer = try #require(didStart3)
-        let wasTold = notice.connected()
-        #expect(!wasTold)
+        let wasNotified = notice.connected()
+        #expect(!wasNotified)
         let didStart4 = notice.callWaits()
         let next = try #require(didStart4)
         // The first outage's timer has no say any more.
@@ -52,8 +52,8 @@ import Testing
         #expect(step.speaks)
     }
 
-    @Test("Watching ends when no call waits any more")
-    func nobodyWaits() throws {
+    @Test
+    func `Watching ends when no call waits any more`() throws {
         var notice = OutageNotice(firstAfterMilliseconds: 3000)
         let didStart5 = notice.callWaits()
         let timer = try #require(didStart5)

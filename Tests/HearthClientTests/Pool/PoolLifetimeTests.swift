@@ -8,7 +8,7 @@ import Testing
 
 @testable import HearthClient
 
-@Suite("A pool without an owner", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 final class PoolLifetimeTests {
     private let loops = EventLoopGroup(count: 1, name: "test")
     private weak var pool: ConnectionPool?
@@ -33,8 +33,8 @@ final class PoolLifetimeTests {
         return outcomes
     }
 
-    @Test("It is there for its connection, and goes when that is closed")
-    func connection() async throws {
+    @Test
+    func `It is there for its connection, and goes when that is closed`() async throws {
         let server = try FakeServer { _ in .hold }
         let outcomes = try call(server.address, .once)
         await server.waitForCalls(1)
@@ -44,8 +44,8 @@ final class PoolLifetimeTests {
         try await eventually("the pool has gone") { pool == nil }
     }
 
-    @Test("It finishes a call that waits for a server, whatever timers are running")
-    func timers() async throws {
+    @Test
+    func `It finishes a call that waits for a server, whatever timers are running`() async throws {
         // Nothing listens on port 1: the pool dials again and again until the deadline.
         let outcomes = try call("127.0.0.1:1", .repeatable, timeoutMilliseconds: 300)
         for await code in outcomes { #expect(code == .deadlineExceeded) }

@@ -42,8 +42,8 @@ private typealias ID = Machine.ConnectionID
         return machine
     }
 
-    @Test("The first call dials, waits, and is sent when the connection is up")
-    func firstCallDials() {
+    @Test
+    func `The first call dials, waits, and is sent when the connection is up`() {
         var machine = machine()
         #expect(machine.submit(7, lane: .any, mayWait: true, now: 0) == .waiting)
         let id = ID(slot: 0, generation: 0)
@@ -55,8 +55,8 @@ private typealias ID = Machine.ConnectionID
         #expect(machine.inFlightCount == 0)
     }
 
-    @Test("A second call that waits does not dial again")
-    func oneDialAtATime() {
+    @Test
+    func `A second call that waits does not dial again`() {
         var machine = machine()
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
@@ -65,8 +65,8 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["send 1 on 0.0", "send 2 on 0.0"])
     }
 
-    @Test("Calls go to the connection with the fewest in flight, and a busy pool grows to its maximum")
-    func growth() {
+    @Test
+    func `Calls go to the connection with the fewest in flight, and a busy pool grows to its maximum`() {
         var machine = connectedMachine(growAt: 2)
         for call in 1...2 {
             #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 0, generation: 0)))
@@ -83,8 +83,8 @@ private typealias ID = Machine.ConnectionID
         #expect(machine.inFlightCount == 30)
     }
 
-    @Test("A full connection makes calls wait, and each finished call lets one go, in order")
-    func streamLimit() {
+    @Test
+    func `A full connection makes calls wait, and each finished call lets one go, in order`() {
         var machine = connectedMachine(connections: 1, streams: 2)
         let id = ID(slot: 0, generation: 0)
         for call in 1...2 { #expect(machine.submit(call, lane: .any, mayWait: true, now: 0) == .send(id)) }
@@ -95,8 +95,8 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["send 4 on 0.0"])
     }
 
-    @Test("A failed dial is repeated after a growing wait, not before")
-    func backoff() {
+    @Test
+    func `A failed dial is repeated after a growing wait, not before`() {
         var machine = machine()
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         machine.lost(ID(slot: 0, generation: 0), now: 0)
@@ -112,8 +112,8 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["connect 0.2", "send 1 on 0.2"])
     }
 
-    @Test("A dial that fails lets the calls fail that must not wait, and keeps the others")
-    func impatientCalls() {
+    @Test
+    func `A dial that fails lets the calls fail that must not wait, and keeps the others`() {
         var machine = machine()
         _ = machine.submit(1, lane: .any, mayWait: false, now: 0)
         _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
@@ -125,8 +125,8 @@ private typealias ID = Machine.ConnectionID
         #expect(machine.waitingCount == 1)
     }
 
-    @Test("A connection that worked and is lost is dialled again at once")
-    func immediateReconnect() {
+    @Test
+    func `A connection that worked and is lost is dialled again at once`() {
         var machine = connectedMachine()
         #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .send(ID(slot: 0, generation: 0)))
         machine.lost(ID(slot: 0, generation: 0), now: 0)
@@ -135,8 +135,8 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["connect 0.1"])
     }
 
-    @Test("Connections that are lost before they answer anything wait longer and longer")
-    func flapping() {
+    @Test
+    func `Connections that are lost before they answer anything wait longer and longer`() {
         var machine = machine()
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         machine.connected(ID(slot: 0, generation: 0), streamLimit: nil)
@@ -150,8 +150,8 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["wake at 200 ms"])
     }
 
-    @Test("After go-away the calls in flight finish, new ones dial, and the last one closes the old connection")
-    func goAway() {
+    @Test
+    func `After go-away the calls in flight finish, new ones dial, and the last one closes the old connection`() {
         var machine = connectedMachine()
         let old = ID(slot: 0, generation: 0)
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
@@ -166,8 +166,8 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["send 2 on 0.1"])
     }
 
-    @Test("Ordered calls travel on slot 0 in the order of their numbers, also when they come back")
-    func orderedLane() {
+    @Test
+    func `Ordered calls travel on slot 0 in the order of their numbers, also when they come back`() {
         var machine = connectedMachine(growAt: 1)
         let first = ID(slot: 0, generation: 0)
         for call in 1...3 {
@@ -185,8 +185,8 @@ private typealias ID = Machine.ConnectionID
             take(&machine).descriptions == ["send 1 on 0.1", "send 2 on 0.1", "send 3 on 0.1", "send 4 on 0.1"])
     }
 
-    @Test("An ordered call does not overtake one that waits for a full connection")
-    func orderedCallsQueueBehindEachOther() {
+    @Test
+    func `An ordered call does not overtake one that waits for a full connection`() {
         var machine = connectedMachine(streams: 1)
         let id = ID(slot: 0, generation: 0)
         #expect(machine.submit(1, lane: .ordered(1), mayWait: true, now: 0) == .send(id))
@@ -198,16 +198,16 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["send 3 on 0.0"])
     }
 
-    @Test("Past the bound calls are refused")
-    func waitingIsBounded() {
+    @Test
+    func `Past the bound calls are refused`() {
         var machine = machine(waiting: 2)
         #expect(machine.submit(1, lane: .any, mayWait: true, now: 0) == .waiting)
         #expect(machine.submit(2, lane: .ordered(1), mayWait: true, now: 0) == .waiting)
         #expect(machine.submit(3, lane: .any, mayWait: true, now: 0) == .rejected(.queueFull))
     }
 
-    @Test("A disabled network closes, refuses the impatient and lets the others wait until it is enabled")
-    func network() {
+    @Test
+    func `A disabled network closes, refuses the impatient and lets the others wait until it is enabled`() {
         var machine = connectedMachine()
         machine.setNetworkEnabled(false, now: 0)
         #expect(take(&machine).descriptions == ["close 0.0"])
@@ -219,8 +219,8 @@ private typealias ID = Machine.ConnectionID
         #expect(take(&machine).descriptions == ["connect 0.1"])
     }
 
-    @Test("A dial that succeeds after the network was switched off is closed")
-    func lateConnection() {
+    @Test
+    func `A dial that succeeds after the network was switched off is closed`() {
         var machine = machine()
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         machine.setNetworkEnabled(false, now: 0)
@@ -230,8 +230,8 @@ private typealias ID = Machine.ConnectionID
         #expect(machine.readyCount == 0)
     }
 
-    @Test("Shutting down fails what waits, closes what is open and refuses what comes")
-    func shutDown() {
+    @Test
+    func `Shutting down fails what waits, closes what is open and refuses what comes`() {
         var machine = connectedMachine(connections: 1, streams: 1)
         _ = machine.submit(1, lane: .any, mayWait: true, now: 0)
         _ = machine.submit(2, lane: .any, mayWait: true, now: 0)
@@ -240,8 +240,8 @@ private typealias ID = Machine.ConnectionID
         #expect(machine.submit(3, lane: .any, mayWait: true, now: 0) == .rejected(.shutDown))
     }
 
-    @Test("Whatever happens, no call is lost or sent twice", arguments: 0..<40)
-    func randomHistories(seed: UInt64) {
+    @Test(arguments: 0..<40)
+    func `Whatever happens, no call is lost or sent twice`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var machine = machine(connections: 3, growAt: 2, streams: 3, waiting: 1000)
         var placed: [Int: ID] = [:]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import hearth
 
-@Suite("Arguments", .timeLimit(.minutes(20))) struct ArgumentParserTests {
+@Suite(.timeLimit(.minutes(20))) struct ArgumentParserTests {
     private static let port = Flag("port", "PORT", default: 8080, in: 0...65_535, help: "A port.")
     private static let data = Flag<String>("data", "DIR", required: true, help: "A directory.")
     private static let quiet = Flag(switch: "quiet", help: "Says nothing.")
@@ -79,7 +79,6 @@ import Testing
     }
 
     @Test(
-        "An error says which flag, and what would be right",
         arguments: [
             (["--data"], "--data needs a value: --data DIR"),
             (["--data", "a", "--data", "b"], "--data may be given only once"),
@@ -104,7 +103,7 @@ import Testing
             (["-p", "1"], "unknown flag -p"), (["--zzzzzz"], "unknown flag --zzzzzz"),
             (["-data", "d"], "unknown flag -data; did you mean --data?"),
         ] as [([String], String)])
-    func errorsTeach(arguments: [String], message: String) {
+    func `An error says which flag, and what would be right`(arguments: [String], message: String) {
         #expect(Self.message(arguments) == message)
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import hearth
 
-@Suite("Conditions", .timeLimit(.minutes(20))) struct ConditionReaderTests {
+@Suite(.timeLimit(.minutes(20))) struct ConditionReaderTests {
     private static func read(_ text: String, collection: String? = "books") throws -> DocumentModel.Filter {
         try ConditionReader(database: try DatabaseName(project: "p"), collection: collection).read(text)
     }
@@ -17,34 +17,30 @@ import Testing
         .field(try DocumentModel.FieldPath(field), meaning, EncodedValue(value))
     }
 
-    @Test(
-        "Every operator is read, with spaces or without beside signs",
-        arguments: [
-            ("a == 1", FieldOperator.equal), ("a=1", .equal), ("a==1", .equal), ("a != 1", .notEqual),
-            ("a<1", .lessThan),
-            ("  a   <=   1  ", .lessThanOrEqual), ("a>1", .greaterThan), ("a >=1", .greaterThanOrEqual),
-            ("a array-contains 1", .arrayContains),
-        ])
-    func operators(text: String, meaning: FieldOperator) throws {
+    @Test(arguments: [
+        ("a == 1", FieldOperator.equal), ("a=1", .equal), ("a==1", .equal), ("a != 1", .notEqual),
+        ("a<1", .lessThan),
+        ("  a   <=   1  ", .lessThanOrEqual), ("a>1", .greaterThan), ("a >=1", .greaterThanOrEqual),
+        ("a array-contains 1", .arrayContains),
+    ])
+    func `Every operator is read, with spaces or without beside signs`(text: String, meaning: FieldOperator) throws {
         #expect(try Self.read(text) == Self.filter("a", meaning, .integer(1)))
     }
 
-    @Test(
-        "A value is JSON, a time, a document, or text that needs no quotes",
-        arguments: [
-            ("1", Value.integer(1)), ("-1", .integer(-1)), ("1.5", .double(1.5)), ("1e3", .double(1_000)),
-            ("true", .boolean(true)),
-            ("\"1\"", .string("1")), ("Joyce", .string("Joyce")), ("two words", .string("two words")),
-            ("-", .string("-")),
-            ("1.2.3", .string("1.2.3")), ("truely", .string("truely")), ("Infinity", .double(.infinity)),
-            ("-Infinity", .double(-.infinity)), ("{\"a\":[1]}", .map(["a": .array([.integer(1)])])),
-            ("[1]", .array([.integer(1)])),
-            ("2020-01-01T00:00:00Z", .timestamp(TimestampValue(seconds: 1_577_836_800, nanoseconds: 0))),
-            ("2020-01-01", .string("2020-01-01")),
-            ("/users/ada", .reference("projects/p/databases/(default)/documents/users/ada")),
-            ("\"/users/ada\"", .string("/users/ada")), ("{\"$bytes\":\"aGk=\"}", .bytes(Array("hi".utf8))),
-        ])
-    func values(text: String, value: Value) throws {
+    @Test(arguments: [
+        ("1", Value.integer(1)), ("-1", .integer(-1)), ("1.5", .double(1.5)), ("1e3", .double(1_000)),
+        ("true", .boolean(true)),
+        ("\"1\"", .string("1")), ("Joyce", .string("Joyce")), ("two words", .string("two words")),
+        ("-", .string("-")),
+        ("1.2.3", .string("1.2.3")), ("truely", .string("truely")), ("Infinity", .double(.infinity)),
+        ("-Infinity", .double(-.infinity)), ("{\"a\":[1]}", .map(["a": .array([.integer(1)])])),
+        ("[1]", .array([.integer(1)])),
+        ("2020-01-01T00:00:00Z", .timestamp(TimestampValue(seconds: 1_577_836_800, nanoseconds: 0))),
+        ("2020-01-01", .string("2020-01-01")),
+        ("/users/ada", .reference("projects/p/databases/(default)/documents/users/ada")),
+        ("\"/users/ada\"", .string("/users/ada")), ("{\"$bytes\":\"aGk=\"}", .bytes(Array("hi".utf8))),
+    ])
+    func `A value is JSON, a time, a document, or text that needs no quotes`(text: String, value: Value) throws {
         #expect(try Self.read("a == \(text)") == Self.filter("a", .equal, value))
     }
 
@@ -88,28 +84,26 @@ import Testing
         #expect(throws: UsageError.self) { try Self.read("__name__ = x", collection: nil) }
     }
 
-    @Test(
-        "Text that is not a condition is refused with a reason",
-        arguments: [
-            ("", "is not a condition"), ("a", "is not a condition"), ("a ==", "is not a condition"),
-            ("== 1", "is not a condition"), ("a == ", "is not a condition"), ("`a == 1", "is not a condition"),
-            ("a like x", "is not an operator"), ("a =< 1", "is not an operator"),
-            ("a === 1", "is not an operator"), ("a <> 1", "is not an operator"), ("a == \"x", "is invalid"),
-            (
-                "a == {",
-                "is invalid"
-            ),
-            ("a == [1", "is invalid"), ("a == 99999999999999999999", "is invalid"),
-            (
-                "a in \"x",
-                "is invalid"
-            ),
-            ("a == /users", "is not the path of a document"), ("a == {\"$bytes\":1}", "is invalid"),
-            // Members of the object that a value is read in.
-            ("a == \"x\",\"b\":\"y\"", "more than one value"), ("a == \"x\",\"__name__\":\"y\"", "more than one value"),
-            ("a == \"x\",\"value\":\"y\"", "is invalid"), ("a == {}}{", "is invalid"),
-        ])
-    func refused(text: String, reason: String) {
+    @Test(arguments: [
+        ("", "is not a condition"), ("a", "is not a condition"), ("a ==", "is not a condition"),
+        ("== 1", "is not a condition"), ("a == ", "is not a condition"), ("`a == 1", "is not a condition"),
+        ("a like x", "is not an operator"), ("a =< 1", "is not an operator"),
+        ("a === 1", "is not an operator"), ("a <> 1", "is not an operator"), ("a == \"x", "is invalid"),
+        (
+            "a == {",
+            "is invalid"
+        ),
+        ("a == [1", "is invalid"), ("a == 99999999999999999999", "is invalid"),
+        (
+            "a in \"x",
+            "is invalid"
+        ),
+        ("a == /users", "is not the path of a document"), ("a == {\"$bytes\":1}", "is invalid"),
+        // Members of the object that a value is read in.
+        ("a == \"x\",\"b\":\"y\"", "more than one value"), ("a == \"x\",\"__name__\":\"y\"", "more than one value"),
+        ("a == \"x\",\"value\":\"y\"", "is invalid"), ("a == {}}{", "is invalid"),
+    ])
+    func `Text that is not a condition is refused with a reason`(text: String, reason: String) {
         let error = #expect(throws: UsageError.self) { try Self.read(text) }
         #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Indexing
 
-@Suite("Demand for indexes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct IndexDemandTests {
     private static func index(_ field: String, of group: String = "c", in database: UInt32 = 1) throws -> AdaptiveIndex
     {
@@ -16,8 +16,8 @@ struct IndexDemandTests {
         var settings = AdaptiveIndexSettings()
         settings.documentsDemanded = 1_000
         settings.unusedMilliseconds = 80_000_000
-        settings.indexesPerGroupMaximum = 3
-        settings.indexesPerDatabaseMaximum = 4
+        settings.indexesPerGroupMax = 3
+        settings.indexesPerDatabaseMax = 4
         return settings
     }
 
@@ -35,8 +35,8 @@ struct IndexDemandTests {
         demand.changes(inventory, now: now) { _ in true }
     }
 
-    @Test("An index is made when the documents read in vain add up to the bound, once")
-    mutating func threshold() throws {
+    @Test
+    mutating func `An index is made when the documents read in vain add up to the bound, once`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 600, of: 0, now: Self.start)
         #expect(changes(at: Self.start).isEmpty)
@@ -46,8 +46,8 @@ struct IndexDemandTests {
         #expect(changes(at: Self.start).isEmpty)
     }
 
-    @Test("A large collection needs half as many documents read as it has")
-    mutating func largeCollection() throws {
+    @Test
+    mutating func `A large collection needs half as many documents read as it has`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 4_000, of: 10_000, now: Self.start)
         #expect(changes(at: Self.start).isEmpty)
@@ -55,8 +55,8 @@ struct IndexDemandTests {
         #expect(changes(at: Self.start) == [.make(age, lastUse: Self.start)])
     }
 
-    @Test("Demand halves every hour, and is forgotten")
-    mutating func decay() throws {
+    @Test
+    mutating func `Demand halves every hour, and is forgotten`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 900, of: 0, now: Self.start)
         #expect(demand.demand(for: age, now: Self.start + 1_800).documents == 675)
@@ -69,8 +69,8 @@ struct IndexDemandTests {
         #expect(changes(at: Self.start + 3_600) == [.make(age, lastUse: Self.start + 3_600)])
     }
 
-    @Test("All due indexes of one group are made together; other groups wait until it is done")
-    mutating func oneGroupAtATime() throws {
+    @Test
+    mutating func `All due indexes of one group are made together; other groups wait until it is done`() throws {
         let (a, b, other) = (try Self.index("a"), try Self.index("b"), try Self.index("a", of: "d"))
         demand.noteScan(lacking: other, documents: 1_500, of: 0, now: Self.start)
         demand.noteScan(lacking: a, documents: 2_000, of: 0, now: Self.start)
@@ -85,16 +85,16 @@ struct IndexDemandTests {
         #expect(changes(done, at: Self.start + 2) == [.make(other, lastUse: Self.start + 2)])
     }
 
-    @Test("A field that a declaration decides about is not asked for again")
-    mutating func declared() throws {
+    @Test
+    mutating func `A field that a declaration decides about is not asked for again`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 5_000, of: 0, now: Self.start)
         #expect(demand.changes(IndexInventory(), now: Self.start) { _ in false }.isEmpty)
         #expect(demand.demand(for: age, now: Self.start).documents == 0)
     }
 
-    @Test("A full group or database takes no more, until an index was not used for an hour")
-    mutating func bounds() throws {
+    @Test
+    mutating func `A full group or database takes no more, until an index was not used for an hour`() throws {
         let existing = try ["a", "b", "c"].map { try Self.index($0) }
         let full = Self.inventory([
             (existing[0], Self.start), (existing[1], Self.start - 10), (existing[2], Self.start),
@@ -111,8 +111,8 @@ struct IndexDemandTests {
         #expect(fresh.changes(full, now: Self.start) { _ in true } == [.make(x, lastUse: Self.start)])
     }
 
-    @Test("What is unused for long enough is dropped; a use keeps it")
-    mutating func drops() throws {
+    @Test
+    mutating func `What is unused for long enough is dropped; a use keeps it`() throws {
         let (a, b) = (try Self.index("a"), try Self.index("b"))
         let inventory = Self.inventory([(a, Self.start), (b, Self.start)])
         #expect(changes(inventory, at: Self.start + 79_999).isEmpty)
@@ -120,8 +120,8 @@ struct IndexDemandTests {
         #expect(changes(inventory, at: Self.start + 80_000) == [.drop(a)])
     }
 
-    @Test("After a start nothing is dropped until queries had an hour to use it")
-    mutating func restart() throws {
+    @Test
+    mutating func `After a start nothing is dropped until queries had an hour to use it`() throws {
         let a = try Self.index("a")
         let old = Self.inventory([(a, Self.start - 1_000_000)])
         #expect(changes(old, at: Self.start + 3_599).isEmpty)
@@ -133,8 +133,8 @@ struct IndexDemandTests {
         #expect(used.changes(stored, now: Self.start + 3_600) { _ in true }.isEmpty)
     }
 
-    @Test("Uses are stored together, when one of them is an hour younger than what is stored")
-    mutating func touches() throws {
+    @Test
+    mutating func `Uses are stored together, when one of them is an hour younger than what is stored`() throws {
         let (a, b) = (try Self.index("a"), try Self.index("b"))
         let inventory = Self.inventory([(a, Self.start), (b, Self.start + 3_000)])
         for second in 1..<3_600 as Range<UInt64> {
@@ -149,8 +149,9 @@ struct IndexDemandTests {
             ])
     }
 
-    @Test("While all fields have entries nothing is made; those that were used stay when the others go")
-    mutating func allKept() throws {
+    @Test
+    mutating func `While all fields have entries nothing is made; those that were used stay when the others go`() throws
+    {
         let (a, b) = (try Self.index("a"), try Self.index("b"))
         var inventory = IndexInventory()
         inventory.allKeptSince = Self.start
@@ -163,8 +164,10 @@ struct IndexDemandTests {
             changes(inventory, at: Self.start + 80_000) == [.dropOthers(unusedSince: Self.start)])
     }
 
-    @Test("Demands are bounded: small ones are forgotten for larger ones, and uses of what does not exist too")
-    mutating func memory() throws {
+    @Test
+    mutating func `Demands are bounded: small ones are forgotten for larger ones, and uses of what does not exist too`()
+        throws
+    {
         for number in 0..<5_000 {
             demand.noteScan(lacking: try Self.index("f\(number)"), documents: 10 + number % 7, of: 0, now: Self.start)
             demand.noteUse(of: try Self.index("f\(number)"), now: Self.start)
@@ -175,6 +178,6 @@ struct IndexDemandTests {
         let remembered = try (0..<5_000).count {
             demand.demand(for: try Self.index("f\($0)"), now: Self.start).documents > 0
         }
-        #expect(remembered == IndexDemand.wishesMaximum - 1)
+        #expect(remembered == IndexDemand.unmetDemandsMax - 1)
     }
 }

@@ -70,7 +70,7 @@ final class ListenClient {
     func resume(expectedCount: Bool = false) throws {
         try connect()
         let token = ResumeToken(microseconds: readTime)
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         token.encode(into: &writer)
         for (id, state) in targets.sorted(by: { $0.key < $1.key }) {
             let hasState = state.isCurrent

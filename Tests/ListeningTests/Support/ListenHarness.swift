@@ -147,7 +147,7 @@ final class ListenHarness {
     func delete(_ path: String) throws { _ = try commit([(path, nil)]) }
 
     private static func encode(_ fields: [String: Value]) -> [UInt8] {
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             writer.withLengthPrefix(field: 2) { entry in
                 entry.appendField(1, string: name)

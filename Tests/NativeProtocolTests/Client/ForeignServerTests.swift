@@ -8,8 +8,8 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct ForeignServerTests {
     private func recognise(_ bytes: [UInt8]) -> ForeignServer? { ForeignServer(firstBytes: bytes.span.bytes) }
 
-    @Test("Answers of other protocols are recognised once there are enough bytes")
-    func others() {
+    @Test
+    func `Answers of other protocols are recognised once there are enough bytes`() {
         #expect(recognise(Array("HTTP/1.1 400 Bad Request\r\n".utf8)) == .http1)
         #expect(recognise([0, 0, 0, 4, 0, 0, 0, 0, 0]) == .http2)
         #expect(recognise([0, 0, 18, 4, 0, 0, 0, 0, 0, 0, 3]) == .http2)
@@ -18,8 +18,8 @@ import Testing
         for bytes in [Array("HTTP".utf8), [], [0x15, 3], [0, 0, 18, 4, 0, 0, 0, 0]] { #expect(recognise(bytes) == nil) }
     }
 
-    @Test("A Hearth server's first frames are not taken for anything else")
-    func ours() {
+    @Test
+    func `A Hearth server's first frames are not taken for anything else`() {
         var hello = ByteBuffer()
         Settings.assumed.appendHello(to: &hello)
         #expect(recognise(hello.copyBytes()) == nil)

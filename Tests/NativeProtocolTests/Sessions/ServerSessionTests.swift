@@ -138,7 +138,7 @@ import Testing
         #expect(session.receive(message) == .message(1, .inFrame(from: 0), isLast: false))
         #expect(session.creditDue(1) == 80)
         #expect(session.creditDue(1) == nil)
-        if let position = session.streams.position(of: 1) { session.streams[position: position].isHeld = true }
+        if let position = session.streams.position(of: 1) { session.streams[position: position].isPaused = true }
         for _ in 0..<3 { #expect(session.receive(message) == .message(1, .inFrame(from: 0), isLast: false)) }
         #expect(session.creditDue(1) == nil)
         #expect(session.receive(message) == .refuse(1, .noWindow))

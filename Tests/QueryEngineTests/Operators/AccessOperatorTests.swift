@@ -9,7 +9,7 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Operators over a source", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct AccessOperatorTests {
     /// Documents whose fields repeat at different rates, with neighbours that no operator may read.
     private static let documents =
@@ -32,8 +32,8 @@ struct AccessOperatorTests {
 
     // MARK: Documents
 
-    @Test("CollectionScan reads a range of ids in both directions", arguments: Paging.all)
-    func collectionScan(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `CollectionScan reads a range of ids in both directions`(paging: Paging) throws {
         let source = try source()
         let ids = DocumentIDRange(
             lower: DocumentIDBound(id: Array("d010".utf8), isInclusive: false),
@@ -54,8 +54,8 @@ struct AccessOperatorTests {
         #expect(try rows(of: none, over: source, paging).ids.isEmpty)
     }
 
-    @Test("CollectionScan gives out ids that are too long for a key in their order", arguments: Paging.all)
-    func longIDs(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `CollectionScan gives out ids that are too long for a key in their order`(paging: Paging) throws {
         let prefix = String(repeating: "p", count: 215)
         let ids = ["a", "z"] + (10..<40).map { prefix + String($0) } + [prefix]
         let source = try MemorySource(ids.shuffled().map { TestDocument(path: "c/\($0)", fields: ["n": 1]) })
@@ -66,8 +66,8 @@ struct AccessOperatorTests {
         #expect(try rows(of: down, over: source, paging).ids == sorted.reversed())
     }
 
-    @Test("SubtreeScan reads nested collections in the order of names", arguments: Paging.all)
-    func subtreeScan(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `SubtreeScan reads nested collections in the order of names`(paging: Paging) throws {
         let paths = ["a/1", "a/1/x/5", "a/1/x/5/x/7", "a/1/y/1", "a/2", "b/1", "b/1/x/2", "x/1"]
         let source = try MemorySource(
             paths.shuffled().map { TestDocument(path: $0, fields: ["n": 1]) }, emptyCollections: ["a/9/x"])
@@ -83,8 +83,8 @@ struct AccessOperatorTests {
         #expect(try rows(of: rest, over: source, paging).paths == Array(paths.dropFirst(2)))
     }
 
-    @Test("PointLookup reads the documents that exist, and nothing else", arguments: Paging.all)
-    func pointLookup(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `PointLookup reads the documents that exist, and nothing else`(paging: Paging) throws {
         let paths = ["c/d005", "c/none", "c/d002"]
         let lookup = PointLookup(paths.map { Array($0.utf8) }, in: .collection(path: Self.collection))
         let given = try rows(of: lookup, over: try source(), paging)
@@ -101,7 +101,7 @@ struct AccessOperatorTests {
         let path = try FieldPath(field)
         let collection = try #require(try source.indexedCollection(Self.collection))
         let number = try #require(try source.fieldNumber(of: path))
-        var prefix = WireWriter()
+        var prefix = ByteBuffer()
         IndexKey.begin(
             kind == .values ? .values : .elements, collection: collection.number, field: number, into: &prefix)
         return IndexUse(kind: kind, field: path, prefix: prefix.copyBytes())
@@ -118,8 +118,8 @@ struct AccessOperatorTests {
             entries, in: .collection(path: Self.collection), readsDocuments: readsDocuments, FetchCheck(), orders: [])
     }
 
-    @Test("IndexScan reads intervals of an index in both directions, and no entry twice", arguments: Paging.all)
-    func indexScan(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `IndexScan reads intervals of an index in both directions, and no entry twice`(paging: Paging) throws {
         let source = try source()
         let intervals = [5, 9, 30].map { ByteInterval(value: IndexedKey(EncodedValue(.integer($0)))) }
         for direction in [SortDirection.ascending, .descending] {
@@ -132,8 +132,8 @@ struct AccessOperatorTests {
         }
     }
 
-    @Test("IndexScan of one value is in the order of ids", arguments: Paging.all)
-    func oneValue(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `IndexScan of one value is in the order of ids`(paging: Paging) throws {
         let source = try source()
         let scan = IndexScan(try range("third", 1, in: source), direction: .descending)
         let given = try rows(of: fetch(.scan(scan)), over: source, paging)
@@ -141,8 +141,8 @@ struct AccessOperatorTests {
         #expect(given.work.entries == 20)
     }
 
-    @Test("Cut values are sorted by their documents", arguments: Paging.all)
-    func cutValues(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `Cut values are sorted by their documents`(paging: Paging) throws {
         let prefix = String(repeating: "v", count: 300)
         let values = (0..<30).map { prefix + String(($0 * 7) % 30 + 100) }
         let documents =
@@ -166,8 +166,8 @@ struct AccessOperatorTests {
         }
     }
 
-    @Test("Fetch without documents counts the entries", arguments: Paging.all)
-    func indexOnly(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `Fetch without documents counts the entries`(paging: Paging) throws {
         let source = try source()
         let scan = IndexScan(try range("third", 1, in: source), direction: .ascending)
         var fetch = fetch(.scan(scan), readsDocuments: false)
@@ -187,8 +187,8 @@ struct AccessOperatorTests {
         #expect(fetch.tree.description == "IndexOnly\n└─ IndexScan (third ASC, __name__ ASC): third == 1")
     }
 
-    @Test("ZigzagMerge and Union are intersection and union of sets, in order", arguments: 1...6 as ClosedRange<UInt64>)
-    func merges(seed: UInt64) throws {
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    func `ZigzagMerge and Union are intersection and union of sets, in order`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let documents = numbered(200) { _ in
             MapValue(["a", "b", "e"].map { ($0, .integer(Int64(generator.below($0 == "e" ? 40 : 3)))) })
@@ -215,8 +215,9 @@ struct AccessOperatorTests {
         }
     }
 
-    @Test("ZigzagMerge skips what the other range does not contain, and pauses when the step's budget is spent")
-    func zigzag() throws {
+    @Test
+    func `ZigzagMerge skips what the other range does not contain, and pauses when the step's budget is spent`() throws
+    {
         // One field is 1 in the first half, the other in the second; only the last document has both.
         let documents = numbered(400) {
             ["low": .integer($0 < 200 || $0 == 399 ? 1 : 0), "high": .integer($0 >= 200 ? 1 : 0)]
@@ -241,8 +242,8 @@ struct AccessOperatorTests {
         #expect(steps > 10)
     }
 
-    @Test("Append gives out each document once, by the first alternative that it meets", arguments: Paging.all)
-    func append(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `Append gives out each document once, by the first alternative that it meets`(paging: Paging) throws {
         let source = try source()
         var script = QueryCommands()
         for command in ["query c", "where n < 10 or fifth > 3"] { try script.read(command) }

@@ -72,11 +72,11 @@ struct GivenRows {
 ///
 /// Between two pages everything is thrown away but the operator's value, which is its resume token.
 func rows<Rows: QueryOperator>(
-    of rows: Rows, over source: borrowing MemorySource, _ paging: Paging = Paging(), pagesMaximum: Int = 100_000
+    of rows: Rows, over source: borrowing MemorySource, _ paging: Paging = Paging(), pagesMax: Int = 100_000
 ) throws -> GivenRows {
     var given = GivenRows()
     var token = rows
-    for _ in 0..<pagesMaximum {
+    for _ in 0..<pagesMax {
         if token.isFinished { return given }
         var operation = token
         var inPage = 0

@@ -8,7 +8,7 @@ import Testing
 
 @testable import QueryEngine
 
-@Suite("Operators over rows", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RowOperatorTests {
     private static let documents = numbered(40) {
         ["n": .integer($0), "m": .integer($0 * 7 % 40), "half": .integer($0 % 2)]
@@ -20,8 +20,8 @@ struct RowOperatorTests {
         return try StoreTestSupport.plan(script.query, parent: script.parent, options: script.options)
     }
 
-    @Test("RowFilter gives out the rows that match", arguments: Paging.all)
-    func filter(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `RowFilter gives out the rows that match`(paging: Paging) throws {
         let plan = try plan("where half == 1 and n > 30")
         let filter = RowFilter(ArrayRows(Self.documents), plan.matcher, comparesCursors: false)
         let given = try rows(of: filter, over: try MemorySource([]), paging)
@@ -30,8 +30,8 @@ struct RowOperatorTests {
         #expect(filter.tree.description == "Filter half == 1 AND n > 30\n└─ Rows")
     }
 
-    @Test("RowFilter without a condition passes rows on, and compares cursors on request", arguments: Paging.all)
-    func cursors(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `RowFilter without a condition passes rows on, and compares cursors on request`(paging: Paging) throws {
         let all = RowFilter(ArrayRows(Self.documents), nil, comparesCursors: false)
         #expect(try rows(of: all, over: try MemorySource([]), paging).ids == Self.documents.map(\.id))
         #expect(all.tree.description == "Rows")
@@ -42,8 +42,8 @@ struct RowOperatorTests {
         }
     }
 
-    @Test("Limit skips the offset and stops at the limit", arguments: Paging.all)
-    func limit(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `Limit skips the offset and stops at the limit`(paging: Paging) throws {
         let source = try MemorySource([])
         let cases = [(0, 3, 0..<3), (5, 2, 5..<7), (38, 5, 38..<40), (50, 5, 40..<40), (0, 0, 0..<0)]
         for (offset, count, expected) in cases {
@@ -58,8 +58,8 @@ struct RowOperatorTests {
         #expect(Limit(ArrayRows([]), offset: 2, limit: 3, orders: nil).tree.description == "Limit 3, offset 2\n└─ Rows")
     }
 
-    @Test("Limit counts what it skipped and returned, also on another input")
-    func continued() throws {
+    @Test
+    func `Limit counts what it skipped and returned, also on another input`() throws {
         var limit = Limit(ArrayRows(Self.documents), offset: 3, limit: 5, orders: nil)
         var work = StepWork(budget: 5)
         let source = try MemorySource([])
@@ -69,8 +69,8 @@ struct RowOperatorTests {
         #expect(try rows(of: continued, over: source).ids == ["d000", "d001", "d002"])
     }
 
-    @Test("Project copies the fields asked for", arguments: Paging.all)
-    func project(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `Project copies the fields asked for`(paging: Paging) throws {
         let selection = FieldSelection([try FieldPath("n"), try FieldPath("missing")])
         let project = Project(ArrayRows(Array(Self.documents.prefix(3))), selection)
         let given = try rows(of: project, over: try MemorySource([]), paging)
@@ -78,8 +78,8 @@ struct RowOperatorTests {
         #expect(project.tree.description == "Project missing, n\n└─ Rows")
     }
 
-    @Test("Sort gives out the first rows in order, in as many passes as its memory needs", arguments: Paging.all)
-    func sort(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `Sort gives out the first rows in order, in as many passes as its memory needs`(paging: Paging) throws {
         let source = try MemorySource([])
         let orders = [Order(field: try FieldPath("m"), direction: .descending), Order(field: .documentName)]
         let sorted = Self.documents.sorted { left, right in
@@ -90,7 +90,7 @@ struct RowOperatorTests {
         for bytes in [1, 1_000, 1 << 20] {
             for wanted in [1, 7, 40, Int.max] {
                 let sort = Sort(
-                    ArrayRows(Self.documents), by: .orders(orders), wanted: wanted, keeping: nil, bytesMaximum: bytes)
+                    ArrayRows(Self.documents), by: .orders(orders), wanted: wanted, keeping: nil, bytesMax: bytes)
                 let given = try rows(of: sort, over: source, paging)
                 #expect(given.ids == sorted.prefix(wanted).map(\.id))
                 // One pass, unless the rows wanted do not fit.
@@ -99,39 +99,39 @@ struct RowOperatorTests {
             }
         }
         let late = Sort(
-            ArrayRows(Self.documents), by: .orders(orders), wanted: .max, keeping: nil, bytesMaximum: 1_000,
+            ArrayRows(Self.documents), by: .orders(orders), wanted: .max, keeping: nil, bytesMax: 1_000,
             after: sortKey(of: sorted[9], orders))
         #expect(try rows(of: late, over: source, paging).ids == sorted.dropFirst(10).map(\.id))
     }
 
     private func sortKey(of document: TestDocument, _ orders: [Order]) -> [UInt8] {
-        var key = WireWriter()
+        var key = ByteBuffer()
         _ = SortKey.append(
             path: Array(document.path.utf8).byteSpan, fields: document.fields.documentBytes.byteSpan, order: orders,
             into: &key)
         return key.copyBytes()
     }
 
-    @Test("Sort keeps the fields that are returned, and leaves out rows that lack an ordered field")
-    func sortedFields() throws {
+    @Test
+    func `Sort keeps the fields that are returned, and leaves out rows that lack an ordered field`() throws {
         let order = [Order(field: try FieldPath("n"), direction: .descending)]
         let sort = Sort(
             ArrayRows([TestDocument(path: "c/x", fields: ["m": 1])] + Self.documents.prefix(2)), by: .orders(order),
-            wanted: .max, keeping: FieldSelection([try FieldPath("half")]), bytesMaximum: 1 << 20)
+            wanted: .max, keeping: FieldSelection([try FieldPath("half")]), bytesMax: 1 << 20)
         let given = try rows(of: sort, over: try MemorySource([]))
         #expect(given.ids == ["d001", "d000"])
         #expect(given.documents.map(\.fields) == [["half": 1], ["half": 0]])
         #expect(sort.tree.description == "Sort by (n DESC)\n└─ Rows")
     }
 
-    @Test("Sort by distance gives out the nearest vectors", arguments: Paging.all)
-    func nearest(paging: Paging) throws {
+    @Test(arguments: Paging.all)
+    func `Sort by distance gives out the nearest vectors`(paging: Paging) throws {
         let documents =
             numbered(20) { ["v": .vector([Double($0), 0])] } + [TestDocument(path: "c/none", fields: ["n": 1])]
         let plan = try plan("nearest v euclidean vector(7.25, 0) limit 3 as distance")
         guard case .nearest(let search) = plan.strategy else { throw ScriptError("not a search for neighbours") }
         let sort = Sort(
-            ArrayRows(documents), by: .nearest(search), wanted: search.limit, keeping: nil, bytesMaximum: 1 << 20)
+            ArrayRows(documents), by: .nearest(search), wanted: search.limit, keeping: nil, bytesMax: 1 << 20)
         let given = try rows(of: sort, over: try MemorySource([]), paging)
         #expect(given.ids == ["d007", "d008", "d006"])
         #expect(given.documents[0].fields["distance"] == .double(0.25))

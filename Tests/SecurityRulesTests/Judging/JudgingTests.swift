@@ -6,20 +6,20 @@ import Testing
 
 @testable import SecurityRules
 
-@Suite("Judgements", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct JudgingTests {
     private static let below = "/databases/$(database)/documents"
 
-    @Test(
-        "Paths fit patterns as the emulator has it: a/1, a/1/b/2, a/1/b/2/c/3, x/1, a/1/c/1",
-        arguments: [
-            (1, "/a/{x}", "ADDDD"), (1, "/{x=**}", "AAAAA"), (1, "/a/{x=**}", "AAADA"), (1, "/a/{x}/{y=**}", "DAADA"),
-            (1, "/{y=**} { match /b/{x}", "DDDDD"), (1, "/a/*", "DDDDD"), (1, "/{x=*}/1", "ADDAD"),
-            (2, "/a/{x}/{y=**}", "AAADA"), (2, "/a/1/{y=**}", "AAADA"), (2, "/{y=**}/b/{x}", "DADDD"),
-            (2, "/{y=**} { match /b/{x}", "DADDD"), (2, "/{x=**}", "AAAAA"), (2, "/**", "DDDDD"),
-            (2, "/'a'/1", "DDDDD"),
-        ])
-    func patterns(version: Int, pattern: String, expected: String) throws {
+    @Test(arguments: [
+        (1, "/a/{x}", "ADDDD"), (1, "/{x=**}", "AAAAA"), (1, "/a/{x=**}", "AAADA"), (1, "/a/{x}/{y=**}", "DAADA"),
+        (1, "/{y=**} { match /b/{x}", "DDDDD"), (1, "/a/*", "DDDDD"), (1, "/{x=*}/1", "ADDAD"),
+        (2, "/a/{x}/{y=**}", "AAADA"), (2, "/a/1/{y=**}", "AAADA"), (2, "/{y=**}/b/{x}", "DADDD"),
+        (2, "/{y=**} { match /b/{x}", "DADDD"), (2, "/{x=**}", "AAAAA"), (2, "/**", "DDDDD"),
+        (2, "/'a'/1", "DDDDD"),
+    ])
+    func `Paths fit patterns as the emulator has it: a/1, a/1/b/2, a/1/b/2/c/3, x/1, a/1/c/1`(
+        version: Int, pattern: String, expected: String
+    ) throws {
         let end = String(repeating: "}", count: pattern.count { $0 == "{" } - pattern.count { $0 == "}" })
         let text = """
             rules_version = '\(version)';
@@ -33,8 +33,8 @@ struct JudgingTests {
         #expect(found.joined() == expected)
     }
 
-    @Test("Wildcards have the values of their segments")
-    func captures() throws {
+    @Test
+    func `Wildcards have the values of their segments`() throws {
         let text = """
             rules_version = '2';
             service cloud.firestore { match /databases/{database}/documents {
@@ -48,8 +48,8 @@ struct JudgingTests {
         #expect(!ruleset.judge(request(path: ["a", "x", "b", "z"])).isAllowed)
     }
 
-    @Test("read and write stand for their operations", arguments: RulesRequest.Method.allCases)
-    func methods(method: RulesRequest.Method) throws {
+    @Test(arguments: RulesRequest.Method.allCases)
+    func `read and write stand for their operations`(method: RulesRequest.Method) throws {
         let isRead = method == .get || method == .list
         let path = method == .list ? ["a"] : ["a", "x"]
         #expect(try Ruleset(rules("true", methods: "read")).judge(request(method, path: path)).isAllowed == isRead)
@@ -57,8 +57,8 @@ struct JudgingTests {
         #expect(try Ruleset(rules("true", methods: method.rawValue)).judge(request(method, path: path)).isAllowed)
     }
 
-    @Test("A verdict names the statement that decided and why the others did not")
-    func explanation() throws {
+    @Test
+    func `A verdict names the statement that decided and why the others did not`() throws {
         let text = """
             rules_version = '2';
             service cloud.firestore { match /databases/{d}/documents { match /a/{id} {
@@ -81,8 +81,8 @@ struct JudgingTests {
         #expect(denied.deciding == nil && denied.statements.isEmpty)
     }
 
-    @Test("Documents are read by get and exists, and a missing one is an error or false")
-    func documents() throws {
+    @Test
+    func `Documents are read by get and exists, and a missing one is an error or false`() throws {
         let path = "\(Self.below)/users/$(request.auth.uid)"
         let get = try Ruleset(rules("get(\(path)).data.role == 'admin'"))
         #expect(get.judge(request(), ["users/alice": ["role": "admin"]]).isAllowed)
@@ -96,8 +96,8 @@ struct JudgingTests {
         #expect(verdict.reads == [DocumentRead(DocumentAddress(["users", "alice"]), .before)])
     }
 
-    @Test("getAfter and existsAfter see the commit; without one they see the database")
-    func after() throws {
+    @Test
+    func `getAfter and existsAfter see the commit; without one they see the database`() throws {
         let documents = TestDocuments(["b/y": ["n": 1], "b/z": ["n": 1]])
         documents.after = ["b/y": ["n": 2], "b/z": nil]
         let ruleset = try Ruleset(
@@ -109,8 +109,8 @@ struct JudgingTests {
         #expect(reading.judge(request(.get), access: documents).isAllowed)
     }
 
-    @Test("A judgement asks for all documents that it needs, and is made again")
-    func pending() throws {
+    @Test
+    func `A judgement asks for all documents that it needs, and is made again`() throws {
         let names = ["u1", "u2", "u3"]
         let condition = names.map { "exists(\(Self.below)/b/\($0))" }.joined(separator: " || ")
         let ruleset = try Ruleset(rules(condition))
@@ -123,8 +123,8 @@ struct JudgingTests {
         #expect(ruleset.judge(request(), access: documents).isAllowed)
     }
 
-    @Test("A document that does not matter is not waited for")
-    func pendingAbsorbed() throws {
+    @Test
+    func `A document that does not matter is not waited for`() throws {
         let documents = TestDocuments()
         documents.pending = ["b/y"]
         let yes = try Ruleset(rules("exists(\(Self.below)/b/y) || true"))
@@ -133,8 +133,8 @@ struct JudgingTests {
         #expect(no.judge(request(), access: documents).decision == .denied)
     }
 
-    @Test("The document of the request is read only if a rule asks for it")
-    func lazyResource() throws {
+    @Test
+    func `The document of the request is read only if a rule asks for it`() throws {
         let documents = TestDocuments(["a/x": ["n": 1]])
         var unread = request()
         unread.resource = .unread
@@ -144,8 +144,9 @@ struct JudgingTests {
         #expect(documents.accesses.count == 1)
     }
 
-    @Test("Ten different accesses are allowed for a document; repeats are free, and exists and get count twice")
-    func accessCalls() throws {
+    @Test
+    func `Ten different accesses are allowed for a document; repeats are free, and exists and get count twice`() throws
+    {
         func isAllowed(_ calls: [String]) throws -> Bool {
             let condition = calls.map { "!\($0)" }.joined(separator: " && ")
             return try Ruleset(rules(condition)).judge(request()).isAllowed
@@ -163,8 +164,8 @@ struct JudgingTests {
         }
     }
 
-    @Test("A ledger counts the accesses of all writes of a commit")
-    func ledger() throws {
+    @Test
+    func `A ledger counts the accesses of all writes of a commit`() throws {
         let calls = (0..<8).map { "!exists(\(Self.below)/b/$(id + '\($0)'))" }.joined(separator: " && ")
         let ruleset = try Ruleset(rules(calls))
         let ledger = AccessLedger()
@@ -175,8 +176,8 @@ struct JudgingTests {
         #expect(verdicts == [true, true, true, false])
     }
 
-    @Test("A judgement that is made again counts its accesses once more from the beginning")
-    func ledgerOfPending() throws {
+    @Test
+    func `A judgement that is made again counts its accesses once more from the beginning`() throws {
         let ledger = AccessLedger(max: 2)
         let paths = ["u", "v", "w"].map { "\(Self.below)/b/\($0)" }
         let ruleset = try Ruleset(rules("exists(\(paths[0])) || exists(\(paths[1])) && exists(\(paths[2]))"))
@@ -193,8 +194,8 @@ struct JudgingTests {
         #expect(!third.judge(request(), access: documents, ledger: ledger).isAllowed)
     }
 
-    @Test("A thousand expressions are evaluated for a request, over all of its statements")
-    func expressionLimit() throws {
+    @Test
+    func `A thousand expressions are evaluated for a request, over all of its statements`() throws {
         func list(_ count: Int) -> String {
             "[" + Array(repeating: "1", count: count).joined(separator: ",") + "] is list"
         }
@@ -205,8 +206,8 @@ struct JudgingTests {
         #expect(try !Ruleset(two).judge(request()).isAllowed)
     }
 
-    @Test("Work on large values is bounded")
-    func work() throws {
+    @Test
+    func `Work on large values is bounded`() throws {
         let text = String(repeating: "a", count: 1 << 20)
         let ruleset = try Ruleset(
             rules(
@@ -218,13 +219,11 @@ struct JudgingTests {
         #expect(time < .seconds(5))
     }
 
-    @Test(
-        "Sets and lists of many similar values take no quadratic time",
-        arguments: [
-            "resource.data.l.toSet().size() > 0", "resource.data.l.hasAll(resource.data.l)",
-            "resource.data.l[0] in resource.data.l.removeAll([resource.data.l[0]])",
-        ])
-    func similarValues(condition: String) throws {
+    @Test(arguments: [
+        "resource.data.l.toSet().size() > 0", "resource.data.l.hasAll(resource.data.l)",
+        "resource.data.l[0] in resource.data.l.removeAll([resource.data.l[0]])",
+    ])
+    func `Sets and lists of many similar values take no quadratic time`(condition: String) throws {
         // The values differ in their last part alone.
         let common = Value.string(String(repeating: "a", count: 20))
         let lists = (0..<8_000).map { Value.array([common, common, common, common, .integer(Int64($0))]) }
@@ -234,8 +233,8 @@ struct JudgingTests {
         #expect(time < .seconds(10))
     }
 
-    @Test("Coverage has the values of conditions, as the emulator writes them")
-    func coverage() throws {
+    @Test
+    func `Coverage has the values of conditions, as the emulator writes them`() throws {
         let ruleset = try Ruleset(rules("resource.data.n == 1 || resource.data.missing"))
         let coverage = ExpressionCoverage(expressions: ruleset.tree.count)
         _ = ruleset.judge(request(), access: TestDocuments(), coverage: coverage)

@@ -4,7 +4,7 @@ import Foundation
 import SecurityRules
 import Testing
 
-@Suite("Scripts of rules", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RulesScriptTests {
     static let scripts: [URL] = {
         let folder = Bundle.module.url(forResource: "RulesScripts", withExtension: nil)
@@ -14,11 +14,11 @@ struct RulesScriptTests {
         return (files ?? []).sorted { $0.path < $1.path }
     }()
 
-    @Test("There are scripts")
-    func scriptsExist() { #expect(Self.scripts.count >= 3) }
+    @Test
+    func `There are scripts`() { #expect(Self.scripts.count >= 3) }
 
-    @Test("Every case of a script is decided as it says", arguments: scripts)
-    func decides(script: URL) throws {
+    @Test(arguments: scripts)
+    func `Every case of a script is decided as it says`(script: URL) throws {
         let file = try RulesTestFile(try String(contentsOf: script, encoding: .utf8))
         let ruleset = try Ruleset(try #require(file.rules))
         #expect(ruleset.warnings.isEmpty || script.lastPathComponent == "versions.txt")
@@ -31,13 +31,11 @@ struct RulesScriptTests {
         }
     }
 
-    @Test(
-        "A line that cannot be read is named",
-        arguments: [
-            ("allow", 1), ("deny fly a/b", 1), ("user alice\nallow get a", 2), ("document a/b {", 1),
-            ("allow list a where n ! 1", 1), ("allow list a where n == nothing", 1), ("time noon", 1), ("hello", 1),
-        ])
-    func badLines(text: String, line: Int) {
+    @Test(arguments: [
+        ("allow", 1), ("deny fly a/b", 1), ("user alice\nallow get a", 2), ("document a/b {", 1),
+        ("allow list a where n ! 1", 1), ("allow list a where n == nothing", 1), ("time noon", 1), ("hello", 1),
+    ])
+    func `A line that cannot be read is named`(text: String, line: Int) {
         let error = #expect(throws: RulesTestError.self) { try RulesTestFile(text) }
         #expect(error?.line == line)
     }

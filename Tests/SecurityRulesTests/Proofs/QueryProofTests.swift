@@ -6,7 +6,7 @@ import Testing
 
 @testable import SecurityRules
 
-@Suite("Proofs of queries", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct QueryProofTests {
     /// A filter from a text: `n > 1`, `s in ["a"]`, joined by ` and ` or by ` or `.
     private func query(_ text: String) throws -> StructuredQuery {
@@ -24,73 +24,69 @@ struct QueryProofTests {
         try Ruleset(rules(condition)).judge(request(.list, path: ["a"], query: try query(filter))).isAllowed
     }
 
-    @Test(
-        "Provable",
-        arguments: [
-            ("s == \"a\"", "resource.data.s == 'a'"), ("s == \"a\"", "'a' == resource.data['s']"),
-            ("s == \"a\"", "resource.data.s.size() == 1 && resource.data.s.matches('[a-c]')"),
-            ("s == \"a\"", "'s' in resource.data && resource.data.get('s', 'b') == 'a'"),
-            ("s == \"alice\"", "resource.data.s == request.auth.uid"),
-            ("s == \"alice\"", "request.auth.uid in [resource.data.s, 'bob']"),
-            ("s >= \"a\" and s <= \"a\"", "resource.data.s == 'a'"), ("n >= 1 and n <= 1", "resource.data.n == 1"),
-            ("n == 1", "resource.data.n + 1 == 2 && resource.data.n is number"), ("n > 1", "resource.data.n > 0"),
-            ("n > 1", "resource.data.n >= 1 && resource.data.n != 1 && !(resource.data.n < 1)"),
-            ("n >= 1 and n < 5", "resource.data.n > 0 && resource.data.n <= 5"), ("n > 1", "0 < resource.data.n"),
-            ("n > 1", "resource.data.n != null && resource.data.n is number && !(resource.data.n is string)"),
-            ("s in [\"a\", \"b\"]", "resource.data.s in ['a', 'b', 'c']"), ("n in [1, 2]", "resource.data.n < 3"),
-            ("n == 1 or n == 2", "resource.data.n == 1 || resource.data.n == 2"),
-            ("n == 1 or s == \"a\"", "resource.data.n == 1 || resource.data.s == 'a'"),
-            ("n != 5", "resource.data.n != 5 && resource.data.n != null"),
-            ("n not-in [1, 2]", "!(resource.data.n in [1, 2])"),
-            ("t array-contains \"a\"", "'a' in resource.data.t && resource.data.t is list"),
-            ("t array-contains \"a\"", "resource.data.t.hasAny(['z', 'a']) && resource.data.t.hasAll(['a'])"),
-            ("t array-contains-any [\"a\", \"b\"]", "resource.data.t.hasAny(['a', 'b'])"),
-            ("m.x == \"a\"", "resource.data.m.x == 'a' && resource.data.m is map && 'x' in resource.data.m"),
-            ("s > \"a\"", "resource.data.s is string && resource.data.s >= 'a'"), ("b == true", "resource.data.b"),
-            ("s == \"a\"", "resource.data.s == 'a' || resource.data.zz == 1"), ("s == \"a\"", "resource != null"),
-            ("s == \"a\"", "request.query.limit == null && request.method == 'list'"),
-            ("s == \"a\"", "exists(/databases/$(database)/documents/b/$(resource.data.s))"),
-        ])
-    func provable(filter: String, condition: String) throws {
+    @Test(arguments: [
+        ("s == \"a\"", "resource.data.s == 'a'"), ("s == \"a\"", "'a' == resource.data['s']"),
+        ("s == \"a\"", "resource.data.s.size() == 1 && resource.data.s.matches('[a-c]')"),
+        ("s == \"a\"", "'s' in resource.data && resource.data.get('s', 'b') == 'a'"),
+        ("s == \"alice\"", "resource.data.s == request.auth.uid"),
+        ("s == \"alice\"", "request.auth.uid in [resource.data.s, 'bob']"),
+        ("s >= \"a\" and s <= \"a\"", "resource.data.s == 'a'"), ("n >= 1 and n <= 1", "resource.data.n == 1"),
+        ("n == 1", "resource.data.n + 1 == 2 && resource.data.n is number"), ("n > 1", "resource.data.n > 0"),
+        ("n > 1", "resource.data.n >= 1 && resource.data.n != 1 && !(resource.data.n < 1)"),
+        ("n >= 1 and n < 5", "resource.data.n > 0 && resource.data.n <= 5"), ("n > 1", "0 < resource.data.n"),
+        ("n > 1", "resource.data.n != null && resource.data.n is number && !(resource.data.n is string)"),
+        ("s in [\"a\", \"b\"]", "resource.data.s in ['a', 'b', 'c']"), ("n in [1, 2]", "resource.data.n < 3"),
+        ("n == 1 or n == 2", "resource.data.n == 1 || resource.data.n == 2"),
+        ("n == 1 or s == \"a\"", "resource.data.n == 1 || resource.data.s == 'a'"),
+        ("n != 5", "resource.data.n != 5 && resource.data.n != null"),
+        ("n not-in [1, 2]", "!(resource.data.n in [1, 2])"),
+        ("t array-contains \"a\"", "'a' in resource.data.t && resource.data.t is list"),
+        ("t array-contains \"a\"", "resource.data.t.hasAny(['z', 'a']) && resource.data.t.hasAll(['a'])"),
+        ("t array-contains-any [\"a\", \"b\"]", "resource.data.t.hasAny(['a', 'b'])"),
+        ("m.x == \"a\"", "resource.data.m.x == 'a' && resource.data.m is map && 'x' in resource.data.m"),
+        ("s > \"a\"", "resource.data.s is string && resource.data.s >= 'a'"), ("b == true", "resource.data.b"),
+        ("s == \"a\"", "resource.data.s == 'a' || resource.data.zz == 1"), ("s == \"a\"", "resource != null"),
+        ("s == \"a\"", "request.query.limit == null && request.method == 'list'"),
+        ("s == \"a\"", "exists(/databases/$(database)/documents/b/$(resource.data.s))"),
+    ])
+    func `Provable`(filter: String, condition: String) throws {
         let ruleset = try Ruleset(rules(condition))
         let request = request(.list, path: ["a"], query: try query(filter))
         let verdict = ruleset.judge(request, ["b/a": [:]])
         #expect(verdict.isAllowed, "\(ruleset.explanation(of: verdict))")
     }
 
-    @Test(
-        "Not provable",
-        arguments: [
-            ("s == \"b\"", "resource.data.s == 'a'"), ("s == \"a\"", "resource.data.t == 'a'"),
-            // A document may have the integer or the double.
-            ("n == 1", "resource.data.n is int"), ("n == 0", "resource.data.n/ 1 is float"),
-            ("n > 1", "resource.data.n >= 2"), ("n > 1", "resource.data.n is int"), ("n > 1", "resource.data.n == 2"),
-            ("n > 1", "resource.data.n < 5"), ("n > 1", "resource.data.n + 1 > 1"),
-            ("n > 1", "resource.data.n == resource.data.n"),
-            ("n in [1, 7]", "resource.data.n in [1, 2]"), ("n == 1 or s == \"a\"", "resource.data.n == 1"),
-            ("n != 5", "resource.data.n != 6"), ("n != 5", "resource.data.n is number"),
-            // The strict equality of lists distinguishes 1 from 1.0, and the query does not.
-            ("t array-contains 1", "1 in resource.data.t"), ("n in [1, 2]", "resource.data.n in [1, 2]"),
-            ("t array-contains \"a\"", "resource.data.t == ['a']"),
-            ("t array-contains \"a\"", "resource.data.t.hasOnly(['a'])"),
-            ("t array-contains-any [\"a\", \"b\"]", "'a' in resource.data.t"),
-            // What a query says nothing about may be there or not.
-            ("s == \"a\"", "!('n' in resource.data)"), ("s == \"a\"", "resource.data.get('n', 5) == 5"),
-            ("s == \"a\"", "resource.data.keys() == ['s']"), ("s == \"a\"", "resource.data.size() > 0"),
-            ("s == \"a\"", "id == 'x'"), ("s == \"a\"", "resource.id == 'x' || resource.__name__ == /a"),
-            ("s == \"a\"", "resource == null"), ("n > 1", "resource.data.n > 'a'"),
-            ("n > 1", "[resource.data.n].toSet().size() == 1"),
-            ("n > 1", "{'a': resource.data.n} == {'a': 2}"), ("m.x == 1", "resource.data.m == {'x': 1}"),
-            // Where the order of strings by UTF-8 differs from that by UTF-16.
-            ("s > \"\u{FFFF}\"", "resource.data.s > '\u{FFFF}'"), ("s < \"😀\"", "resource.data.s < '😀'"),
-            ("s == \"a\"", "resource.data.s.size() == 2 || request.query.limit == 1"),
-        ])
-    func notProvable(filter: String, condition: String) throws {
+    @Test(arguments: [
+        ("s == \"b\"", "resource.data.s == 'a'"), ("s == \"a\"", "resource.data.t == 'a'"),
+        // A document may have the integer or the double.
+        ("n == 1", "resource.data.n is int"), ("n == 0", "resource.data.n/ 1 is float"),
+        ("n > 1", "resource.data.n >= 2"), ("n > 1", "resource.data.n is int"), ("n > 1", "resource.data.n == 2"),
+        ("n > 1", "resource.data.n < 5"), ("n > 1", "resource.data.n + 1 > 1"),
+        ("n > 1", "resource.data.n == resource.data.n"),
+        ("n in [1, 7]", "resource.data.n in [1, 2]"), ("n == 1 or s == \"a\"", "resource.data.n == 1"),
+        ("n != 5", "resource.data.n != 6"), ("n != 5", "resource.data.n is number"),
+        // The strict equality of lists distinguishes 1 from 1.0, and the query does not.
+        ("t array-contains 1", "1 in resource.data.t"), ("n in [1, 2]", "resource.data.n in [1, 2]"),
+        ("t array-contains \"a\"", "resource.data.t == ['a']"),
+        ("t array-contains \"a\"", "resource.data.t.hasOnly(['a'])"),
+        ("t array-contains-any [\"a\", \"b\"]", "'a' in resource.data.t"),
+        // What a query says nothing about may be there or not.
+        ("s == \"a\"", "!('n' in resource.data)"), ("s == \"a\"", "resource.data.get('n', 5) == 5"),
+        ("s == \"a\"", "resource.data.keys() == ['s']"), ("s == \"a\"", "resource.data.size() > 0"),
+        ("s == \"a\"", "id == 'x'"), ("s == \"a\"", "resource.id == 'x' || resource.__name__ == /a"),
+        ("s == \"a\"", "resource == null"), ("n > 1", "resource.data.n > 'a'"),
+        ("n > 1", "[resource.data.n].toSet().size() == 1"),
+        ("n > 1", "{'a': resource.data.n} == {'a': 2}"), ("m.x == 1", "resource.data.m == {'x': 1}"),
+        // Where the order of strings by UTF-8 differs from that by UTF-16.
+        ("s > \"\u{FFFF}\"", "resource.data.s > '\u{FFFF}'"), ("s < \"😀\"", "resource.data.s < '😀'"),
+        ("s == \"a\"", "resource.data.s.size() == 2 || request.query.limit == 1"),
+    ])
+    func `Not provable`(filter: String, condition: String) throws {
         #expect(try !isAllowed(filter, condition))
     }
 
-    @Test("Negations of what is not provable are not provable either")
-    func negations() throws {
+    @Test
+    func `Negations of what is not provable are not provable either`() throws {
         for condition in [
             "'s' in resource.data", "resource.data.n == 2", "resource.data.n < 5", "id == 'x'",
             "resource.data.t.hasAny(['a'])",
@@ -99,8 +95,8 @@ struct QueryProofTests {
         }
     }
 
-    @Test("Tests of null and of not-a-number")
-    func unary() throws {
+    @Test
+    func `Tests of null and of not-a-number`() throws {
         func allowed(_ operation: DocumentModel.UnaryOperator, _ condition: String) throws -> Bool {
             var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
             query.filter = .unary(try FieldPath("n"), operation)
@@ -113,8 +109,8 @@ struct QueryProofTests {
         #expect(try !allowed(.isNotNaN, "resource.data.n is number"))
     }
 
-    @Test("A field to sort by exists")
-    func orders() throws {
+    @Test
+    func `A field to sort by exists`() throws {
         var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")], limit: 5)
         query.orderBy = [Order(field: try FieldPath("n"), direction: .descending)]
         let ruleset = try Ruleset(
@@ -124,8 +120,8 @@ struct QueryProofTests {
         #expect(!other.judge(request(.list, path: ["a"], query: query)).isAllowed)
     }
 
-    @Test("A query that names its document reads it, and has the values of wildcards")
-    func documentName() throws {
+    @Test
+    func `A query that names its document reads it, and has the values of wildcards`() throws {
         var query = StructuredQuery(from: [CollectionSelector(collectionID: "a")])
         query.filter = .field(
             .documentName, .isIn,
@@ -140,8 +136,8 @@ struct QueryProofTests {
         #expect(verdict.reads.count == 2)
     }
 
-    @Test("A group needs a rule for every depth")
-    func groups() throws {
+    @Test
+    func `A group needs a rule for every depth`() throws {
         func isAllowed(_ pattern: String, group: Bool, _ condition: String = "true", version: Int = 2) throws -> Bool {
             let text = """
                 rules_version = '\(version)';
@@ -163,8 +159,8 @@ struct QueryProofTests {
         #expect(try isAllowed("/{path=**}/a/{id}", group: true, "path is path && id is string"))
     }
 
-    @Test("Filters with very many cases are denied in bounded time")
-    func manyCases() throws {
+    @Test
+    func `Filters with very many cases are denied in bounded time`() throws {
         let part = Filter.field(try FieldPath("n"), .isIn, EncodedValue(.array((0..<30).map { .integer($0) })))
         let parts = try (0..<4).map { index in
             Filter.field(try FieldPath("f\(index)"), .isIn, EncodedValue(.array((0..<30).map { .integer($0) })))

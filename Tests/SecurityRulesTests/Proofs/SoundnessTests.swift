@@ -86,7 +86,7 @@ struct RandomConditions {
     }
 }
 
-@Suite("Soundness of proofs", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct SoundnessTests {
     /// The operands of a filter.
     private static func values(of filter: Filter) -> [Value] {
@@ -128,8 +128,8 @@ struct SoundnessTests {
         return fields
     }
 
-    @Test("A query that is allowed returns no document that the rule refuses")
-    func soundness() throws {
+    @Test
+    func `A query that is allowed returns no document that the rule refuses`() throws {
         var (allowed, returned) = (0, 0)
         let seeds = CaseShare.of(0..<40_000, 5_000)
         for seed in seeds {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SecurityRules
 
-@Suite("Parser", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct ParserTests {
     /// The message of the first error, or nil.
     private func error(_ text: String) -> RulesDiagnostic? {
@@ -20,84 +20,78 @@ struct ParserTests {
         "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents { \(text) } }"
     }
 
-    @Test(
-        "Valid declarations",
-        arguments: [
-            "match /a/{b} { allow read; }", "match /a/{b} { allow read, write: if true }",
-            "match /a/{b} { allow GET: if true; allow write }", "allow read: if true;",
-            "match /a/{b=*} { allow read; }", "match /{b=**}/c/{x} { allow read; }", "match /a/{ b } { allow read; }",
-            "match /a-b.c:d@e~f/{b = **} { allow read; }", "match /a/(b)/%41{ allow read; }",
-            "match /** { allow read; }",
-            "function f() { return true } match /a/{f} { allow read: if f(); }",
-            "function f(a, b) { let x = a; let y = x; return x == y && b; }",
-            "match /a/{b} { function b() { return b; } allow read: if b(); }",
-            "function get(x) { return x; } function debug() { return 1; } match /a/{request} { allow read; }",
-            "/* a */ match /a/{b} { // b\n allow read; }", "match /a/{b} { allow read: if x.in.is.match.if.true; }",
-            "match /a/{b} { allow read: if f(1,) == [1,] && {'a': 1,} == {}; }",
-            "match /a/{b} { allow read: if a[1:] == a[:2]; }", "match /a/{b} { allow read: if /a /b == /{x = **}; }",
-            "match /a/{b} { allow read: if .5 + 5. > 1.0; }", "match /a/{b} { allow read: if a ? b : c ? d : e; }",
-            "match /a/{b} { allow read: if math.abs(1) == 1; }",
-        ])
-    func valid(text: String) {
+    @Test(arguments: [
+        "match /a/{b} { allow read; }", "match /a/{b} { allow read, write: if true }",
+        "match /a/{b} { allow GET: if true; allow write }", "allow read: if true;",
+        "match /a/{b=*} { allow read; }", "match /{b=**}/c/{x} { allow read; }", "match /a/{ b } { allow read; }",
+        "match /a-b.c:d@e~f/{b = **} { allow read; }", "match /a/(b)/%41{ allow read; }",
+        "match /** { allow read; }",
+        "function f() { return true } match /a/{f} { allow read: if f(); }",
+        "function f(a, b) { let x = a; let y = x; return x == y && b; }",
+        "match /a/{b} { function b() { return b; } allow read: if b(); }",
+        "function get(x) { return x; } function debug() { return 1; } match /a/{request} { allow read; }",
+        "/* a */ match /a/{b} { // b\n allow read; }", "match /a/{b} { allow read: if x.in.is.match.if.true; }",
+        "match /a/{b} { allow read: if f(1,) == [1,] && {'a': 1,} == {}; }",
+        "match /a/{b} { allow read: if a[1:] == a[:2]; }", "match /a/{b} { allow read: if /a /b == /{x = **}; }",
+        "match /a/{b} { allow read: if .5 + 5. > 1.0; }", "match /a/{b} { allow read: if a ? b : c ? d : e; }",
+        "match /a/{b} { allow read: if math.abs(1) == 1; }",
+    ])
+    func `Valid declarations`(text: String) {
         #expect(error(Self.inBody(text)) == nil)
     }
 
-    @Test(
-        "Invalid declarations",
-        arguments: [
-            ("", "body must contain"), ("match /a/{b} { }", "body must contain"),
-            ("match a/{b} { allow read; }", "path"),
-            ("match /a/{b} { allow : if true; }", "operation"), ("match /a/{b} { allow read if true; }", "Missing ':'"),
-            ("match /a/{b} { allow read: true; }", "'if' was expected"),
-            ("match /a/{b} { allow read: if; }", "expression"),
-            ("match /a/{b}/{b} { allow read; }", "already exists"), ("match /a/$(x) { allow read; }", "cannot have"),
-            ("match /{a=**}/{b=**} { allow read; }", "Only one"), ("match /a/{math} { allow read; }", "package"),
-            ("match /{a=**} { match /{b=**} { allow read; } }", "Only one"),
-            ("function f(a, a) { return a; }", "already defined"),
-            ("function f(a) { let a = 1; return a; }", "already bound"),
-            ("function f() { return f(); }", "Recursive"),
-            ("function f() { return true; } function f() { return 1; }", "already"),
-            ("function f() { return g(); } function g() { return f(); }", "Recursive"),
-            ("function f() { }", "'return'"),
-            ("function f() { let a = 1 return a; }", "';'"), ("function f(a,b,c,d,e,f,g,h) { return a; }", "arguments"),
-            ("function if() { return true; }", "name of a function"),
-            ("match /a/{b} { allow read: if 100/10 == 10; }", "/10"),
-            ("match /a/{b} { allow read: if 'a; }", "Missing a closing '"),
-            ("match /a/{b} { allow read: if '\\q'; }", "escape"),
-            ("match /a/{b} { allow read: if b'\\u0041'; }", "bytes"), ("match /a/{b} { allow read: if 1e3; }", "e3"),
-            ("match /a/{b} { allow read: if 007; }", "'0'"), ("match /a/{b} { allow read: if +1; }", "'+'"),
-            ("match /a/{b} { allow read: if --1; }", "decrement"), ("match /a/{b} { allow read: if a = b; }", "'='"),
-            ("match /a/{b} { allow read: if 9223372036854775808; }", "number"),
-            ("match /a/{b} { allow read: if x is y; }", "'is'"),
-            ("match /a/{b} { allow read: if 'a'.matches('('); }", "regular expression"),
-            ("match /a/{b} { allow read: if math; }", "package"),
-            ("match /a/{b} { allow read: if x[]; }", "expression"),
-            ("match /a/{b} { allow read: if f(1)(2); }", "'('"), ("match /a/{b} { allow read: if äb; }", "character"),
-            ("match /a/{b} { allow read: if let; }", "'let'"), ("match /a/{b} { allow read; };", "';'"),
-        ])
-    func invalid(text: String, message: String) throws {
+    @Test(arguments: [
+        ("", "body must contain"), ("match /a/{b} { }", "body must contain"),
+        ("match a/{b} { allow read; }", "path"),
+        ("match /a/{b} { allow : if true; }", "operation"), ("match /a/{b} { allow read if true; }", "Missing ':'"),
+        ("match /a/{b} { allow read: true; }", "'if' was expected"),
+        ("match /a/{b} { allow read: if; }", "expression"),
+        ("match /a/{b}/{b} { allow read; }", "already exists"), ("match /a/$(x) { allow read; }", "cannot have"),
+        ("match /{a=**}/{b=**} { allow read; }", "Only one"), ("match /a/{math} { allow read; }", "package"),
+        ("match /{a=**} { match /{b=**} { allow read; } }", "Only one"),
+        ("function f(a, a) { return a; }", "already defined"),
+        ("function f(a) { let a = 1; return a; }", "already bound"),
+        ("function f() { return f(); }", "Recursive"),
+        ("function f() { return true; } function f() { return 1; }", "already"),
+        ("function f() { return g(); } function g() { return f(); }", "Recursive"),
+        ("function f() { }", "'return'"),
+        ("function f() { let a = 1 return a; }", "';'"), ("function f(a,b,c,d,e,f,g,h) { return a; }", "arguments"),
+        ("function if() { return true; }", "name of a function"),
+        ("match /a/{b} { allow read: if 100/10 == 10; }", "/10"),
+        ("match /a/{b} { allow read: if 'a; }", "Missing a closing '"),
+        ("match /a/{b} { allow read: if '\\q'; }", "escape"),
+        ("match /a/{b} { allow read: if b'\\u0041'; }", "bytes"), ("match /a/{b} { allow read: if 1e3; }", "e3"),
+        ("match /a/{b} { allow read: if 007; }", "'0'"), ("match /a/{b} { allow read: if +1; }", "'+'"),
+        ("match /a/{b} { allow read: if --1; }", "decrement"), ("match /a/{b} { allow read: if a = b; }", "'='"),
+        ("match /a/{b} { allow read: if 9223372036854775808; }", "number"),
+        ("match /a/{b} { allow read: if x is y; }", "'is'"),
+        ("match /a/{b} { allow read: if 'a'.matches('('); }", "regular expression"),
+        ("match /a/{b} { allow read: if math; }", "package"),
+        ("match /a/{b} { allow read: if x[]; }", "expression"),
+        ("match /a/{b} { allow read: if f(1)(2); }", "'('"), ("match /a/{b} { allow read: if äb; }", "character"),
+        ("match /a/{b} { allow read: if let; }", "'let'"), ("match /a/{b} { allow read; };", "';'"),
+    ])
+    func `Invalid declarations`(text: String, message: String) throws {
         let diagnostic = try #require(error(Self.inBody(text)))
         #expect(diagnostic.message.contains(message))
     }
 
-    @Test(
-        "Whole texts",
-        arguments: [
-            ("", "no rules"), ("service cloud.firestore {}", "body must contain"),
-            ("rules_version = '3'; service a { function f() { return 1; } }", "version"),
-            ("\u{FEFF}service a {}", "character"),
-            ("service a { allow read; }", "'allow'"),
-            ("service a { function f() { return 1; } } service a { function f() { return 1; } }", "Duplicate"),
-            ("service cloud.firestore { match /{a=**}/b { allow read; } }", "last segment"),
-            ("service cloud.firestore { function f() { let a = 1; return a; } }", "rules_version"),
-        ])
-    func texts(text: String, message: String) throws {
+    @Test(arguments: [
+        ("", "no rules"), ("service cloud.firestore {}", "body must contain"),
+        ("rules_version = '3'; service a { function f() { return 1; } }", "version"),
+        ("\u{FEFF}service a {}", "character"),
+        ("service a { allow read; }", "'allow'"),
+        ("service a { function f() { return 1; } } service a { function f() { return 1; } }", "Duplicate"),
+        ("service cloud.firestore { match /{a=**}/b { allow read; } }", "last segment"),
+        ("service cloud.firestore { function f() { let a = 1; return a; } }", "rules_version"),
+    ])
+    func `Whole texts`(text: String, message: String) throws {
         let diagnostic = try #require(error(text))
         #expect(diagnostic.message.contains(message))
     }
 
-    @Test("A message has line, column, caret and remedy")
-    func rendering() throws {
+    @Test
+    func `A message has line, column, caret and remedy`() throws {
         let text = "rules_version = '2';\nservice cloud.firestore {\n\tmatch /ä { allow read: if 4/2 == 2; }\n}"
         let diagnostic = try #require(error("// é\n" + text))
         let shown = diagnostic.rendered(in: SourceText("// é\n" + text), file: "f.rules")
@@ -109,8 +103,8 @@ struct ParserTests {
         #expect(lines[3].contains("Write a space after '/'"))
     }
 
-    @Test("Limits of texts")
-    func limits() throws {
+    @Test
+    func `Limits of texts`() throws {
         func nested(_ count: Int) -> String {
             rules(String(repeating: "(", count: count) + "true" + String(repeating: ")", count: count))
         }
@@ -146,8 +140,8 @@ struct ParserTests {
         #expect(error(Self.inBody("match \(wildcards) { allow read; }"))?.message.contains("wildcards") == true)
     }
 
-    @Test("Names that do not exist are warnings")
-    func warnings() throws {
+    @Test
+    func `Names that do not exist are warnings`() throws {
         let ruleset = try Ruleset(
             rules(
                 "unknown || none(1) || 'a'.nothing() || math.none() || math.abs()",

@@ -6,10 +6,10 @@ import Testing
 
 @testable import SecurityRules
 
-@Suite("Any text as rules", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct RulesFuzzCorpusTests {
-    @Test("Every saved input of the fuzzer keeps every property")
-    func replay() throws {
+    @Test
+    func `Every saved input of the fuzzer keeps every property`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let corpus = tests.appendingPathComponent("Fuzz/Corpus/SecurityRules")
@@ -21,8 +21,8 @@ struct RulesFuzzCorpusTests {
         }
     }
 
-    @Test("Texts with parts removed, repeated and exchanged keep every property")
-    func mutations() throws {
+    @Test
+    func `Texts with parts removed, repeated and exchanged keep every property`() throws {
         let scripts = try RulesScriptTests.scripts.map {
             try #require(try RulesTestFile(try String(contentsOf: $0, encoding: .utf8)).rules)
         }

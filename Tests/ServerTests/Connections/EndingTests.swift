@@ -45,7 +45,7 @@ import Testing
         let connection = live.connect(configuration)
         let collector = Collector()
         let call = connection.stream(.runQuery, littleEndianBytes(1_000, 10_000), handler: collector)
-        call.holdMessages()
+        call.pauseMessages()
         #expect(collector.waitForMessages(5))
         // The loop holds the stream before it makes the next call; until then windows may have been opened.
         #expect(connection.callAndWait(.getDocument, [1])?.outcome == .ok)
@@ -54,7 +54,7 @@ import Testing
         for _ in 0..<20 { #expect(connection.callAndWait(.getDocument, [1])?.outcome == .ok) }
         #expect(collector.messages.count <= held + 6)
         #expect(collector.messages.count < 1_000)
-        call.releaseMessages()
+        call.resumeMessages()
         #expect(collector.waitForEnd() == .ok)
         #expect(collector.messages.count == 1_000)
     }

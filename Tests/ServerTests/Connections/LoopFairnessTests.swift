@@ -13,7 +13,7 @@ import Testing
 @testable import NativeProtocol
 @testable import Server
 
-@Suite("Clients beside each other", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct LoopFairnessTests {
     /// Nanoseconds that move only when a test sets them. The loop's thread is that of the test.
     private final class Clock: @unchecked Sendable { var now: UInt64 = 1 }

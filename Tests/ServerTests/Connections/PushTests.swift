@@ -187,7 +187,7 @@ private final class PushService: ServiceHandler {
         let collector = Collector()
         let call = fixture.open(collector, configuration)
         #expect(feed.onLoop { $0.hasRoom } == true)
-        call.holdMessages()
+        call.pauseMessages()
         // The client's loop has come past the hold when it has had an answer to a ping.
         let pinged = Promise<Bool>()
         call.connection.ping { pinged.fulfil($0) }
@@ -198,7 +198,7 @@ private final class PushService: ServiceHandler {
         // The window, and the message that overdrew it.
         #expect(feed.onLoop { $0.hasRoom } == false)
         #expect(feed.state.withLock { $0.messages.count } == 33)
-        call.releaseMessages()
+        call.resumeMessages()
         #expect(collector.waitForMessages(40))
         #expect(feed.onLoop { $0.hasRoom } == true)
     }

@@ -90,7 +90,7 @@ import Testing
     func `A pipeline is unimplemented, with the text of gRPC`(verb: String) {
         let error = #expect(throws: RequestError.self) { try route(.post, Self.root + verb) }
         #expect(error?.code == .unimplemented)
-        #expect(error?.message == UnservedMethod(path: "/google.firestore.v1.Firestore/ExecutePipeline")?.text)
+        #expect(error?.message == UnimplementedMethod(path: "/google.firestore.v1.Firestore/ExecutePipeline")?.text)
         #expect(error?.message == "ExecutePipeline is not implemented by this server: query with RunQuery")
     }
 

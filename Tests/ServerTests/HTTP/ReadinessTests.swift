@@ -12,13 +12,13 @@ import Testing
     @Test func `A server is ready until it drains`() throws {
         let harness = try Harness()
         let readiness = Readiness(store: harness.store)
-        #expect(readiness.obstacle == nil)
+        #expect(readiness.notReadyReason == nil)
         readiness.drain()
-        #expect(readiness.obstacle == "the server is draining")
+        #expect(readiness.notReadyReason == "the server is draining")
     }
 
     @Test func `A server whose disk is full is alive and not ready, and serves reads`() throws {
-        let live = try LiveGateway {
+        let live = try LiveDatabaseServer {
             $0.store.engine.runBytesMax = 1 << 20
             $0.store.engine.memtableBytesMax = 128 << 10
         }

@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Access over sockets", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct AccessTests {
     /// Notes who asked, and permits all but resets by others than `owner`.
     private final class Witness: AccessPolicy {
@@ -39,10 +39,10 @@ struct AccessTests {
 
     private let reset = "/emulator/v1/projects/p/databases/d/documents"
 
-    @Test("Callers are trusted over native frames, and show a token or nothing over HTTP")
-    func principals() throws {
+    @Test
+    func `Callers are trusted over native frames, and show a token or nothing over HTTP`() throws {
         let witness = Witness()
-        let live = try LiveGateway { $0.policy = witness }
+        let live = try LiveDatabaseServer { $0.policy = witness }
         _ = live.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes())
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let target = "/v1/projects/p/databases/d/documents/c/x"
@@ -60,9 +60,9 @@ struct AccessTests {
             ])
     }
 
-    @Test("A reset asks the policy, which permits none by default")
-    func resets() throws {
-        let live = try LiveGateway {
+    @Test
+    func `A reset asks the policy, which permits none by default`() throws {
+        let live = try LiveDatabaseServer {
             $0.policy = Witness()
             $0.http.emulatorEndpoints = true
         }
@@ -70,16 +70,16 @@ struct AccessTests {
         let refused = try #require(http.request("DELETE", reset))
         #expect(refused.status == 403 && refused.body.contains("projects/p/databases/d stays."))
         #expect(http.request("DELETE", reset, headers: ["Authorization: Bearer owner"])?.status == 200)
-        let silent = try LiveGateway {
+        let silent = try LiveDatabaseServer {
             $0.policy = Silent()
             $0.http.emulatorEndpoints = true
         }
         #expect(HTTPTestClient(port: Int(silent.gateway.port)).request("DELETE", reset)?.status == 403)
     }
 
-    @Test("A server that is bound to loopback answers to this machine's names")
-    func hosts() throws {
-        let live = try LiveGateway { $0.http.allowedHosts = .local(and: ["hearth"]) }
+    @Test
+    func `A server that is bound to loopback answers to this machine's names`() throws {
+        let live = try LiveDatabaseServer { $0.http.allowedHosts = .local(and: ["hearth"]) }
         func status(_ host: String) -> Int? {
             let client = HTTPTestClient(port: Int(live.gateway.port))
             client.send("GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n")
@@ -102,8 +102,8 @@ struct AccessTests {
         #expect(old.reply()?.status == 200)
     }
 
-    @Test("Names are any, local, or a list without ports")
-    func names() {
+    @Test
+    func `Names are any, local, or a list without ports`() {
         #expect(AllowedHosts("any") == .any && AllowedHosts("any")?.contains("evil.example") == true)
         #expect(AllowedHosts("local") == .local(and: []))
         #expect(AllowedHosts("Hearth,db.example.org") == .local(and: ["hearth", "db.example.org"]))

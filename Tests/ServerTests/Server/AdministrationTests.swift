@@ -18,7 +18,7 @@ import Testing
     import Glibc
 #endif
 
-@Suite("Administration", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct AdministrationTests {
     private let one = Harness.fields(["n": .integer(1)])
     private let database = try! DatabaseName(Harness.database)
@@ -59,9 +59,9 @@ struct AdministrationTests {
         refusal { () throws(AdminClient.Failure) in try AdminClient.checkpoint(directory: data) }
     }
 
-    @Test("A running server writes a backup, and says why it does not")
-    func backup() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A running server writes a backup, and says why it does not`() throws {
+        let live = try LiveDatabaseServer()
         #expect(try live.set("c/x", one).code == .ok)
         let data = live.directory.path(of: "data")
         let copy = live.directory.path(of: "copy")
@@ -73,17 +73,17 @@ struct AdministrationTests {
         #expect(store.statistics.databases == 1)
     }
 
-    @Test("Where the server listens, and a checkpoint")
-    func addressAndCheckpoint() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Where the server listens, and a checkpoint`() throws {
+        let live = try LiveDatabaseServer()
         let data = live.directory.path(of: "data")
         #expect(try AdminClient.address(directory: data) == "\(live.gateway.host):\(live.gateway.port)")
         #expect(try live.set("c/x", one).code == .ok)
         try AdminClient.checkpoint(directory: data)
     }
 
-    @Test("Without a server there is none to ask, also where the socket of one is left")
-    func noServer() throws {
+    @Test
+    func `Without a server there is none to ask, also where the socket of one is left`() throws {
         let directory = TemporaryDirectory("gateway")
         let path = AdminSocket.path(in: directory.path)
         #expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
@@ -94,9 +94,9 @@ struct AdministrationTests {
         #expect(refusalOfCheckpoint(directory.path).hasPrefix("no server"))
     }
 
-    @Test("The socket is for its owner, replaces one that was left, and goes with the server")
-    func socketFile() throws {
-        let live = try LiveGateway()
+    @Test
+    func `The socket is for its owner, replaces one that was left, and goes with the server`() throws {
+        let live = try LiveDatabaseServer()
         let data = live.directory.path(of: "data")
         let path = AdminSocket.path(in: data)
         var status = stat()
@@ -107,27 +107,27 @@ struct AdministrationTests {
         let left = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         #expect(withAddress(path) { bind(left, $0, $1) } == 0)
         close(left)
-        let again = try GatewayServer.start(
-            GatewayConfiguration(store: StoreConfiguration(directory: data), log: Log(level: .error) { _ in }))
+        let again = try DatabaseServer.start(
+            DatabaseServerConfiguration(store: StoreConfiguration(directory: data), log: Log(level: .error) { _ in }))
         defer { again.stop() }
         try AdminClient.checkpoint(directory: data)
     }
 
-    @Test("A directory whose path is longer than a socket's address has its socket too")
-    func longPath() throws {
+    @Test
+    func `A directory whose path is longer than a socket's address has its socket too`() throws {
         let directory = TemporaryDirectory("gateway")
         let data = directory.path(of: String(repeating: "d", count: 150))
-        var configuration = GatewayConfiguration(
+        var configuration = DatabaseServerConfiguration(
             store: StoreConfiguration(directory: data), log: Log(level: .error) { _ in })
         configuration.transport.port = 0
-        let gateway = try GatewayServer.start(configuration)
+        let gateway = try DatabaseServer.start(configuration)
         defer { gateway.stop() }
         #expect(try AdminClient.address(directory: data).hasSuffix(":\(gateway.port)"))
     }
 
-    @Test("Administration is not served over TCP, except a listing of indexes")
-    func notOverTCP() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Administration is not served over TCP, except a listing of indexes`() throws {
+        let live = try LiveDatabaseServer()
         for method in FirestoreMessages.Method.allCases
         where method.service.isAdministrative && method != .adminListIndexes {
             #expect(live.call(method, []).outcome.code == .unimplemented)
@@ -136,9 +136,9 @@ struct AdministrationTests {
         #expect(live.call(.adminListIndexes, request).outcome.code == .ok)
     }
 
-    @Test("Hostile bytes end their own connection or call")
-    func hostile() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Hostile bytes end their own connection or call`() throws {
+        let live = try LiveDatabaseServer()
         let data = live.directory.path(of: "data")
         // The path fits: the directory is a temporary one.
         let path = AdminSocket.path(in: data)
@@ -163,9 +163,9 @@ struct AdministrationTests {
         try AdminClient.checkpoint(directory: data)
     }
 
-    @Test("Indexes of every form are applied as they were declared, and listed")
-    func indexes() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Indexes of every form are applied as they were declared, and listed`() throws {
+        let live = try LiveDatabaseServer()
         let data = live.directory.path(of: "data")
         #expect(try live.set("c/x", one).code == .ok)
         let (a, b) = (try FieldPath("a"), try FieldPath("m.`x y`"))
@@ -196,9 +196,9 @@ struct AdministrationTests {
         #expect(try AdminClient.listIndexes(of: database, directory: data).allSatisfy { $0.state == "DROPPING" })
     }
 
-    @Test("A declaration that is not possible is refused as a whole")
-    func refusedIndexes() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A declaration that is not possible is refused as a whole`() throws {
+        let live = try LiveDatabaseServer()
         let data = live.directory.path(of: "data")
         let twice = FieldOverride(collectionID: "c", field: try FieldPath("a"), indexes: [])
         let wanted = IndexDeclaration(fieldOverrides: [twice, twice])

@@ -1,5 +1,6 @@
 // The services beside Firestore, over a connection.
 
+import Basics
 import DocumentModel
 import EventLoops
 import FirestoreJSON
@@ -10,34 +11,32 @@ import Server
 import TestSupport
 import Testing
 
-@Suite("Health and reflection", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct HealthAndReflectionTests {
-    private func message(_ write: (inout WireWriter) -> Void) -> [UInt8] {
-        var writer = WireWriter()
+    private func message(_ write: (inout ByteBuffer) -> Void) -> [UInt8] {
+        var writer = ByteBuffer()
         write(&writer)
         return writer.copyBytes()
     }
 
-    @Test(
-        "A server that serves reports it for each of its services",
-        arguments: ["", "google.firestore.v1.Firestore", "grpc.health.v1.Health"])
-    func serving(_ service: String) throws {
-        let live = try LiveGateway()
+    @Test(arguments: ["", "google.firestore.v1.Firestore", "grpc.health.v1.Health"])
+    func `A server that serves reports it for each of its services`(_ service: String) throws {
+        let live = try LiveDatabaseServer()
         let (outcome, reply) = live.call(.healthCheck, message { $0.writeIfSet(1, string: service) })
         #expect(outcome.code == .ok)
         #expect(reply == [8, 1])
     }
 
-    @Test("A service that is not there is not found")
-    func unknownService() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A service that is not there is not found`() throws {
+        let live = try LiveDatabaseServer()
         #expect(live.call(.healthCheck, message { $0.appendField(1, string: "a.B") }).outcome.code == .notFound)
         #expect(live.call(.healthCheck, [0xFF]).outcome.code == .invalidArgument)
     }
 
-    @Test("Watchers hear the status now, and that the server drains, which they do not hold up")
-    func watching() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Watchers hear the status now, and that the server drains, which they do not hold up`() throws {
+        let live = try LiveDatabaseServer()
         let watcher = MessageListener()
         live.connection.stream(FirestoreMessages.Method.healthWatch.rpc, [], handler: watcher)
         try watcher.came.wait(until: "a message has come")
@@ -47,9 +46,9 @@ struct HealthAndReflectionTests {
         #expect(watcher.state.withLock { $0.messages } == [[8, 1], [8, 2]])
     }
 
-    @Test("A reflection stream that stays open is served and counted, and does not delay a drain")
-    func openReflection() throws {
-        let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
+    @Test
+    func `A reflection stream that stays open is served and counted, and does not delay a drain`() throws {
+        let live = try LiveDatabaseServer { $0.drainMilliseconds = 60_000 }
         let listener = MessageListener()
         let question = message { $0.appendField(7, string: "") }
         live.connection.stream(
@@ -62,9 +61,9 @@ struct HealthAndReflectionTests {
         #expect(messages.count == 1)
     }
 
-    @Test("Calls are counted under the names of their services")
-    func metrics() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Calls are counted under the names of their services`() throws {
+        let live = try LiveDatabaseServer()
         _ = live.call(.healthCheck, [])
         _ = live.call(.healthCheck, message { $0.appendField(1, string: "a.B") })
         _ = live.stream(.serverReflectionInfo, message { $0.appendField(7, string: "") })
@@ -88,7 +87,7 @@ struct HealthAndReflectionTests {
 
     /// Asks one question, given as its field, and reads the answer.
     private func ask(
-        _ live: LiveGateway, _ field: Int, _ text: String, on connection: ClientConnection? = nil
+        _ live: LiveDatabaseServer, _ field: Int, _ text: String, on connection: ClientConnection? = nil
     ) throws -> Answer {
         let (outcome, messages) = live.stream(
             .serverReflectionInfo, message { $0.appendField(field, string: text) }, on: connection)
@@ -129,9 +128,9 @@ struct HealthAndReflectionTests {
         return answer
     }
 
-    @Test("Reflection lists the services")
-    func services() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Reflection lists the services`() throws {
+        let live = try LiveDatabaseServer()
         #expect(
             try ask(live, 7, "*").services == [
                 "google.firestore.v1.Firestore", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
@@ -139,9 +138,9 @@ struct HealthAndReflectionTests {
             ])
     }
 
-    @Test("The socket in the data directory lists and describes its services too, which the port does not")
-    func servicesOfSocket() throws {
-        let live = try LiveGateway()
+    @Test
+    func `The socket in the data directory lists and describes its services too, which the port does not`() throws {
+        let live = try LiveDatabaseServer()
         let group = EventLoopGroup(count: 1, name: "test-admin")
         defer { group.stop() }
         let socket = try ClientConnection.connect(
@@ -159,9 +158,9 @@ struct HealthAndReflectionTests {
         #expect(try ask(live, 3, "hearth/admin/v1/admin.proto").errorCode == 5)
     }
 
-    @Test("A symbol brings its file and all that it imports, each once")
-    func symbols() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A symbol brings its file and all that it imports, each once`() throws {
+        let live = try LiveDatabaseServer()
         let files = try ask(live, 4, "google.firestore.v1.Firestore").files
         #expect(files.first == "google/firestore/v1/service.proto")
         #expect(files.contains("google/firestore/v1/firestore.proto"))
@@ -171,15 +170,15 @@ struct HealthAndReflectionTests {
         #expect(try ask(live, 3, "google/protobuf/empty.proto").files == ["google/protobuf/empty.proto"])
     }
 
-    @Test("What is not there is an answer with an error", arguments: [(3, "a.proto"), (4, "a.B"), (5, ""), (6, "a.B")])
-    func notThere(field: Int, text: String) throws {
-        let live = try LiveGateway()
+    @Test(arguments: [(3, "a.proto"), (4, "a.B"), (5, ""), (6, "a.B")])
+    func `What is not there is an answer with an error`(field: Int, text: String) throws {
+        let live = try LiveDatabaseServer()
         #expect(try ask(live, field, text).errorCode == 5)
     }
 
-    @Test("The replies to many requests on one stream have their order")
-    func manyQuestions() throws {
-        let live = try LiveGateway()
+    @Test
+    func `The replies to many requests on one stream have their order`() throws {
+        let live = try LiveDatabaseServer()
         let question = message { $0.appendField(3, string: "google/protobuf/empty.proto") }
         let listener = MessageListener()
         let call = live.connection.stream(
@@ -193,9 +192,9 @@ struct HealthAndReflectionTests {
         #expect(Set(messages).count == 1)
     }
 
-    @Test("A malformed question ends the call")
-    func malformed() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A malformed question ends the call`() throws {
+        let live = try LiveDatabaseServer()
         #expect(live.stream(.serverReflectionInfo, [0xFF]).outcome.code == .invalidArgument)
     }
 }

@@ -13,16 +13,16 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("The admin API of indexes", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct IndexAdminTests {
-    /// A gateway, and a connection to its socket.
+    /// A server, and a connection to its socket.
     private final class Admin {
-        let live: LiveGateway
+        let live: LiveDatabaseServer
         private let loop = EventLoopGroup(count: 1, name: "test-admin")
         private let connection: ClientConnection
 
-        init(_ change: (inout GatewayConfiguration) -> Void = { _ in }) throws {
-            live = try LiveGateway(change)
+        init(_ change: (inout DatabaseServerConfiguration) -> Void = { _ in }) throws {
+            live = try LiveDatabaseServer(change)
             connection = try ClientConnection.connect(
                 toSocketAt: AdminSocket.path(in: live.directory.path(of: "data")), on: loop.next())
         }
@@ -56,8 +56,8 @@ struct IndexAdminTests {
         AdminIndex(queryScope: .collection, fields: paths.map { AdminIndex.Field(path: $0, mode: .ascending) })
     }
 
-    @Test("An index is created, found, listed page by page and deleted; its operation is found by name")
-    func lifeOfAnIndex() throws {
+    @Test
+    func `An index is created, found, listed page by page and deleted; its operation is found by name`() throws {
         let admin = try Admin()
         let wanted = [Self.index("a", "b"), Self.index("b", "a"), Self.index("m.`x y`", "a")]
         var names: [String] = []
@@ -108,8 +108,8 @@ struct IndexAdminTests {
         }
     }
 
-    @Test("The build of an index is cancelled; a complete index, a field and an unknown operation are not")
-    func cancelled() throws {
+    @Test
+    func `The build of an index is cancelled; a complete index, a field and an unknown operation are not`() throws {
         let mayBuild = Permission()
         let admin = try Admin {
             $0.store.admitsHousekeeping = { task in task != .indexStep || mayBuild.isGiven }
@@ -149,8 +149,8 @@ struct IndexAdminTests {
         }
     }
 
-    @Test("A change of one index leaves what was declared before, and other indexes of the database")
-    func besideADeclaration() throws {
+    @Test
+    func `A change of one index leaves what was declared before, and other indexes of the database`() throws {
         let admin = try Admin()
         let database = try DatabaseName(Harness.database)
         let data = admin.live.directory.path(of: "data")
@@ -180,8 +180,8 @@ struct IndexAdminTests {
         #expect(indexes.indexes.count == 2)
     }
 
-    @Test("What is not a name, an index or a field is refused, and changes nothing")
-    func refusals() throws {
+    @Test
+    func `What is not a name, an index or a field is refused, and changes nothing`() throws {
         let admin = try Admin()
         for name in ["", "c", Harness.database, "\(Self.group)/indexes/", "\(Self.group)/other/x", "\(Self.group)/"] {
             #expect(admin.code(.getIndex, NamedRequest(name: name)) == .invalidArgument, "\(name)")

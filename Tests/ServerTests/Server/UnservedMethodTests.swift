@@ -6,7 +6,7 @@ import Testing
 @testable import Server
 
 @Suite(.timeLimit(.minutes(20))) struct UnservedMethodTests {
-    private func text(_ path: String) -> String? { UnservedMethod(path: path)?.text }
+    private func text(_ path: String) -> String? { UnimplementedMethod(path: path)?.text }
 
     @Test(arguments: Method.allCases.filter(\.service.isAdministrative))
     func `A method of the socket says where it is served`(method: Method) throws {

@@ -21,7 +21,7 @@ import Testing
         private var sent = 0
         private var received = 0
 
-        init(_ live: LiveGateway) { port = Int(live.gateway.port) }
+        init(_ live: LiveDatabaseServer) { port = Int(live.gateway.port) }
 
         func request(_ method: String, _ query: String, body: String? = nil) -> HTTPTestClient.Reply? {
             let headers = ["Origin: http://localhost:3000", "Content-Type: application/x-www-form-urlencoded"]
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func `A page writes through a session`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         let opened = try page.open()
         #expect(opened.status == 200)
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func `A long poll ends with its first frame`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         _ = try page.open()
         _ = try page.listen("&CI=1")
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test func `What a broken connection lost is sent again`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         _ = try page.open()
         _ = try page.listen()
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test func `A second back channel ends the first`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         let other = Page(live)
         _ = try page.open()
@@ -166,7 +166,7 @@ import Testing
     }
 
     @Test func `A repeated message counts once`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         _ = try page.open()
         _ = try page.listen()
@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test func `A failure of the stream is the last array`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         _ = try page.open()
         _ = try page.listen()
@@ -192,7 +192,7 @@ import Testing
 
     @Test(arguments: ["{", "[]", "{\"nonsense\":1}", "\"x\"", "{\"database\":5}", ""])
     func `A message that cannot be read fails the stream`(json: String) throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         _ = try page.open("count=1&ofs=0&req0___data__=\(json)")
         _ = try page.listen()
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test func `The database may be in the URL only, and the first message may come later`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         let encoded = "projects%2Fp%2Fdatabases%2Fd"
         let opened = try #require(page.request("POST", "&RID=1&database=\(encoded)", body: "count=0"))
@@ -213,7 +213,7 @@ import Testing
     }
 
     @Test func `Responses may be read by pages of allowed origins`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         for reply in [try page.open(), try #require(page.request("GET", "&SID=unknown&RID=rpc&AID=0"))] {
             #expect(reply.headers["access-control-allow-origin"] == "http://localhost:3000")
@@ -227,7 +227,7 @@ import Testing
     }
 
     @Test func `Six back channels of one browser end in turn and continue where they were`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let pages = (0..<6).map { _ in Page(live) }
         for page in pages { _ = try page.open() }
         for page in pages {
@@ -248,7 +248,7 @@ import Testing
     }
 
     @Test func `Long polls of a browser that holds six end with a no-op`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let pages = (0..<6).map { _ in Page(live) }
         for page in pages {
             _ = try page.open("count=0")
@@ -264,7 +264,7 @@ import Testing
     }
 
     @Test func `Requests that are of no session are refused`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         _ = try page.open()
         #expect(page.request("GET", "&RID=rpc")?.status == 400)
@@ -292,7 +292,7 @@ import Testing
 
     @Test func `The token of a page comes in the first body or in its URL`() throws {
         let witness = Witness()
-        let live = try LiveGateway { $0.policy = witness }
+        let live = try LiveDatabaseServer { $0.policy = witness }
         let page = Page(live)
         let message = "count=1&ofs=0&req0___data__={\"database\":\"\(Self.database)\"}"
         _ = try page.open("headers=Authorization%3ABearer%20one%0D%0Ax-goog-api-key%3Aa%0D%0A&" + message)
@@ -305,7 +305,7 @@ import Testing
     }
 
     @Test func `Sessions are bounded in number and end when their pages are gone`() throws {
-        let live = try LiveGateway {
+        let live = try LiveDatabaseServer {
             $0.webChannel.sessionsMax = 2
             $0.webChannel.idleMilliseconds = 200
         }
@@ -319,7 +319,7 @@ import Testing
     }
 
     @Test func `A page whose connection closes is noticed`() throws {
-        let live = try LiveGateway { $0.webChannel.idleMilliseconds = 200 }
+        let live = try LiveDatabaseServer { $0.webChannel.idleMilliseconds = 200 }
         let page = Page(live)
         _ = try page.open()
         _ = try page.listen()
@@ -330,7 +330,7 @@ import Testing
     }
 
     @Test func `A page that writes and does not read is bounded`() throws {
-        let live = try LiveGateway {
+        let live = try LiveDatabaseServer {
             $0.webChannel.unacknowledgedBytesMax = 16 << 10
             $0.webChannel.waitingMessagesMax = 20
         }
@@ -344,7 +344,7 @@ import Testing
     }
 
     @Test func `All sessions together are bounded in bytes`() throws {
-        let live = try LiveGateway { $0.webChannel.bytesTotalMax = 5_000 }
+        let live = try LiveDatabaseServer { $0.webChannel.bytesTotalMax = 5_000 }
         let page = Page(live)
         _ = try page.open()
         _ = try page.listen()
@@ -358,7 +358,7 @@ import Testing
     }
 
     @Test func `A server that drains ends the streams and their back channels`() throws {
-        let live = try LiveGateway()
+        let live = try LiveDatabaseServer()
         let page = Page(live)
         let waiting = Page(live)
         _ = try page.open()

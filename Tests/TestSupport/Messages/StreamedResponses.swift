@@ -1,5 +1,6 @@
 // The messages of streams as values that tests compare: read with the shipped views, written with the shipped writers.
 
+package import Basics
 package import DocumentModel
 package import FirestoreMessages
 
@@ -31,7 +32,7 @@ package struct RunQueryResponse: FirestoreMessage, Equatable, Sendable {
         isDone = view.isDone
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         if let document {
             // Servers write documents from the store; a document without times is the tests' own.
             writer.withLengthPrefix(field: FieldNumber.RunQueryResponse.document) { document.encode(into: &$0) }
@@ -75,7 +76,7 @@ package struct BatchGetDocumentsResponse: FirestoreMessage, Equatable, Sendable 
         readTime = view.readTime
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         switch result {
         case .none: break
         case .found(let document):

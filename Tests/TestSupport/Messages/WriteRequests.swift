@@ -1,5 +1,6 @@
 // Requests that write, from a list of writes: commits and batches through the shipped writer.
 
+package import Basics
 package import DocumentModel
 package import FirestoreMessages
 
@@ -25,7 +26,7 @@ extension CommitWrites {
 extension EncodedTransform {
     /// A transform as the client's encoder would hand it over.
     package init(_ transform: FieldTransform) {
-        var whole = WireWriter()
+        var whole = ByteBuffer()
         transform.encode(into: &whole)
         // The message begins with its path; what follows is the operation.
         var reader = WireReader(whole.bytes)
@@ -55,7 +56,7 @@ package struct WriteRequestMessage: Sendable {
         self.streamToken = streamToken
     }
 
-    package func encode(into writer: inout WireWriter) {
+    package func encode(into writer: inout ByteBuffer) {
         typealias Field = FieldNumber.WriteRequest
         writer.writeIfSet(Field.database, string: database)
         writer.writeIfSet(Field.streamId, string: streamID)

@@ -10,7 +10,7 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Indexes on demand", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct AdaptiveIndexTests {
     static let documentCount = 3_000
 
@@ -93,8 +93,10 @@ struct AdaptiveIndexTests {
         return report.indexEntries
     }
 
-    @Test("An index is made when queries have read enough in vain, serves them, outlives a restart, and goes unused")
-    func life() async throws {
+    @Test
+    func `An index is made when queries have read enough in vain, serves them, outlives a restart, and goes unused`()
+        async throws
+    {
         var model = try await Self.model(.adaptive)
         let query = try Self.equality()
         #expect(try Self.entries(model) == 0)
@@ -142,8 +144,8 @@ struct AdaptiveIndexTests {
         try model.harness.finish()
     }
 
-    @Test("Using an index commits nothing, until its last use is an hour younger than the stored one")
-    func usesAreCoarse() async throws {
+    @Test
+    func `Using an index commits nothing, until its last use is an hour younger than the stored one`() async throws {
         let model = try await Self.model(.adaptive)
         for _ in 0..<2 { #expect(try Self.run(Self.order(), model).scanned == Self.documentCount) }
         try await Self.passing("the index is used", model) { try Self.run(Self.order(), model).scanned == 5 }
@@ -160,8 +162,8 @@ struct AdaptiveIndexTests {
         try model.harness.finish()
     }
 
-    @Test("A build continues after a crash; until then queries scan, and explain counts its documents")
-    func buildResumes() async throws {
+    @Test
+    func `A build continues after a crash; until then queries scan, and explain counts its documents`() async throws {
         let model = try await Self.model(.adaptive) {
             // The mode, the state, and two steps of 512 documents.
             $0.admitsHousekeeping = atMost(4, .indexStep)
@@ -182,8 +184,10 @@ struct AdaptiveIndexTests {
         try after.harness.finish()
     }
 
-    @Test("Entries of all fields are used after a change to adaptive; those of unused fields go later, together")
-    func fromOn() async throws {
+    @Test
+    func `Entries of all fields are used after a change to adaptive; those of unused fields go later, together`()
+        async throws
+    {
         var model = try await Self.model(.on)
         let all = try Self.entries(model)
         // a, b, m, m.x, two elements.
@@ -248,8 +252,8 @@ struct AdaptiveIndexTests {
         try model.harness.finish()
     }
 
-    @Test("A query that is open while its index is dropped, or made, returns what it began with")
-    func openQueries() async throws {
+    @Test
+    func `A query that is open while its index is dropped, or made, returns what it began with`() async throws {
         let model = try await Self.model(.adaptive)
         for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
         try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
@@ -306,8 +310,8 @@ struct AdaptiveIndexTests {
         }
     }
 
-    @Test("A tool that opens the directory leaves its mode as it is")
-    func toolsKeepTheMode() async throws {
+    @Test
+    func `A tool that opens the directory leaves its mode as it is`() async throws {
         let model = try await Self.model(.adaptive)
         for _ in 0..<2 { #expect(try Self.run(Self.equality(), model).scanned == Self.documentCount) }
         try await Self.passing("the index is used", model) { try Self.run(Self.equality(), model).scanned == 30 }
@@ -325,8 +329,8 @@ struct AdaptiveIndexTests {
         try tool.harness.finish()
     }
 
-    @Test("What a declaration says of a field is neither made nor dropped on demand")
-    func declarationsDecide() async throws {
+    @Test
+    func `What a declaration says of a field is neither made nor dropped on demand`() async throws {
         let model = try await Self.model(.adaptive)
         try await model.declare(
             IndexDeclaration(fieldOverrides: [
@@ -354,8 +358,8 @@ struct AdaptiveIndexTests {
         try model.harness.finish()
     }
 
-    @Test("Elements of arrays, fields in maps, counts and groups make their indexes")
-    func kinds() async throws {
+    @Test
+    func `Elements of arrays, fields in maps, counts and groups make their indexes`() async throws {
         let model = try await Self.model(.adaptive)
         var query = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
         query.filter = .field(try FieldPath("m.x"), .arrayContains, EncodedValue(.integer(7)))

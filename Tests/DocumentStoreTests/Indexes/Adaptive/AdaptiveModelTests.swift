@@ -11,7 +11,7 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite("Indexes on demand, at random", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct AdaptiveModelTests {
     /// Admits index steps now and then, and nothing once it is closed.
     private final class HousekeepingGate: Sendable {
@@ -35,14 +35,14 @@ struct AdaptiveModelTests {
         configuration.automaticIndexes = mode
         configuration.adaptiveIndexes.documentsDemanded = 5
         configuration.adaptiveIndexes.unusedMilliseconds = 60_000
-        configuration.adaptiveIndexes.indexesPerGroupMaximum = 4
-        configuration.adaptiveIndexes.indexesPerDatabaseMaximum = 6
+        configuration.adaptiveIndexes.indexesPerGroupMax = 4
+        configuration.adaptiveIndexes.indexesPerDatabaseMax = 6
         configuration.engine.retentionMicroseconds = 1 << 42
         configuration.admitsHousekeeping = { gate.admits($0) }
     }
 
-    @Test("Queries return the same while indexes come and go", arguments: CaseShare.of(UInt64(4000)..<4010, 3))
-    func sameResults(seed: UInt64) async throws {
+    @Test(arguments: CaseShare.of(UInt64(4000)..<4010, 3))
+    func `Queries return the same while indexes come and go`(seed: UInt64) async throws {
         var random = RandomQueries(seed: seed)
         random.isLong = seed % 2 == 0
         let modes: [AutomaticIndexes] = [.adaptive, .adaptive, .adaptive, .on, .off]

@@ -11,7 +11,7 @@ import Testing
 
 @testable import EmbeddedEngine
 
-@Suite("Document files", .timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)))
 struct DocumentFileTests {
     let directory = TemporaryDirectory()
     /// The space that keeps the latest value only.
@@ -80,8 +80,8 @@ struct DocumentFileTests {
         return seen
     }
 
-    @Test("Random files read as they were written, and as liblmdb reads them", arguments: UInt64(1)...8)
-    func reading(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...8)
+    func `Random files read as they were written, and as liblmdb reads them`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let entries = entries([1, 30, 2_000, 9_000][Int(seed % 4)], &random)
         let run = try write(entries)
@@ -109,8 +109,8 @@ struct DocumentFileTests {
         }
     }
 
-    @Test("Values at the bounds of a page, of several pages, and of an engine, and the longest keys")
-    func sizes() throws {
+    @Test
+    func `Values at the bounds of a page, of several pages, and of an engine, and the longest keys`() throws {
         var random = SeededGenerator(seed: 1)
         // A node of 2,038 bytes is the largest that stays on the page of its key.
         let lengths =
@@ -129,8 +129,8 @@ struct DocumentFileTests {
         }
     }
 
-    @Test("A flipped bit in any page is damage, and never a wrong value", arguments: UInt64(1)...3)
-    func damage(seed: UInt64) throws {
+    @Test(arguments: UInt64(1)...3)
+    func `A flipped bit in any page is damage, and never a wrong value`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let entries = entries(600, &random)
         _ = try write(entries)
@@ -174,8 +174,8 @@ struct DocumentFileTests {
 
     private static let rounds = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 400 : 100_000
 
-    @Test("A page that is wrong and has a right sum never ends the process")
-    func forgedPages() throws {
+    @Test
+    func `A page that is wrong and has a right sum never ends the process`() throws {
         let seed =
             ProcessInfo.processInfo.environment["HEARTH_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1 << 32)
         print("document files: HEARTH_SEED=\(seed)")
@@ -220,9 +220,9 @@ struct DocumentFileTests {
     }
 
     @Test(
-        "A file takes at most what was reserved for it", arguments: [0, 30, 470, 1_400, 1_510, 2_000, 2_100, 4_200],
+        arguments: [0, 30, 470, 1_400, 1_510, 2_000, 2_100, 4_200],
         [0, 490])
-    func space(valueBytes: Int, furtherKeyBytes: Int) throws {
+    func `A file takes at most what was reserved for it`(valueBytes: Int, furtherKeyBytes: Int) throws {
         var random = SeededGenerator(seed: UInt64(valueBytes))
         var batch = MutationBatch()
         var entries: [RunEntry] = []
@@ -241,8 +241,8 @@ struct DocumentFileTests {
         #expect(run.files[0].byteCount <= reserved + 128 << 10)
     }
 
-    @Test("A disk without space ends the writing with full, and the files can be written again")
-    func full() throws {
+    @Test
+    func `A disk without space ends the writing with full, and the files can be written again`() throws {
         let disk = try TemporaryDisk(megabytes: 4)
         var random = SeededGenerator(seed: 9)
         let entries = (0..<3_000).map { number in

@@ -1,5 +1,6 @@
-// A gateway on its own port, and a connection to it.
+// A server on its own port, and a connection to it.
 
+import Basics
 import Calls
 import ConnectionTestSupport
 import Dispatch
@@ -16,19 +17,19 @@ import TestSupport
 import Testing
 
 /// Starts on a system-picked port with its own directory, which is removed after the test.
-final class LiveGateway {
+final class LiveDatabaseServer {
     let directory = TemporaryDirectory("gateway")
-    let gateway: GatewayServer
+    let gateway: DatabaseServer
     let connection: ClientConnection
     private let group = EventLoopGroup(count: 1, name: "test-client")
     private var isStopped = false
 
-    init(_ change: (inout GatewayConfiguration) -> Void = { _ in }) throws {
-        var configuration = GatewayConfiguration(
+    init(_ change: (inout DatabaseServerConfiguration) -> Void = { _ in }) throws {
+        var configuration = DatabaseServerConfiguration(
             store: StoreConfiguration(directory: directory.path(of: "data")), log: Log(level: .error) { _ in })
         configuration.loops = 2
         change(&configuration)
-        gateway = try GatewayServer.start(configuration)
+        gateway = try DatabaseServer.start(configuration)
         connection = ClientConnection.connect(to: gateway.host, port: gateway.port, on: group.next())
     }
 
@@ -43,7 +44,7 @@ final class LiveGateway {
         isStopped = true
     }
 
-    /// Another connection to the gateway; the caller closes it.
+    /// Another connection to the server; the caller closes it.
     func connect() -> ClientConnection {
         ClientConnection.connect(to: gateway.host, port: gateway.port, on: group.next())
     }
@@ -82,7 +83,7 @@ final class LiveGateway {
     static func commitRequest(_ path: String, _ fields: [UInt8]) throws -> [UInt8] {
         var writes = WriteList(database: try DatabaseName(Harness.database))
         try Harness.name(path).withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
-        var writer = WireWriter()
+        var writer = ByteBuffer()
         writer.append(CommitWrites(writes).request())
         return writer.copyBytes()
     }

@@ -1,4 +1,4 @@
-// A running gateway: the store, the event loops, the listeners, and their orderly end.
+// A running server: the store, the event loops, the listeners, and their shutdown.
 
 package import Connections
 internal import Dispatch
@@ -7,8 +7,8 @@ internal import EventLoops
 package import FirestoreService
 package import HTTPProtocols
 
-/// All that can be chosen about a gateway.
-package struct GatewayConfiguration: Sendable {
+/// The settings of a server.
+package struct DatabaseServerConfiguration: Sendable {
     package var store: StoreConfiguration
     package var transport = ServerConfiguration()
     package var service = ServiceLimits()
@@ -21,7 +21,7 @@ package struct GatewayConfiguration: Sendable {
     /// How long a drain waits for calls under way before it ends them.
     package var drainMilliseconds = 10_000
     /// Time between two lines of figures in the log; 0 writes none.
-    package var figuresMilliseconds = 60_000
+    package var summaryMilliseconds = 60_000
     /// Asked before every call; nil allows everything.
     package var policy: (any AccessPolicy)?
     package var log: Log
@@ -43,17 +43,17 @@ package struct TooFewDescriptors: Error, CustomStringConvertible {
     }
 }
 
-/// A gateway that serves until it is stopped.
+/// A server that runs until it is stopped.
 ///
 /// Thread-safe. The order of its end is the promise of SIGTERM: nothing new is accepted, accepted calls get their
 /// replies, the loops end, and then the store writes everything to a run and frees the directory.
-package final class GatewayServer: Sendable {
+package final class DatabaseServer: Sendable {
     /// Where it listens; the port that the system picked where the configuration said 0.
     package var host: String { server.host }
     package var port: UInt16 { server.port }
     package let store: DocumentStore
 
-    private let configuration: GatewayConfiguration
+    private let configuration: DatabaseServerConfiguration
     private let log: Log
     private let group: EventLoopGroup
     private let server: SocketServer
@@ -64,7 +64,7 @@ package final class GatewayServer: Sendable {
     private let housekeeper: HousekeepingTimer
 
     private init(
-        _ configuration: GatewayConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
+        _ configuration: DatabaseServerConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
         counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
         housekeeper: HousekeepingTimer
     ) {
@@ -84,7 +84,7 @@ package final class GatewayServer: Sendable {
     ///
     /// - Throws: `StorageError` and others of the store when the directory cannot be opened, `SocketError` when the
     ///   port cannot be had, `TooFewDescriptors` when the limit of file descriptors leaves none for connections.
-    package static func start(_ configuration: GatewayConfiguration) throws -> GatewayServer {
+    package static func start(_ configuration: DatabaseServerConfiguration) throws -> DatabaseServer {
         let log = configuration.log
         let store = try DocumentStore.open(configuration.store)
         let group = EventLoopGroup(count: configuration.loops)
@@ -93,7 +93,7 @@ package final class GatewayServer: Sendable {
         transport.keepsAuthorization = configuration.policy != nil
         let counters = group.loops.map { _ in ServiceCounters() }
         do {
-            try fitConnections(of: &transport, log)
+            try limitConnections(of: &transport, log)
             let sessions = WebChannelTable(limits: configuration.webChannel)
             let metrics = MetricsPage(
                 counters: counters, store: store, sessions: sessions, version: configuration.version)
@@ -101,7 +101,7 @@ package final class GatewayServer: Sendable {
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
             var routers: [LoopBound<CallRouter>] = []
-            let server = try SocketServer.start(transport, rpcs: .gateway, on: group) { _ in
+            let server = try SocketServer.start(transport, rpcs: .running, on: group) { _ in
                 // One service for each loop, whichever protocol its clients use.
                 let service = FirestoreService(
                     store: store, limits: configuration.service, policy: configuration.policy,
@@ -118,12 +118,12 @@ package final class GatewayServer: Sendable {
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host
             administration.address.text = "\(host):\(server.port)"
             listenLocally(server, in: configuration.store.directory, log)
-            let gateway = GatewayServer(
+            let running = DatabaseServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
                 readiness: readiness, routers: routers,
                 housekeeper: HousekeepingTimer(store: store, log: log))
-            gateway.scheduleFigures()
-            return gateway
+            running.scheduleSummary()
+            return running
         } catch {
             group.stop()
             store.close()
@@ -142,7 +142,8 @@ package final class GatewayServer: Sendable {
 
     /// Lowers the number of connections to what the limit of file descriptors permits: without a descriptor the store
     /// could not continue.
-    private static func fitConnections(of transport: inout ServerConfiguration, _ log: Log) throws(TooFewDescriptors) {
+    private static func limitConnections(of transport: inout ServerConfiguration, _ log: Log) throws(TooFewDescriptors)
+    {
         let limit = DescriptorLimit.current
         let inUse = DescriptorBudget.descriptorsInUse()
         guard
@@ -173,7 +174,7 @@ package final class GatewayServer: Sendable {
         housekeeper.stop()
         metrics.setServer(nil)
         group.stop()
-        logFigures()
+        logSummary()
         store.close()
         log.reportSuppressed()
     }
@@ -181,20 +182,20 @@ package final class GatewayServer: Sendable {
     /// What the service counted so far, on all loops.
     package var totals: CounterTotals { CounterTotals(counters) }
 
-    // MARK: Figures
+    // MARK: Summary in the log
 
-    private func scheduleFigures() {
-        guard configuration.figuresMilliseconds > 0, let loop = group.loops.first else { return }
-        let interval = UInt64(configuration.figuresMilliseconds)
+    private func scheduleSummary() {
+        guard configuration.summaryMilliseconds > 0, let loop = group.loops.first else { return }
+        let interval = UInt64(configuration.summaryMilliseconds)
         loop.execute { [weak self] in
             loop.schedule(afterMilliseconds: interval) {
-                self?.logFigures()
-                self?.scheduleFigures()
+                self?.logSummary()
+                self?.scheduleSummary()
             }
         }
     }
 
-    private func logFigures() {
+    private func logSummary() {
         guard log.level <= .info else { return }
         var pairs = totals.values.map { ($0.name, String($0.value)) }
         let store = store.statistics

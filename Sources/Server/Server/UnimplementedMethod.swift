@@ -1,7 +1,7 @@
 internal import FirestoreMessages
 
 /// A method of a known service that a listener does not serve, and where to go instead.
-struct UnservedMethod {
+struct UnimplementedMethod {
     private let name: String
     private let service: String
 

@@ -1,25 +1,25 @@
 /// A stream that lasts as long as its client likes, and would hold up a drain. Confined to its loop.
-package protocol LastingStream: AnyObject {
+package protocol LongLivedStream: AnyObject {
     /// Takes nothing more, and ends with UNAVAILABLE when what was taken is done.
     func stopServing()
 }
 
 /// The lasting streams of one loop. Confined to it.
-package final class LastingStreams {
-    private var open: [ObjectIdentifier: any LastingStream] = [:]
+package final class LongLivedStreams {
+    private var open: [ObjectIdentifier: any LongLivedStream] = [:]
     /// False from the beginning of a drain.
     package private(set) var isServing = true
 
     package init() {}
 
     /// A stream has begun; during a drain it ends at once.
-    package func insert(_ stream: some LastingStream) {
+    package func insert(_ stream: some LongLivedStream) {
         open[ObjectIdentifier(stream)] = stream
         if !isServing { stream.stopServing() }
     }
 
     /// A stream is over.
-    package func remove(_ stream: some LastingStream) { open[ObjectIdentifier(stream)] = nil }
+    package func remove(_ stream: some LongLivedStream) { open[ObjectIdentifier(stream)] = nil }
 
     /// The server drains.
     package func stopServing() {

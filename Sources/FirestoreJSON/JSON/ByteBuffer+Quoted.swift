@@ -3,7 +3,7 @@
 import Basics
 internal import DocumentModel
 
-extension WireWriter {
+extension ByteBuffer {
     /// Appends text that needs no escapes, in quotes.
     mutating func appendQuoted(_ text: [UInt8]) {
         append(byte: UInt8(ascii: "\""))

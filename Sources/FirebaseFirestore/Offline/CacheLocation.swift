@@ -15,7 +15,7 @@ import HearthClient
 ///     a store in this process                    in memory, without documents that no listener covers
 ///
 /// Below these directories each app and database has its directory: `APP/PROJECT/DATABASE`.
-struct CachePlace {
+struct CacheLocation {
     /// The environment variable with the directory of persistent caches.
     static let variable = "HEARTH_CACHE"
 

@@ -1,20 +1,20 @@
 // Turns at contended documents.
 //
-// A transaction that was aborted and tries again takes a lease on the documents it conflicted on before it reads
-// anything. While it holds the lease, other commits to these documents wait, so it meets no new conflict there; when it
-// has ended, the next in the queue gets its turn. So of N clients that increment one document all finish, after two
-// attempts each.
+// A transaction that was aborted and tries again waits for its turn at the documents it conflicted on before it reads
+// anything. During its turn other commits to these documents wait, so it has no new conflict there; when it has ended,
+// the next in the queue gets its turn. So of N clients that increment one document all finish, after two attempts
+// each.
 //
-// All leases of a request are granted at once, when it stands first in the queue of each of its keys. Queues are in age
+// A request gets its turn at all of its keys at once, when it is first in the queue of each. Queues are in age
 // order after the present holder, so the oldest request waits for holders alone, there is no deadlock, and no request
-// starves. A holder that falls silent loses its leases after a while, and any holder after a longer while,
-// however busy it is; correctness never rests on a lease, since every commit is validated all the same.
+// starves. A turn ends early if its holder is idle, and it has a maximum duration; correctness does not depend on
+// turns, since every commit is validated.
 //
-// Keys are hashes: two keys of one hash share a lease, which costs a wait and nothing else. A pure state machine: time
-// comes in as an argument, what happened goes out as a result.
+// Keys are hashes: two keys of one hash share a turn, which costs a wait and nothing else. A pure state machine: the
+// time is an argument, and the effects are results.
 
-/// Leases and those who wait for them. Belongs to the commit thread.
-struct LeaseTable {
+/// Turns and the requests that wait for them. Belongs to the commit thread.
+struct RetryTurns {
     /// Names a request: the number of the transaction that it is for.
     typealias Ticket = UInt64
     typealias Key = UInt64
@@ -27,12 +27,12 @@ struct LeaseTable {
         var sinceMilliseconds: UInt64
     }
 
-    /// What time did to the table.
+    /// The requests whose time limit has passed.
     struct Expiry: Equatable {
-        /// Holders who have been silent, or have held their leases, for too long.
+        /// Requests whose turn was idle for too long, or has lasted too long.
         var ended: [Ticket] = []
-        /// Requests that waited too long and continue without a lease.
-        var gaveUp: [Ticket] = []
+        /// Requests that waited too long and continue without a turn.
+        var timedOut: [Ticket] = []
     }
 
     private var requests: [Ticket: Request] = [:]
@@ -45,7 +45,7 @@ struct LeaseTable {
 
     /// - Parameters:
     ///   - idleMilliseconds: how long a holder may be silent.
-    ///   - holdMilliseconds: how long a lease lasts at most.
+    ///   - holdMilliseconds: how long a turn lasts at most.
     ///   - waitMilliseconds: how long a request may wait.
     init(idleMilliseconds: UInt64, holdMilliseconds: UInt64, waitMilliseconds: UInt64) {
         self.idleMilliseconds = idleMilliseconds
@@ -64,9 +64,9 @@ struct LeaseTable {
     func isHolder(_ ticket: Ticket) -> Bool { requests[ticket]?.isGranted == true }
 
     /// Joins the queues of all the keys.
-    /// - Returns: whether the leases are granted at once; otherwise `grantNext` will name the ticket one day.
+    /// - Returns: whether the turn starts at once; otherwise a later `grantNext` returns the ticket.
     mutating func request(_ ticket: Ticket, age: UInt64, keys: [Key], nowMilliseconds: UInt64) -> Bool {
-        precondition(requests[ticket] == nil, "a transaction asks for its leases once")
+        precondition(requests[ticket] == nil, "a transaction requests its turn once")
         var distinct: [Key] = []
         for key in keys where !distinct.contains(key) { distinct.append(key) }
         requests[ticket] = Request(age: age, keys: distinct, sinceMilliseconds: nowMilliseconds)
@@ -106,7 +106,7 @@ struct LeaseTable {
         return request.keys
     }
 
-    /// Grants what has become possible at the given keys.
+    /// Starts the turns that can start at the given keys.
     /// - Returns: the tickets granted.
     mutating func grantNext(at keys: [Key], nowMilliseconds: UInt64) -> [Ticket] {
         var granted: [Ticket] = []
@@ -117,7 +117,7 @@ struct LeaseTable {
         return granted
     }
 
-    /// Finds the holders whose time is over and those who have waited too long. The caller releases them.
+    /// Finds the turns whose time is over and the requests that have waited too long. The caller releases them.
     ///
     /// - Parameter lastUsed: when a ticket's transaction was last heard of; nil if it has ended.
     func expired(nowMilliseconds: UInt64, lastUsed: (Ticket) -> UInt64?) -> Expiry {
@@ -128,11 +128,11 @@ struct LeaseTable {
                 let end = min(heard + idleMilliseconds, request.sinceMilliseconds + holdMilliseconds)
                 if nowMilliseconds >= end { expiry.ended.append(ticket) }
             } else if nowMilliseconds >= request.sinceMilliseconds + waitMilliseconds {
-                expiry.gaveUp.append(ticket)
+                expiry.timedOut.append(ticket)
             }
         }
         expiry.ended.sort()
-        expiry.gaveUp.sort()
+        expiry.timedOut.sort()
         return expiry
     }
 }

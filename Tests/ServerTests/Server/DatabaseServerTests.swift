@@ -1,4 +1,4 @@
-// The whole gateway over sockets: many calls at once, streams, drains, limits.
+// The whole server over sockets: many calls at once, streams, drains, limits.
 
 import Basics
 import Dispatch
@@ -12,11 +12,11 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("The gateway over sockets", .timeLimit(.minutes(20)))
-struct GatewayServerTests {
+@Suite(.timeLimit(.minutes(20)))
+struct DatabaseServerTests {
     private let one = Harness.fields(["a": .integer(1)])
 
-    /// How many documents the directory of a stopped gateway holds in collection c.
+    /// How many documents the directory of a stopped server holds in collection c.
     private func storedCount(_ directory: String) throws -> Int {
         let store = try DocumentStore.open(StoreConfiguration(directory: directory))
         defer { store.close() }
@@ -25,9 +25,9 @@ struct GatewayServerTests {
         return try reader.documentCount(of: CollectionPath("\(Harness.root)/c"), at: point)
     }
 
-    @Test("A document is committed and read back over a connection")
-    func commitAndGet() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A document is committed and read back over a connection`() throws {
+        let live = try LiveDatabaseServer()
         #expect(try live.set("c/x", one).code == .ok)
         let (outcome, reply) = live.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes())
         #expect(outcome.code == .ok)
@@ -37,11 +37,11 @@ struct GatewayServerTests {
         #expect(missing.outcome.message.contains("c/y"))
     }
 
-    @Test("A connection has its bound of transactions; once it is closed they make room for others")
-    func transactionsOfConnections() throws {
-        let live = try LiveGateway {
-            $0.store.transactionsMaximum = 6
-            $0.store.transactionsPerConnectionMaximum = 5
+    @Test
+    func `A connection has its bound of transactions; once it is closed they make room for others`() throws {
+        let live = try LiveDatabaseServer {
+            $0.store.transactionsMax = 6
+            $0.store.transactionsPerConnectionMax = 5
         }
         let begin = BeginTransactionRequest(database: Harness.database, options: nil).encodedBytes()
         let other = live.connect()
@@ -60,11 +60,11 @@ struct GatewayServerTests {
         #expect(begun == 4)
     }
 
-    @Test("A write stream that stays open does not hold up a stop")
-    func openWriteStream() throws {
-        let live = try LiveGateway { $0.drainMilliseconds = 60_000 }
+    @Test
+    func `A write stream that stays open does not hold up a stop`() throws {
+        let live = try LiveDatabaseServer { $0.drainMilliseconds = 60_000 }
         let listener = MessageListener()
-        var request = WireWriter()
+        var request = ByteBuffer()
         WriteRequestMessage(database: Harness.database).encode(into: &request)
         live.connection.stream(
             FirestoreMessages.Method.write.rpc, request.copyBytes(), isComplete: false, handler: listener)
@@ -76,9 +76,9 @@ struct GatewayServerTests {
         #expect(messages.count == 1)
     }
 
-    @Test("Hundreds of commits and reads under way at once are each answered with their own")
-    func concurrency() throws {
-        let live = try LiveGateway()
+    @Test
+    func `Hundreds of commits and reads under way at once are each answered with their own`() throws {
+        let live = try LiveDatabaseServer()
         let group = DispatchGroup()
         let wrong = Mutex(0)
         for index in 0..<300 {
@@ -86,8 +86,9 @@ struct GatewayServerTests {
             let fields = Harness.fields(["a": .integer(Int64(index))])
             let connection = live.connection
             let name = Harness.name("c/d\(index)")
-            connection.unary(FirestoreMessages.Method.commit.rpc, try LiveGateway.commitRequest("c/d\(index)", fields))
-            { outcome, _ in
+            connection.unary(
+                FirestoreMessages.Method.commit.rpc, try LiveDatabaseServer.commitRequest("c/d\(index)", fields)
+            ) { outcome, _ in
                 guard outcome.code == .ok else {
                     wrong.withLock { $0 += 1 }
                     return group.leave()
@@ -109,9 +110,9 @@ struct GatewayServerTests {
         #expect(totals["writes_submitted"] == 300)
     }
 
-    @Test("A query's results stream over a connection, more than a window of them")
-    func streaming() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A query's results stream over a connection, more than a window of them`() throws {
+        let live = try LiveDatabaseServer()
         let padding = Harness.fields(["p": .string(String(repeating: "x", count: 20_000))])
         for index in 0..<100 { #expect(try live.set("c/\(100 + index)", padding).code == .ok) }
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
@@ -122,9 +123,9 @@ struct GatewayServerTests {
         #expect(names == (0..<100).map { Harness.name("c/\(100 + $0)") })
     }
 
-    @Test("A query that the client gives up ends on the server too")
-    func cancellation() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A query that the client gives up ends on the server too`() throws {
+        let live = try LiveDatabaseServer()
         let padding = Harness.fields(["p": .string(String(repeating: "x", count: 100_000))])
         for index in 0..<60 { #expect(try live.set("c/\(100 + index)", padding).code == .ok) }
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
@@ -138,9 +139,9 @@ struct GatewayServerTests {
         #expect(live.gateway.totals["streams_open"] == 0)
     }
 
-    @Test("A batch get streams over a connection")
-    func batchGet() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A batch get streams over a connection`() throws {
+        let live = try LiveDatabaseServer()
         #expect(try live.set("c/x", one).code == .ok)
         let request = BatchGetDocumentsRequest(
             database: Harness.database, documents: [Harness.name("c/none"), Harness.name("c/x")])
@@ -151,23 +152,23 @@ struct GatewayServerTests {
         #expect(results.last == .missing(Harness.name("c/none")))
     }
 
-    @Test("A request over the message limit is refused, and the connection continues")
-    func largeMessage() throws {
-        let live = try LiveGateway { $0.transport.messageBytesMax = 64 << 10 }
+    @Test
+    func `A request over the message limit is refused, and the connection continues`() throws {
+        let live = try LiveDatabaseServer { $0.transport.messageBytesMax = 64 << 10 }
         let large = Harness.fields(["p": .string(String(repeating: "x", count: 100_000))])
         #expect(try live.set("c/x", large).code == .resourceExhausted)
         #expect(try live.set("c/x", one).code == .ok)
     }
 
-    @Test("A stop answers what was accepted")
-    func drain() throws {
-        let live = try LiveGateway()
+    @Test
+    func `A stop answers what was accepted`() throws {
+        let live = try LiveDatabaseServer()
         let group = DispatchGroup()
         let statuses = Mutex<[StatusCode]>([])
         for index in 0..<100 {
             group.enter()
             live.connection.unary(
-                FirestoreMessages.Method.commit.rpc, try LiveGateway.commitRequest("c/d\(index)", one)
+                FirestoreMessages.Method.commit.rpc, try LiveDatabaseServer.commitRequest("c/d\(index)", one)
             ) { outcome, _ in
                 statuses.withLock { $0.append(outcome.code) }
                 group.leave()
@@ -183,14 +184,14 @@ struct GatewayServerTests {
         #expect(stored >= all.count { $0 == .ok })
     }
 
-    @Test("A host that cannot be listened on leaves the directory free for the next try")
-    func unknownHost() throws {
+    @Test
+    func `A host that cannot be listened on leaves the directory free for the next try`() throws {
         let directory = TemporaryDirectory("gateway")
-        var configuration = GatewayConfiguration(
+        var configuration = DatabaseServerConfiguration(
             store: StoreConfiguration(directory: directory.path(of: "data")), log: Log(level: .error) { _ in })
         configuration.transport.host = "256.0.0.1"
-        #expect(throws: (any Error).self) { try GatewayServer.start(configuration) }
+        #expect(throws: (any Error).self) { try DatabaseServer.start(configuration) }
         configuration.transport.host = "127.0.0.1"
-        try GatewayServer.start(configuration).stop()
+        try DatabaseServer.start(configuration).stop()
     }
 }
