@@ -1,4 +1,5 @@
-// sources: Sources/SecurityRules Sources/Expressions Sources/DocumentModel Sources/Basics Sources/DocumentJSON Tests/SecurityRulesTests/Syntax/RulesCheck.swift
+// sources: Sources/SecurityRules Sources/Expressions Sources/DocumentModel Sources/Basics Sources/DocumentJSON
+// sources: Tests/SecurityRulesTests/Syntax/RulesCheck.swift
 // modules: Basics DocumentModel DocumentJSON Expressions
 // c: Sources/System/CRE2
 // flags: -I Sources/System/COpenSSL -I Sources/System/CZlib -lcrypto -lz -lre2 -lstdc++
