@@ -13,7 +13,7 @@
 // an id; the document's key is the value of such an entry.
 
 package import Basics
-package import DocumentModel
+internal import DocumentModel
 package import Storage
 package import StorageEngines
 internal import StoreFormat

@@ -11,7 +11,7 @@
 // commits; recovery walks the same documents in the same order and gives the same numbers. They are never taken back.
 
 package import Basics
-package import DocumentModel
+internal import DocumentModel
 package import Storage
 package import StorageEngines
 internal import StoreFormat

@@ -10,7 +10,7 @@
 // Entries follow from documents and from the overrides of their fields (`FieldRules`). The log holds both in their
 // order, and recovery derives the same entries again.
 
-package import Basics
+internal import Basics
 internal import DocumentModel
 package import Storage
 package import StoreFormat

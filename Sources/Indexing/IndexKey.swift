@@ -13,7 +13,7 @@
 // cut.
 
 package import Basics
-package import DocumentModel
+import DocumentModel
 package import StoreFormat
 
 package enum IndexKey {

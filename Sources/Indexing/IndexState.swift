@@ -11,7 +11,7 @@
 // its end. Readers use them at versions from then on. Every change of phase and every step goes through the log.
 
 package import Basics
-package import DocumentModel
+internal import DocumentModel
 package import Storage
 package import StorageEngines
 internal import StoreFormat

@@ -44,7 +44,7 @@ extension TidyRule {
 enum Names {
     private static let words: Set<String> = [
         "anew", "told", "tells", "heed", "heeds", "wish", "wishes", "newcomer", "newcomers", "impatient", "vain",
-        "trouble", "nudge", "nudged", "circle", "circles", "verdict", "judge", "judged", "obstacle",
+        "trouble", "nudge", "nudged", "circle", "circles", "obstacle",
     ]
 
     /// Whether a name has one of the words, or another ending than `Max` for an upper bound.

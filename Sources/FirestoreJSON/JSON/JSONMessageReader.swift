@@ -1,6 +1,6 @@
 package import Basics
 internal import DocumentJSON
-package import DocumentModel
+internal import DocumentModel
 
 /// Converts JSON text to the wire bytes of a message, by protobuf's mapping ("ProtoJSON Format"), in one pass.
 ///

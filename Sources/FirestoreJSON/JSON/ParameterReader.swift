@@ -5,7 +5,7 @@
 
 package import Basics
 internal import DocumentJSON
-package import DocumentModel
+internal import DocumentModel
 
 /// One parameter, decoded.
 package struct Parameter: Equatable, Sendable {

@@ -1,7 +1,7 @@
 // Whether a document is a result of a query: what transactions and listeners ask of single documents.
 
 package import Basics
-package import DocumentModel
+import DocumentModel
 
 /// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors.
 ///

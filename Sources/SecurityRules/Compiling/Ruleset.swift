@@ -1,13 +1,13 @@
-// Rules, ready to check.
+// Rules, ready to judge.
 
 package import Expressions
 
 /// A set of security rules, compiled once.
 ///
 ///     let ruleset = try Ruleset("rules_version = '2'; service cloud.firestore { … }")
-///     let verdict = ruleset.check(request, access: documents)
+///     let verdict = ruleset.judge(request, access: documents)
 ///
-/// Immutable; any number of threads may check at the same time.
+/// Immutable; any number of threads may judge at the same time.
 package final class Ruleset: Sendable {
     package let source: SourceText
     package let version: RulesVersion

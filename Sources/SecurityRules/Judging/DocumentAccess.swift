@@ -40,7 +40,7 @@ package enum DocumentAnswer: Sendable {
     case missing
     /// The commit deletes the document; for ``DocumentState/after`` alone.
     case deleted
-    /// Not known yet. The verdict names the document, and the caller checks again once it knows it.
+    /// Not known yet. The verdict names the document, and the caller judges again once it knows it.
     case pending
 }
 

@@ -2,7 +2,7 @@
 
 internal import Expressions
 
-/// A segment of a path that is checked.
+/// A segment of a path that is judged.
 enum TargetSegment: Sendable {
     case known(String)
     /// One segment that differs between the documents of a query.

@@ -19,9 +19,9 @@ final class RulesEvaluation: EvaluationHost {
     private let access: any DocumentAccess
     private let ledger: AccessLedger?
 
-    /// The values of the wildcards of the match that is checked.
+    /// The values of the wildcards of the match that is judged.
     var captures: [Operand] = []
-    /// The documents of a query that is checked, in the place of a known document.
+    /// The documents of a query that is judged, in the place of a known document.
     var queried: (any UnprovenValue)?
     /// A document that a query names by `__name__`: its path below `documents`.
     var named: [String]?

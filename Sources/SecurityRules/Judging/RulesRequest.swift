@@ -3,7 +3,7 @@
 package import DocumentModel
 package import Expressions
 
-/// One access to check.
+/// One access to judge.
 package struct RulesRequest: Sendable {
     /// What the caller wants to do. `read` and `write` of rules stand for two and three of these.
     package enum Method: String, Sendable, CaseIterable {

@@ -21,10 +21,10 @@ extension Ruleset {
     ) -> Verdict {
         let host = RulesEvaluation(request, access: access, ledger: ledger)
         let evaluation = Evaluation(of: tree, host: host, budget: budget, patterns: patterns, coverage: coverage)
-        if request.method == .list { return QueryProof(self, host, evaluation).validity() }
+        if request.method == .list { return QueryProof(self, host, evaluation).verdict() }
         let target = (RulesEvaluation.root(request.database) + request.path).map { TargetSegment.known($0) }
         let judgement = judgement(of: target, host, evaluation)
-        return host.validity(judgement)
+        return host.verdict(judgement)
     }
 
     /// What became of the statements that fit a target.
@@ -70,7 +70,7 @@ extension Ruleset {
 
 extension RulesEvaluation {
     /// The verdict that follows from a judgement.
-    func validity(_ judgement: Ruleset.Judgement) -> Verdict {
+    func verdict(_ judgement: Ruleset.Judgement) -> Verdict {
         let missing = needed.sorted { left, right in
             if left.address.utf8 != right.address.utf8 {
                 return left.address.utf8.lexicographicallyPrecedes(right.address.utf8)

@@ -1,4 +1,4 @@
-// The filter of a query as cases that are checked one by one.
+// The filter of a query as cases that are judged one by one.
 
 internal import DocumentModel
 

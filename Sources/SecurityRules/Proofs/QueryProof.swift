@@ -25,23 +25,23 @@ struct QueryProof {
     }
 
     /// Judges all cases. Each may evaluate as many expressions as a request; they share the rest of the budget.
-    func validity() -> Verdict {
+    func verdict() -> Verdict {
         var last = Ruleset.Judgement()
         var isPending = false
-        guard let conjunctions = QueryCases.cases(of: host.request.query) else { return host.validity(last) }
+        guard let conjunctions = QueryCases.cases(of: host.request.query) else { return host.verdict(last) }
         for conditions in conjunctions {
-            guard let judgements = judgements(of: conditions) else { return host.validity(Ruleset.Judgement()) }
+            guard let judgements = judgements(of: conditions) else { return host.verdict(Ruleset.Judgement()) }
             for judgement in judgements {
                 last = judgement
                 if judgement.isAllowed { continue }
                 // Cases that are not settled yet do not end the search for one that is denied.
-                if !judgement.isPending { return host.validity(judgement) }
+                if !judgement.isPending { return host.verdict(judgement) }
                 isPending = true
             }
         }
         last.isAllowed = !isPending && last.isAllowed
         last.isPending = isPending
-        return host.validity(last)
+        return host.verdict(last)
     }
 
     /// The judgements of the cases of a conjunction, each made when it is asked for; nil if there are too many.

@@ -22,16 +22,16 @@ private final class CaseDocuments: DocumentAccess {
 
 extension RulesTestCase {
     /// Judges the case.
-    package func validity(by ruleset: Ruleset, coverage: ExpressionCoverage? = nil) -> Verdict {
+    package func verdict(by ruleset: Ruleset, coverage: ExpressionCoverage? = nil) -> Verdict {
         ruleset.judge(request, access: CaseDocuments(self), coverage: coverage)
     }
 }
 
 extension Ruleset {
     /// Why the statements that fit a request decided as they did, a line each.
-    package func explanation(of validity: Verdict) -> [String] {
-        if validity.statements.isEmpty { return ["no 'allow' fits the path and the operation"] }
-        return validity.statements.map { statement in
+    package func explanation(of verdict: Verdict) -> [String] {
+        if verdict.statements.isEmpty { return ["no 'allow' fits the path and the operation"] }
+        return verdict.statements.map { statement in
             let range = statements[statement.index].range
             let line = source.position(of: range.start).line
             let text = source.text(in: range).split(separator: "\n").first ?? ""

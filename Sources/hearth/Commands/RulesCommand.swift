@@ -80,13 +80,13 @@ enum RulesCommand: Subcommand {
         let coverage = ExpressionCoverage(expressions: ruleset.tree.count)
         var failures = 0
         for test in tests.cases {
-            let validity = test.validity(by: ruleset, coverage: coverage)
-            for line in validity.debugLines { try StandardOutput.print("\(file):\(test.line): debug: \(line)") }
-            if validity.isAllowed == test.isAllowed { continue }
+            let verdict = test.verdict(by: ruleset, coverage: coverage)
+            for line in verdict.debugLines { try StandardOutput.print("\(file):\(test.line): debug: \(line)") }
+            if verdict.isAllowed == test.isAllowed { continue }
             failures += 1
             try StandardOutput.print(
-                "\(file):\(test.line): \(test.text)\n  is \(validity.isAllowed ? "allowed" : "denied"):")
-            for line in ruleset.explanation(of: validity) { try StandardOutput.print("  \(line)") }
+                "\(file):\(test.line): \(test.text)\n  is \(verdict.isAllowed ? "allowed" : "denied"):")
+            for line in ruleset.explanation(of: verdict) { try StandardOutput.print("  \(line)") }
         }
         if printsCoverage {
             for line in ruleset.coverageLines(coverage) { try StandardOutput.print(line) }

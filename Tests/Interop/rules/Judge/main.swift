@@ -4,7 +4,7 @@
 //     {"method": "get", "path": ["users", "alice"], "auth": {…} or null, "time": RFC 3339,
 //      "resource": FIELDS or null, "newResource": FIELDS or null, "query": STRUCTURED QUERY,
 //      "documents": {PATH: FIELDS}, "after": {PATH: FIELDS or null}}
-//                                                        checks: {"allowed": true, "statements": […]}
+//                                                        judges: {"allowed": true, "statements": […]}
 //     {"coverage": true}                                 the coverage since the rules were set
 //
 // FIELDS are the `fields` of a document in Firestore's REST form.
@@ -41,7 +41,7 @@ struct InvalidCase: Error {
     let message: String
 }
 
-/// Reads cases and checks them.
+/// Reads cases and judges them.
 struct Judge {
     private var ruleset: Ruleset?
     private var coverage: ExpressionCoverage?
@@ -129,7 +129,7 @@ struct Judge {
 
     private func message(_ json: Any, _ name: String) throws -> [UInt8] {
         var reader = JSONMessageReader()
-        var output = ByteBuffer()
+        var output = WireWriter()
         let bytes = [UInt8](try JSONSerialization.data(withJSONObject: json))
         try reader.append(bytes.byteSpan, Schema.shared.message("google.firestore.v1.\(name)"), to: &output)
         return output.copyBytes()
