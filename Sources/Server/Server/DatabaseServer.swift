@@ -101,7 +101,7 @@ package final class DatabaseServer: Sendable {
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
             var routers: [LoopBound<CallRouter>] = []
-            let server = try SocketServer.start(transport, rpcs: .running, on: group) { _ in
+            let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { _ in
                 // One service for each loop, whichever protocol its clients use.
                 let service = FirestoreService(
                     store: store, limits: configuration.service, policy: configuration.policy,

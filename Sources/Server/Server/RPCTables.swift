@@ -3,7 +3,7 @@ internal import FirestoreMessages
 
 extension RPCTable {
     /// What a server serves over TCP.
-    static let gateway = RPCTable(Method.allCases.filter(\.isServedOverTCP))
+    static let overTCP = RPCTable(Method.allCases.filter(\.isServedOverTCP))
 
     /// What it serves over the socket in its data directory: all of that, and its administration.
     static let local = RPCTable(Method.allCases)

@@ -79,7 +79,7 @@ import Testing
         try check(DocumentReference(name: name, owner: nil)!, .reference(name))
     }
 
-    @Test func `Collections`() throws {
+    @Test func `Collections are encoded element by element`() throws {
         try check([1, 2, 3], [1, 2, 3])
         try check([] as [String], [])
         try check(["a", nil] as [String?], ["a", nil])

@@ -19,7 +19,7 @@ import Testing
         #expect(try decoder.decode(Field<T>.self, fields).v == value, sourceLocation: location)
     }
 
-    @Test func `Dates`() throws {
+    @Test func `Dates are encoded as the strategy says`() throws {
         (encoder.dateEncodingStrategy, decoder.dateDecodingStrategy) = (.deferredToDate, .deferredToDate)
         try check(date, .double(date.timeIntervalSinceReferenceDate))
         (encoder.dateEncodingStrategy, decoder.dateDecodingStrategy) = (.secondsSince1970, .secondsSince1970)
@@ -48,7 +48,7 @@ import Testing
         #expect(try encoder.fields(Field(v: date)) == ["v": [:]])
     }
 
-    @Test func `Data`() throws {
+    @Test func `Data is encoded as the strategy says`() throws {
         let data = Data([1, 2, 255])
         (encoder.dataEncodingStrategy, decoder.dataDecodingStrategy) = (.base64, .base64)
         try check(data, "AQL/")

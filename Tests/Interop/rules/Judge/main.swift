@@ -129,7 +129,7 @@ struct Judge {
 
     private func message(_ json: Any, _ name: String) throws -> [UInt8] {
         var reader = JSONMessageReader()
-        var output = WireWriter()
+        var output = ByteBuffer()
         let bytes = [UInt8](try JSONSerialization.data(withJSONObject: json))
         try reader.append(bytes.byteSpan, Schema.shared.message("google.firestore.v1.\(name)"), to: &output)
         return output.copyBytes()
