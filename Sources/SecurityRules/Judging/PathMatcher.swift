@@ -1,5 +1,6 @@
 // Which `match` blocks a path fits.
 
+internal import Basics
 internal import Expressions
 
 /// A segment of a path that is judged.
@@ -32,7 +33,7 @@ struct PathMatcher {
         guard segment < node.pattern.count else { return enter(node, at: at, captures: captures) }
         switch node.pattern[segment] {
         case .literal(let text):
-            guard at < target.count, let known = target[at].text, known.utf8.elementsEqual(text.utf8) else {
+            guard at < target.count, let known = target[at].text, known.hasSameUTF8(as: text) else {
                 return true
             }
             return match(node, segment + 1, at: at + 1, captures: captures)
