@@ -47,7 +47,7 @@ struct PathMatcher {
             }
             return match(node, segment + 1, at: at + 1, captures: captures + [value])
         case .glob:
-            // In version 1 it takes all that is left, one segment at least. If nothing comes after it, it takes all too.
+            // In version 1 it takes all that is left, one segment at least; in version 2 it does if nothing follows.
             let isLast = segment == node.pattern.count - 1 && node.children.isEmpty
             let first = version == .one ? max(target.count, at + 1) : isLast ? target.count : at
             guard first <= target.count else { return true }
