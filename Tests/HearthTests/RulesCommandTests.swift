@@ -26,7 +26,7 @@ struct RulesCommandTests {
         try Data(text.utf8).write(to: URL(fileURLWithPath: file))
         let invalid = try HearthBinary.run(["rules", "check", file])
         #expect(invalid.status == 1)
-        #expect(invalid.output.hasPrefix("\(file):4:51: error: Unexpected '/2'"))
+        #expect(invalid.output.hasPrefix("\(file):4:50: error: Unexpected '/2'"))
         #expect(invalid.output.contains("^~\n") && invalid.output.contains("Write a space after '/' to divide."))
     }
 

@@ -63,6 +63,30 @@ package struct AllowStatement: Sendable {
     /// Nil: always.
     package let condition: ExpressionID?
     package let range: SourceRange
+    /// A bit for each method, which is faster to look at than the set.
+    private let bits: UInt8
+
+    init(methods: Set<RulesRequest.Method>, condition: ExpressionID?, range: SourceRange) {
+        self.methods = methods
+        self.condition = condition
+        self.range = range
+        bits = methods.reduce(0) { $0 | $1.bit }
+    }
+
+    /// Whether the statement is about a method.
+    func concerns(_ method: RulesRequest.Method) -> Bool { bits & method.bit != 0 }
+}
+
+extension RulesRequest.Method {
+    fileprivate var bit: UInt8 {
+        switch self {
+        case .get: 1
+        case .list: 2
+        case .create: 4
+        case .update: 8
+        case .delete: 16
+        }
+    }
 }
 
 /// One segment of the path of a `match`.
@@ -74,10 +98,16 @@ enum PatternSegment: Sendable {
     case glob
 }
 
-/// A `match` block.
-struct MatchNode: Sendable {
+/// A `match` block. A class, so that walking the blocks copies one reference for each.
+final class MatchNode: Sendable {
     let pattern: [PatternSegment]
     /// Its `allow` statements and its nested blocks in the order of the text; statements first.
     let statements: [Int]
     let children: [MatchNode]
+
+    init(pattern: [PatternSegment], statements: [Int], children: [MatchNode]) {
+        self.pattern = pattern
+        self.statements = statements
+        self.children = children
+    }
 }

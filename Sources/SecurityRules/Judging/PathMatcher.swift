@@ -1,5 +1,6 @@
 // Which `match` blocks a path fits.
 
+internal import Basics
 internal import Expressions
 
 /// A segment of a path that is judged.
@@ -32,7 +33,7 @@ struct PathMatcher {
         guard segment < node.pattern.count else { return enter(node, at: at, captures: captures) }
         switch node.pattern[segment] {
         case .literal(let text):
-            guard at < target.count, let known = target[at].text, known.utf8.elementsEqual(text.utf8) else {
+            guard at < target.count, let known = target[at].text, known.hasSameUTF8(as: text) else {
                 return true
             }
             return match(node, segment + 1, at: at + 1, captures: captures)
@@ -46,7 +47,7 @@ struct PathMatcher {
             }
             return match(node, segment + 1, at: at + 1, captures: captures + [value])
         case .glob:
-            // In version 1 it takes all that is left, one segment at least. If nothing comes after it, it takes all.
+            // In version 1 it takes all that is left, one segment at least; in version 2 it does if nothing follows.
             let isLast = segment == node.pattern.count - 1 && node.children.isEmpty
             let first = version == .one ? max(target.count, at + 1) : isLast ? target.count : at
             guard first <= target.count else { return true }

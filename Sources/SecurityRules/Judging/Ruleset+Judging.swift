@@ -42,7 +42,7 @@ extension Ruleset {
         var judgement = Judgement()
         let method = host.request.method
         _ = PathMatcher(version: version, target: target) { [self] index, captures in
-            guard statements[index].methods.contains(method) else { return true }
+            guard statements[index].concerns(method) else { return true }
             host.captures = captures
             let (outcome, kind) = outcome(of: statements[index], host, evaluation)
             judgement.statements.append(Verdict.Statement(index: index, outcome: outcome))

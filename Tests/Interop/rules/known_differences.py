@@ -4,6 +4,7 @@ import re
 
 KINDS = {
     "query: emulator is wrong": "the emulator allows a query that returns a document which the rules refuse",
+    "query: no documents": "no document meets the conditions, which contradict each other or nearly so",
     "query: hearth proves more": "Hearth allows a query of which the emulator does not prove that it is allowed",
 }
 

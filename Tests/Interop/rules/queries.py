@@ -48,23 +48,27 @@ def differences(theirs, ours, rng, count):
         request = {"method": "list", "path": ["q"], "query": query, "auth": USER, "time": "2026-01-01T00:00:00Z"}
         verdict = ours.ask({**request, "documents": {}})
         if "allowed" not in verdict or (status == 200) != verdict["allowed"]:
-            found = counterexample(ours, rng, text, query)
+            found, returned = counterexample(ours, rng, text, query)
             case = f"{text}\n  {json.dumps(query)}\n  a document that is refused: {json.dumps(found)}"
             theirs_shown = f"{status} {re.sub(chr(10), ' ', answer)[:400]}"
-            yield Difference(kind(status, verdict, found), case, theirs_shown, json.dumps(verdict))
+            yield Difference(kind(status, verdict, found, returned), case, theirs_shown, json.dumps(verdict))
 
 
-def kind(status, verdict, found):
+def kind(status, verdict, found, returned):
     """Which of the two is right, as far as a search for a counterexample can say."""
     if "allowed" not in verdict:
         return "query"
+    if not returned:
+        return "query: no documents"
     if verdict["allowed"]:
         return "query: hearth is wrong" if found else "query: hearth proves more"
     return "query: emulator is wrong" if found else "query: emulator proves more"
 
 
 def counterexample(ours, rng, text, query):
-    """A document that the query can return and that the rules refuse; None if a search finds none."""
+    """A document that the query can return and that the rules refuse, None if a search finds none; and how many documents
+    of the search the query returns."""
+    returned = 0
     limit = query.get("limit")
     plain = text.replace("allow list", "allow get").replace("request.query.limit", "null" if limit is None else str(limit))
     ascending = any(order["field"]["fieldPath"] == "n" for order in query.get("orderBy", []))
@@ -76,10 +80,11 @@ def counterexample(ours, rng, text, query):
             aim(document, query.get("where"), rng)
         if not returns(query, document):
             continue
+        returned += 1
         request = {"method": "get", "path": ["q", "x"], "resource": emulator.fields(document), "auth": USER}
         if not ours.ask({**request, "time": "2026-01-01T00:00:00Z"})["allowed"]:
-            return document
-    return None
+            return document, returned
+    return None, returned
 
 
 def random_document(rng):
@@ -109,8 +114,8 @@ def aim(document, condition, rng):
     chosen = {
         "EQUAL": lambda: operand,
         "IN": lambda: rng.choice(operand),
-        "ARRAY_CONTAINS": lambda: [operand],
-        "ARRAY_CONTAINS_ANY": lambda: [rng.choice(operand)],
+        "ARRAY_CONTAINS": lambda: [operand] + rng.sample(VALUES["t"], rng.randrange(3)),
+        "ARRAY_CONTAINS_ANY": lambda: [rng.choice(operand)] + rng.sample(VALUES["t"], rng.randrange(3)),
     }.get(test["op"], lambda: rng.choice(VALUES[name] + [{}, "carol", "", 9, 1.25]))()
     # Queries do not tell 1 from 1.0.
     if type(chosen) is int and rng.random() < 0.5:

@@ -46,17 +46,23 @@ struct Judge {
     private var ruleset: Ruleset?
     private var coverage: ExpressionCoverage?
 
-    mutating func answer(_ line: String) -> [String: Any] {
+    /// The answer to a line, as JSON.
+    mutating func answer(_ line: String) -> String {
+        if line == "{\"coverage\": true}", let ruleset, let coverage {
+            return ruleset.coverageJSON(coverage, name: "security.rules")
+        }
+        let answer = object(line)
+        let data = try? JSONSerialization.data(withJSONObject: answer, options: [.sortedKeys])
+        return String(decoding: data ?? Data("{}".utf8), as: UTF8.self)
+    }
+
+    private mutating func object(_ line: String) -> [String: Any] {
         do {
             guard let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] else {
                 throw InvalidCase(message: "a line is a JSON object")
             }
             if let rules = object["rules"] as? String { return set(rules) }
             guard let ruleset, let coverage else { throw InvalidCase(message: "there are no rules") }
-            if object["coverage"] != nil {
-                let json = ruleset.coverageJSON(coverage, name: "security.rules")
-                return try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any] ?? [:]
-            }
             return try judge(object, ruleset, coverage)
         } catch {
             return ["error": "\(error)"]
@@ -155,7 +161,5 @@ struct Judge {
 
 var judge = Judge()
 while let line = readLine() {
-    let answer = judge.answer(line)
-    let data = try JSONSerialization.data(withJSONObject: answer, options: [.sortedKeys])
-    FileHandle.standardOutput.write(data + Data("\n".utf8))
+    FileHandle.standardOutput.write(Data((judge.answer(line) + "\n").utf8))
 }
