@@ -73,13 +73,13 @@ import Testing
 
     // MARK: Fields
 
-    private func outcome(_ fields: [(String, String)], bytesMax: Int = 8_192) -> RequestFields.Outcome {
+    private func outcome(_ fields: [(String, String)], bytesMax: Int = 8_192) -> RequestFields.Validity {
         var gathered = RequestFields(rpcs: TestProcedures.table)
         for (name, value) in fields {
             let (name, value) = (Array(name.utf8), Array(value.utf8))
             gathered.take(name.span.bytes, value.span.bytes, bytesMax: bytesMax)
         }
-        return gathered.outcome(bytesMax: bytesMax)
+        return gathered.validity(bytesMax: bytesMax)
     }
 
     private func rpc(at path: String) -> RPC? {
