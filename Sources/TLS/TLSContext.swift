@@ -85,7 +85,7 @@ package final class TLSContext: @unchecked Sendable {
         // A certificate that the operator names is trusted itself, be it a root or not.
         unsafe X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         let isDone =
-            unsafe hearth_tls_set_minimum(context, minimum.number) == 1
+            unsafe hearth_tls_require_version(context, minimum.number) == 1
             && SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!PSK") == 1
             && hearth_tls_set_groups(context, "X25519:P-256:P-384") == 1
         if !isDone { throw .taken(.configuration, "OpenSSL lacks ciphers") }

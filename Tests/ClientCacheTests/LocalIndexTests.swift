@@ -41,7 +41,7 @@ struct LocalIndexTests: LocalStoreFixture {
     }
 
     @Test
-    func `A query that reads much in vain makes the index that it lacks, and then uses it`() throws {
+    func `A query that reads many documents without a match makes its index, and then uses it`() throws {
         let path = directory.path(of: "creation")
         var store = try Self.open(path)
         _ = try store.apply(Self.documents(300))

@@ -2,7 +2,11 @@
 
 package import Basics
 package import Calls
-package import Synchronization
+
+#if !THREAD_SANITIZER
+    // See ThreadSanitizer.swift.
+    package import Synchronization
+#endif
 
 /// - GetDocument: echoes the message.
 /// - Commit: keeps the call open until the test answers it.

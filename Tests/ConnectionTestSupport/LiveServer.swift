@@ -6,8 +6,12 @@ package import Connections
 package import EventLoops
 package import NativeProtocol
 package import Server
-package import Synchronization
 import Testing
+
+#if !THREAD_SANITIZER
+    // See ThreadSanitizer.swift.
+    package import Synchronization
+#endif
 
 /// A server of ``EchoService`` on a free port, ended with `stop`.
 package final class LiveServer {

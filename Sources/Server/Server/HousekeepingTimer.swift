@@ -20,7 +20,7 @@ final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may b
     private struct State {
         var trims = TrimSchedule()
         var shortage = ShortageReport()
-        var obstacle = ShortageReport()
+        var failure = ShortageReport()
         /// Failures of the store's own commits that have been logged.
         var failuresLogged: UInt64 = 0
     }
@@ -67,10 +67,10 @@ final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may b
     }
 
     private func reportWriteFailure() {
-        let obstacle = store.recentWriteFailure
-        switch state.withLock({ $0.obstacle.change(isShort: obstacle != nil) }) {
+        let failure = store.recentWriteFailure
+        switch state.withLock({ $0.failure.change(isShort: failure != nil) }) {
         case .begins, .lasts:
-            log(.error, "store_retrying", ["message": obstacle.map { "\($0)" } ?? ""])
+            log(.error, "store_retrying", ["message": failure.map { "\($0)" } ?? ""])
         case .ends: log(.info, "store_recovered")
         case nil: break
         }

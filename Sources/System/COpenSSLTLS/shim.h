@@ -26,7 +26,7 @@ static inline void hearth_tls_harden(SSL_CTX *context) {
     SSL_CTX_set_security_level(context, 2);
 }
 
-static inline int hearth_tls_set_minimum(SSL_CTX *context, int version) {
+static inline int hearth_tls_require_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_min_proto_version(context, version);
 }
 

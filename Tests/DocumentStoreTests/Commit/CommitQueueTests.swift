@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test
-    func `A waiting consumer is woken by a request and by a nudge, and returns when the time is over`() throws {
+    func `A waiting consumer is woken by a request and by a call, and returns when the time is over`() throws {
         let queue = queue()
         let patient = Consumer(queue, waitMilliseconds: 3_600_000)
         try waitUntil("the consumer waits") { queue.claim() }

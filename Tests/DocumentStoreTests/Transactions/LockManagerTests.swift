@@ -221,7 +221,7 @@ import Testing
     }
 
     @Test(arguments: [3, 4, 10])
-    func `A circle of many is found when it closes, and only one of them is aborted`(count: UInt64) throws {
+    func `A cycle of many is found when it closes, and only one of them is aborted`(count: UInt64) throws {
         let locks = try Ground()
         for transaction in 1...count { #expect(try !locks.read(transaction, "c/\(transaction)")) }
         for transaction in 1..<count { #expect(try locks.commit(transaction, "c/\(transaction + 1)")) }
@@ -234,7 +234,7 @@ import Testing
     }
 
     @Test
-    func `A chain without a circle is left alone`() throws {
+    func `A chain without a cycle is left alone`() throws {
         let locks = try Ground()
         for transaction in 1...5 as ClosedRange<UInt64> { #expect(try !locks.read(transaction, "c/\(transaction)")) }
         for transaction in 1...4 as ClosedRange<UInt64> {
@@ -249,7 +249,7 @@ import Testing
     }
 
     @Test
-    func `Several circles closed by one commit are all broken`() throws {
+    func `Several cycles closed by one commit are all broken`() throws {
         let locks = try Ground()
         #expect(try !locks.read(1, "c/a") && !locks.read(2, "c/b", "c/c") && !locks.read(3, "c/b", "c/c"))
         #expect(try locks.commit(2, "c/a") && locks.commit(3, "c/a"))

@@ -123,7 +123,7 @@ struct PessimisticTests {
     }
 
     @Test
-    func `Three that wait for each other in a circle: the youngest is aborted, the others commit`() async throws {
+    func `Three that wait for each other in a cycle: the youngest is aborted, the others commit`() async throws {
         let harness = try StoreHarness()
         var transactions: [TransactionIdentifier] = []
         for name in ["a", "b", "c"] {

@@ -341,7 +341,7 @@ import Testing
     }
 
     @Test
-    func `With the network off impatient calls fail and the others wait until it is on`() async throws {
+    func `With the network off, calls that do not wait fail, and the others wait until it is on`() async throws {
         let server = try FakeServer { _ in .respond(Self.committed) }
         let client = try client(server)
         try await client.commit(writes())

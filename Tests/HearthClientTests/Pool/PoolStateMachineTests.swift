@@ -207,7 +207,7 @@ private typealias ID = Machine.ConnectionID
     }
 
     @Test
-    func `A disabled network closes, refuses the impatient and lets the others wait until it is enabled`() {
+    func `A disabled network closes, refuses calls that do not wait and keeps the others until it is enabled`() {
         var machine = connectedMachine()
         machine.setNetworkEnabled(false, now: 0)
         #expect(take(&machine).descriptions == ["close 0.0"])

@@ -36,7 +36,7 @@ struct IndexDemandTests {
     }
 
     @Test
-    mutating func `An index is made when the documents read in vain add up to the bound, once`() throws {
+    mutating func `An index is made when the documents read without a match add up to the bound, once`() throws {
         let age = try Self.index("age")
         demand.noteScan(lacking: age, documents: 600, of: 0, now: Self.start)
         #expect(changes(at: Self.start).isEmpty)

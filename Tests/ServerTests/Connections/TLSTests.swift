@@ -131,7 +131,7 @@ import Testing
         #expect(outcome?.message.contains("this port requires TLS") == true, "\(outcome?.message ?? "")")
     }
 
-    @Test func `A new context is for new connections, and open ones go on`() throws {
+    @Test func `A new context is for new connections, and open ones continue`() throws {
         let first = try serverContext()
         let current = Mutex(first)
         let live = try LiveServer { $0.tls = ServerTLS { current.withLock { $0 } } }

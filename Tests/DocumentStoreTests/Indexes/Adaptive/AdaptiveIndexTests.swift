@@ -94,7 +94,7 @@ struct AdaptiveIndexTests {
     }
 
     @Test
-    func `An index is made when queries have read enough in vain, serves them, outlives a restart, and goes unused`()
+    func `An index is made when queries read enough without a match, serves them, outlives a restart, and goes unused`()
         async throws
     {
         var model = try await Self.model(.adaptive)
