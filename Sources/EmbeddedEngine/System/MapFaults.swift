@@ -111,7 +111,7 @@ extension MapFaults {
         let address = unsafe UInt(bitPattern: information?.pointee._sifields._sigfault.si_addr)
         if let slots = unsafe slots, let index = unsafe slot(of: address, slots) {
             let saved = errno
-            if unsafe signal == SIGBUS && recover(address, &slots[index]) {
+            if unsafe signal == SIGBUS && recover(address, slots[index]) {
                 errno = saved
                 return
             }
@@ -132,7 +132,7 @@ extension MapFaults {
     }
 
     /// Puts zeros in place of the page, so that the read can continue.
-    private static func recover(_ address: UInt, _ slot: inout Slot) -> Bool {
+    private static func recover(_ address: UInt, _ slot: borrowing Slot) -> Bool {
         let bits = slot.words.load(ordering: .relaxed)
         guard let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: bits),
             let page = unsafe UnsafeMutableRawPointer(bitPattern: address & ~(UInt(pageBytes) - 1))
