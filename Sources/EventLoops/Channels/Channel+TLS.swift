@@ -27,7 +27,6 @@ extension Channel {
         var plain = loop.takeWriter()
         let failure = decrypt(session, ciphertext, into: &plain)
         if plain.count > 0 { take(plain.bytes) }
-        plain.reset()
         loop.recycle(plain)
         guard !isClosing else { return }
         if session.outputBytes > 0 { needsSettling() }
@@ -68,10 +67,7 @@ extension Channel {
         guard rest.byteCount > 0, !hot.state.readsToEnd, hot.state.closesAfterFlush == nil else { return }
         if hot.state.carry.isEmpty, !isInputHeld { return process(rest) }
         unsafe rest.withUnsafeBytes { unsafe hot.state.carry.append(contentsOf: $0) }
-        if isInputHeld { return }
-        let kept = hot.state.carry
-        hot.state.carry = []
-        process(unsafe kept.span.bytes)
+        if !isInputHeld { processCarry() }
     }
 
     /// What is to be written now: the handshake's bytes, and the output encrypted once the handshake is done; nil if

@@ -322,19 +322,16 @@ package struct ChannelLimits: Sendable {
 
     /// Continues where congestion or the driver stopped.
     private func resumeReading() {
-        guard !hot.state.isReading, !isCongested, !hot.state.isInputPaused, !hot.state.isInputDeferred,
-            !hot.state.readsToEnd
-        else { return }
-        if !hot.state.carry.isEmpty {
-            let kept = hot.state.carry
-            hot.state.carry = []
-            process(unsafe kept.span.bytes)
-        }
-        if !isCongested, !hot.state.isInputPaused, !hot.state.isInputDeferred, !isClosing,
-            hot.state.closesAfterFlush == nil
-        {
-            startReading()
-        }
+        guard !hot.state.isReading, !isInputHeld, !hot.state.readsToEnd else { return }
+        if !hot.state.carry.isEmpty { processCarry() }
+        if !isInputHeld, !isClosing, hot.state.closesAfterFlush == nil { startReading() }
+    }
+
+    /// Shows the carried bytes to the driver.
+    func processCarry() {
+        let kept = hot.state.carry
+        hot.state.carry = []
+        process(unsafe kept.span.bytes)
     }
 
     // MARK: Writing

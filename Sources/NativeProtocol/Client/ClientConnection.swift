@@ -19,8 +19,8 @@ package final class ClientConnection: @unchecked Sendable {
     /// What it connects to, as `host:port`, IPv6 addresses in brackets.
     package let remote: String
     let configuration: ClientConfiguration
-    /// The name that the server's certificate must have; nil for a unix socket. Set before the loop knows this object.
-    private var serverName: String?
+    /// The name that the server's certificate must have; nil for a unix socket.
+    private let serverName: String?
     /// What the server said when it stopped taking calls.
     var goodbye: String?
     var onEvent: ((ClientConnectionEvent) -> Void)?
@@ -47,10 +47,11 @@ package final class ClientConnection: @unchecked Sendable {
     }
 
     private init(
-        remote: String, loop: EventLoop, configuration: ClientConfiguration,
+        remote: String, serverName: String?, loop: EventLoop, configuration: ClientConfiguration,
         onEvent: @escaping (ClientConnectionEvent) -> Void
     ) {
         self.remote = remote
+        self.serverName = serverName
         self.loop = loop
         self.configuration = configuration
         self.onEvent = onEvent
@@ -65,8 +66,8 @@ package final class ClientConnection: @unchecked Sendable {
         onEvent: @escaping @Sendable (ClientConnectionEvent) -> Void = { _ in }
     ) -> ClientConnection {
         let remote = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        let connection = ClientConnection(remote: remote, loop: loop, configuration: configuration, onEvent: onEvent)
-        connection.serverName = host
+        let connection = ClientConnection(
+            remote: remote, serverName: host, loop: loop, configuration: configuration, onEvent: onEvent)
         connection.onLoop { $0.beginConnecting(host, port) }
         return connection
     }
@@ -79,7 +80,8 @@ package final class ClientConnection: @unchecked Sendable {
         onEvent: @escaping @Sendable (ClientConnectionEvent) -> Void = { _ in }
     ) throws(SocketError) -> ClientConnection {
         let descriptor = try LocalSocket.connect(to: path)
-        let connection = ClientConnection(remote: path, loop: loop, configuration: configuration, onEvent: onEvent)
+        let connection = ClientConnection(
+            remote: path, serverName: nil, loop: loop, configuration: configuration, onEvent: onEvent)
         connection.onLoop { $0.adopt(descriptor, path) }
         return connection
     }

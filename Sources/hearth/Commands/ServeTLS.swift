@@ -26,11 +26,7 @@ final class ServeTLS: Sendable {
 
     static let flags: [any FlagDeclaration] = [certificate, key, clientAuthorities, revocationLists, minimum]
 
-    private let certificatePath: String
-    private let keyPath: String
-    private let authoritiesPath: String?
-    private let listsPath: String?
-    private let minimum: TLSVersion
+    private let files: TLSFiles
     private let tickets = TicketKeys { SystemClock.monotonicNanoseconds() / 1_000_000_000 }
     private let context: Mutex<TLSContext>
 
@@ -48,25 +44,19 @@ final class ServeTLS: Sendable {
         let lists = arguments.value(of: revocationLists)
         if lists != nil, authorities == nil { throw CommandFailure("--tls-client-crl needs --tls-client-ca") }
         return try ServeTLS(
-            certificate, key, authorities, lists, TLSVersion(rawValue: arguments[minimum]) ?? .tls12)
+            TLSFiles(
+                certificate: certificate, key: key, authorities: authorities, lists: lists,
+                minimum: TLSVersion(rawValue: arguments[minimum]) ?? .tls12))
     }
 
-    private init(
-        _ certificatePath: String, _ keyPath: String, _ authoritiesPath: String?, _ listsPath: String?,
-        _ minimum: TLSVersion
-    ) throws(CommandFailure) {
-        self.certificatePath = certificatePath
-        self.keyPath = keyPath
-        self.authoritiesPath = authoritiesPath
-        self.listsPath = listsPath
-        self.minimum = minimum
-        context = Mutex(
-            try Self.context(certificatePath, keyPath, authoritiesPath, listsPath, minimum, tickets))
+    private init(_ files: TLSFiles) throws(CommandFailure) {
+        self.files = files
+        context = Mutex(try files.context(tickets))
     }
 
     /// Reads the files again. New connections get what they hold now; if one of them cannot be used, nothing changes.
     func reload() throws(CommandFailure) {
-        let fresh = try Self.context(certificatePath, keyPath, authoritiesPath, listsPath, minimum, tickets)
+        let fresh = try files.context(tickets)
         context.withLock { $0 = fresh }
     }
 
@@ -80,11 +70,18 @@ final class ServeTLS: Sendable {
         CalendarDate(secondsSinceEpoch: seconds).appendRFC3339(to: &text)
         return String(decoding: text, as: UTF8.self)
     }
+}
 
-    private static func context(
-        _ certificate: String, _ key: String, _ authorities: String?, _ lists: String?, _ minimum: TLSVersion,
-        _ tickets: TicketKeys
-    ) throws(CommandFailure) -> TLSContext {
+/// The paths of the files that a command line names.
+private struct TLSFiles: Sendable {
+    let certificate: String
+    let key: String
+    let authorities: String?
+    let lists: String?
+    let minimum: TLSVersion
+
+    /// A context of what the files hold now.
+    func context(_ tickets: TicketKeys) throws(CommandFailure) -> TLSContext {
         let credential = TLSCredential(certificates: try bytes(certificate), key: try bytes(key))
         var clients: TLSClientVerification?
         if let authorities {
@@ -101,7 +98,7 @@ final class ServeTLS: Sendable {
         }
     }
 
-    private static func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
+    private func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
         guard let bytes = try InputFile.contents(of: path) else { throw CommandFailure("cannot read \(path)") }
         return bytes
     }
