@@ -95,7 +95,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         .target(
             name: "EmbeddedEngine",
-            dependencies: ["Basics", "CLMDB", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
+            dependencies: ["Basics", "CLMDB", "CLinux", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
@@ -120,8 +120,8 @@ let package = Package(
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine", "StorageEngines",
-                "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine",
+                "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 

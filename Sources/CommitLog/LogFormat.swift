@@ -139,22 +139,37 @@ struct LogFrameHeader: Equatable {
 
     /// The header of the frame at `offset` of a segment, if a whole and undamaged frame of the segment's life is there.
     init?(segment: UnsafeRawBufferPointer, at offset: Int, nonce: UInt64) {
-        guard offset >= 0, offset <= segment.count - LogFormat.frameHeaderBytes,
-            unsafe UInt32(truncatingIfNeeded: segment.word(at: offset + 8)) == LogFormat.frameMagic,
-            unsafe segment.word(at: offset + 16) == nonce,
-            unsafe segment.word(at: offset + 24) == UInt64(offset),
-            let payloadBytes = unsafe Int(exactly: segment.word(at: offset + 48)),
-            payloadBytes <= segment.count - offset - LogFormat.frameHeaderBytes
+        guard offset >= 0, offset <= segment.count - LogFormat.frameHeaderBytes else { return nil }
+        let bytes = unsafe UnsafeRawBufferPointer(rebasing: segment[offset...])
+        unsafe self.init(unverified: bytes, at: offset, nonce: nonce, bytesLeft: bytes.count)
+        guard unsafe isWhole(bytes) else { return nil }
+    }
+
+    /// The header that `bytes` begin with, if it is one of a frame at `offset` of the segment's life. Its sum is not
+    /// verified.
+    /// - Parameters:
+    ///   - bytes: at least `LogFormat.frameHeaderBytes`.
+    ///   - bytesLeft: of the segment from `offset` on; a larger frame is not accepted.
+    init?(unverified bytes: UnsafeRawBufferPointer, at offset: Int, nonce: UInt64, bytesLeft: Int) {
+        guard unsafe UInt32(truncatingIfNeeded: bytes.word(at: 8)) == LogFormat.frameMagic,
+            unsafe bytes.word(at: 16) == nonce,
+            unsafe bytes.word(at: 24) == UInt64(offset),
+            let payloadBytes = unsafe Int(exactly: bytes.word(at: 48)),
+            payloadBytes <= bytesLeft - LogFormat.frameHeaderBytes
         else { return nil }
-        recordCount = unsafe Int(segment.word(at: offset + 8) >> 32)
+        recordCount = unsafe Int(bytes.word(at: 8) >> 32)
         self.nonce = nonce
         self.offset = offset
-        previousVersion = unsafe segment.word(at: offset + 32)
-        lastVersion = unsafe segment.word(at: offset + 40)
+        previousVersion = unsafe bytes.word(at: 32)
+        lastVersion = unsafe bytes.word(at: 40)
         self.payloadBytes = payloadBytes
-        guard frameBytes <= segment.count - offset else { return nil }
-        let sum = unsafe XXH3_64bits_withSeed(segment.baseAddress! + offset + 8, frameBytes - 8, nonce)
-        guard unsafe sum == segment.word(at: offset) else { return nil }
+        guard frameBytes <= bytesLeft else { return nil }
+    }
+
+    /// Whether the frame that `bytes` begin with has the right sum. The bytes are all that the header says.
+    func isWhole(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count >= frameBytes, let start = bytes.baseAddress else { return false }
+        return unsafe XXH3_64bits_withSeed(start + 8, frameBytes - 8, nonce) == bytes.word(at: 0)
     }
 }
 

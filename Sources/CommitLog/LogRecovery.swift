@@ -3,29 +3,31 @@
 internal import Basics
 internal import FileSystem
 internal import Glibc
-package import Storage
+internal import Storage
 
 /// What recovery found, and where writing continues.
-package struct RecoveredLog {
-    /// The segments that may still be needed, in sequence; frames continue in `last`, the later ones are unwritten.
-    package var segments: [LogSegment] = []
+struct RecoveredLog {
+    /// The segments that may still be needed, in sequence; the later ones are unwritten.
+    var segments: [UsedSegment] = []
     /// Where the log ends.
-    package var endSegmentIndex = 0
-    package var endOffset = LogFormat.framesStart
+    var endSegmentIndex = 0
+    var endOffset = LogFormat.framesStart
     /// Where the last good frame begins in that segment.
-    package var lastFrameStart = LogFormat.framesStart
+    var lastFrameStart = LogFormat.framesStart
     /// The bytes of the last page before `endOffset`.
-    package var tail: [UInt8] = []
+    var tail: [UInt8] = []
     /// Segment files without records that are needed.
-    package var free: [SegmentPool.FreeFile] = []
-    package var highestSequence: UInt64 = 0
-    package var lastVersion = CommitVersion.zero
-    package var frameCount = 0
-    package var recordCount = 0
+    var free: [SegmentPool.FreeFile] = []
+    var highestSequence: UInt64 = 0
+    /// Records up to here are not in the log.
+    var base = CommitVersion.zero
+    var lastVersion = CommitVersion.zero
+    var frameCount = 0
+    var recordCount = 0
 }
 
 /// Reads the frames of a log directory in order.
-package struct LogRecovery {
+struct LogRecovery {
     let directory: String
     /// The first segment that is needed; 0 if that is not known.
     let firstSegment: UInt64
@@ -35,7 +37,7 @@ package struct LogRecovery {
     private let isReadOnly: Bool
 
     /// Called with each record of a commit after the checkpoint, in order.
-    package typealias Visit = (CommitVersion, UnsafeRawBufferPointer) throws -> Void
+    typealias Visit = (CommitVersion, UnsafeRawBufferPointer) throws -> Void
 
     private var log = RecoveredLog()
     /// Where the first frame that is not good was met.
@@ -52,7 +54,7 @@ package struct LogRecovery {
 
     /// Reads everything; throws `corrupt` when something synced is missing, or what `visit` throws. Changes nothing on
     /// disk.
-    package static func read(
+    static func read(
         directory: String, firstSegment: UInt64, checkpoint: CommitVersion, isReadOnly: Bool = false, _ visit: Visit
     ) throws -> RecoveredLog {
         var recovery = LogRecovery(
@@ -60,6 +62,7 @@ package struct LogRecovery {
         let sequences = try recovery.findSegments()
         let buffer = HeapBuffer(capacity: 4096)
         for sequence in sequences { unsafe try recovery.readSegment(sequence, buffer, visit) }
+        if recovery.log.frameCount == 0 { recovery.log.base = recovery.log.lastVersion }
         return recovery.log
     }
 
@@ -100,7 +103,7 @@ package struct LogRecovery {
         let read = unsafe try file.read(into: whole, at: 0)
         guard read == header.byteCount else { throw Self.cut(path, at: read, of: header.byteCount) }
         let bytes = UnsafeRawBufferPointer(whole)
-        log.segments.append(LogSegment(file: file, header: header))
+        log.segments.append(UsedSegment(segment: LogSegment(file: file, header: header)))
         var offset = LogFormat.framesStart
         while let frame = unsafe LogFrameHeader(segment: bytes, at: offset, nonce: header.nonce) {
             try accept(frame, path: path)
@@ -155,6 +158,7 @@ package struct LogRecovery {
                     + "\(frame.previousVersion) before it",
                 file: place.file, offset: place.offset)
         }
+        if log.frameCount == 0 { log.base = CommitVersion(microseconds: frame.previousVersion) }
         previousFrameVersion = frame.lastVersion
         log.frameCount += 1
     }
@@ -162,34 +166,15 @@ package struct LogRecovery {
     private mutating func visitRecords(
         of frame: LogFrameHeader, _ segment: UnsafeRawBufferPointer, path: String, _ visit: Visit
     ) throws {
-        var offset = frame.offset + LogFormat.frameHeaderBytes
-        let end = offset + frame.payloadBytes
-        var version = frame.previousVersion
-        for _ in 0..<frame.recordCount {
-            guard end - offset >= LogFormat.recordHeaderBytes else { throw damagedRecord(path, offset) }
-            let recordVersion = unsafe segment.word(at: offset)
-            let length = unsafe Int(
-                UInt32(littleEndian: segment.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
-            offset += LogFormat.recordHeaderBytes
-            guard length <= end - offset, recordVersion > version, recordVersion <= frame.lastVersion else {
-                throw damagedRecord(path, offset)
-            }
-            version = recordVersion
-            if recordVersion > checkpoint.microseconds {
-                log.recordCount += 1
-                unsafe try visit(
-                    CommitVersion(microseconds: recordVersion),
-                    UnsafeRawBufferPointer(rebasing: segment[offset..<(offset + length)]))
-            }
-            offset += length
+        let bytes = unsafe UnsafeRawBufferPointer(rebasing: segment[frame.offset..<(frame.offset + frame.frameBytes)])
+        var records = unsafe LogFrameRecords(frame, bytes, file: path)
+        while let record = try records.next() {
+            guard record.version > checkpoint else { continue }
+            log.recordCount += 1
+            unsafe try visit(record.version, record.bytes)
         }
-        guard offset == end, version == frame.lastVersion else { throw damagedRecord(path, offset) }
-        log.lastVersion = max(log.lastVersion, CommitVersion(microseconds: version))
-    }
-
-    private func damagedRecord(_ path: String, _ offset: Int) -> StorageError {
-        StorageError(
-            .corrupt, "a group of the log with a right checksum has wrong contents", file: path, offset: offset)
+        log.lastVersion = max(log.lastVersion, CommitVersion(microseconds: frame.lastVersion))
+        log.segments[log.segments.count - 1].lastVersion = CommitVersion(microseconds: frame.lastVersion)
     }
 
     /// Throws when a good frame of this life follows the first bad one.
@@ -216,12 +201,14 @@ extension RecoveredLog {
     /// Writing again matters: after a sync that failed the kernel may show bytes that are not on the disk. Only the
     /// last group can be in doubt, since each is synced before the next is written. The page it ends in also loses what
     /// a torn group left.
-    package func repairEnd() throws(StorageError) {
+    func repairEnd() throws(StorageError) {
         guard !segments.isEmpty else { return }
         // A copy of the directory may have made holes of zeros, for which a full disk has no block. Without success all
         // is as before.
-        for segment in segments[endSegmentIndex...] { _ = try? segment.file.allocate(from: 0, to: segment.byteCount) }
-        let last = segments[endSegmentIndex]
+        for used in segments[endSegmentIndex...] {
+            _ = try? used.segment.file.allocate(from: 0, to: used.segment.byteCount)
+        }
+        let last = segments[endSegmentIndex].segment
         let start = lastFrameStart / LogFormat.pageBytes * LogFormat.pageBytes
         let end = max(LogFormat.roundedToPage(endOffset), start + LogFormat.pageBytes)
         guard end <= last.byteCount else { return }

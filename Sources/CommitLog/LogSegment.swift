@@ -1,16 +1,16 @@
 // One segment file, open for writing.
 
 internal import Basics
-package import FileSystem
+internal import FileSystem
 internal import Glibc
-package import Storage
+internal import Storage
 
 /// A segment that is ready to take frames, or has taken some.
-package final class LogSegment: Sendable {
-    package let file: File
-    package let sequence: UInt64
-    package let nonce: UInt64
-    package let byteCount: Int
+final class LogSegment: Sendable {
+    let file: File
+    let sequence: UInt64
+    let nonce: UInt64
+    let byteCount: Int
 
     init(file: File, header: SegmentHeader) {
         self.file = file
@@ -24,7 +24,7 @@ package final class LogSegment: Sendable {
     ///
     /// The work happens under a name that recovery ignores.
     /// - Parameter byteCount: rounded up to whole pages.
-    package static func prepare(
+    static func prepare(
         sequence: UInt64, byteCount: Int, recycling old: String?, in directory: String, fault: FaultInjection
     ) throws(StorageError) -> LogSegment {
         let byteCount = LogFormat.roundedToPage(byteCount)
@@ -55,7 +55,7 @@ package final class LogSegment: Sendable {
 
     /// Writes zeros to a half-open range of a file, in pieces: the file then needs no new blocks when frames are
     /// written.
-    package static func fill(_ file: File, from start: Int, to end: Int) throws(StorageError) {
+    static func fill(_ file: File, from start: Int, to end: Int) throws(StorageError) {
         let zeros = HeapBuffer(capacity: 256 << 10)
         unsafe zeros.all.initializeMemory(as: UInt8.self, repeating: 0)
         var offset = start
@@ -67,7 +67,7 @@ package final class LogSegment: Sendable {
     }
 
     /// Gives an empty or shorter file the blocks of a segment and its size.
-    package static func allocate(_ file: File, byteCount: Int, fault: FaultInjection) throws(StorageError) {
+    static func allocate(_ file: File, byteCount: Int, fault: FaultInjection) throws(StorageError) {
         try fault.check(.allocateSegment, file: file.path)
         try file.checkFreeBytes(for: byteCount)
         if try file.allocate(from: 0, to: byteCount) {

@@ -1,13 +1,13 @@
 // Making groups durable, one at a time, on the log thread or on the caller's.
 
-package import Basics
-package import Storage
+internal import Basics
+internal import Storage
+internal import Synchronization
 
 /// Writes and syncs sealed groups.
-package final class LogSynchronizer: Sendable {
+final class LogSynchronizer: Sendable {
     private struct State {
-        var group: LogGroup?
-        var completion: (@Sendable (Result<CommitVersion, StorageError>) -> Void)?
+        var task: LogTask?
         var isBusy = false
         var isStopping = false
     }
@@ -15,38 +15,38 @@ package final class LogSynchronizer: Sendable {
     private let state: Monitor<State>
     private let fault: FaultInjection
     /// The times of writing and syncing a group, recorded by the thread that does it, one at a time.
-    package let syncNanoseconds = Histogram()
-    /// Gets the outcome of each group before its completion does: publishes it, or ends the engine.
-    private let finished: @Sendable (CommitVersion, StorageError?) -> Void
+    let syncNanoseconds = Histogram()
+    /// The last version that is durable, in microseconds.
+    let durable = Atomic<UInt64>(0)
 
-    package init(fault: FaultInjection, finished: @escaping @Sendable (CommitVersion, StorageError?) -> Void) {
+    init(fault: FaultInjection) {
         state = Monitor(State())
         self.fault = fault
-        self.finished = finished
     }
 
     /// Whether a group is on its way.
-    package var isBusy: Bool { state.withLock { $0.isBusy } }
+    var isBusy: Bool { state.withLock { $0.isBusy } }
 
     /// Waits until no group is on its way and all completions have been called.
-    package func waitUntilIdle() {
+    func waitUntilIdle() {
         state.wait { $0.isBusy ? nil : () }
     }
 
     /// Hands a group to the log thread. None may be on its way.
-    package func submit(
-        _ group: LogGroup, completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
+    func submit(
+        _ group: LogGroup, finished: @escaping LogAppender.Outcome,
+        completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
     ) {
         state.update { state in
             precondition(!state.isBusy, "a group is submitted while another is on its way")
-            state.group = group
-            state.completion = completion
+            state.task = LogTask(group: group, finished: finished, completion: completion)
             state.isBusy = true
         }
     }
 
     /// Writes and syncs a group on the calling thread. None may be on its way.
-    package func perform(_ group: LogGroup) throws(StorageError) -> CommitVersion {
+    /// - Parameter finished: gets the outcome.
+    func perform(_ group: LogGroup, finished: LogAppender.Outcome) throws(StorageError) -> CommitVersion {
         let started = SystemClock.monotonicNanoseconds()
         do throws(StorageError) {
             try fault.check(.writeLog, file: group.segment.file.path)
@@ -60,37 +60,36 @@ package final class LogSynchronizer: Sendable {
             throw failure
         }
         syncNanoseconds.record(SystemClock.monotonicNanoseconds() - started)
+        durable.store(group.lastVersion.microseconds, ordering: .releasing)
         finished(group.lastVersion, nil)
         return group.lastVersion
     }
 
-    package func stop() {
+    func stop() {
         state.update { $0.isStopping = true }
     }
 
     /// Performs what is submitted until `stop`: the body of the log thread.
-    package func run() {
+    func run() {
         while true {
-            let task = state.wait { state in
-                if let group = state.group, let completion = state.completion {
-                    state.group = nil
-                    state.completion = nil
-                    return unsafe LogTask.perform(group, completion)
-                }
-                return state.isStopping ? LogTask.stop : nil
+            let next = state.wait { state -> LogTask?? in
+                if let task = state.task.take() { return .some(task) }
+                return state.isStopping ? .some(nil) : nil
             }
-            guard case .perform(let group, let completion) = task else { return }
+            guard let task = next else { return }
             do throws(StorageError) {
-                completion(.success(try perform(group)))
+                task.completion(.success(try perform(task.group, finished: task.finished)))
             } catch {
-                completion(.failure(error))
+                task.completion(.failure(error))
             }
             state.update { $0.isBusy = false }
         }
     }
 }
 
-private enum LogTask {
-    case perform(LogGroup, @Sendable (Result<CommitVersion, StorageError>) -> Void)
-    case stop
+/// A group for the log thread.
+private struct LogTask {
+    let group: LogGroup
+    let finished: LogAppender.Outcome
+    let completion: @Sendable (Result<CommitVersion, StorageError>) -> Void
 }

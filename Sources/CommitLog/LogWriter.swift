@@ -10,23 +10,24 @@
 //                          ▲ a multiple of 4096 in the segment        ▲ where the next frame begins
 
 internal import Basics
-package import Storage
+internal import Storage
 
 /// A sealed group on its way to the disk.
 @safe
 package struct LogGroup: @unchecked Sendable {  // The writer leaves the buffer alone until the group is done.
-    package let segment: LogSegment
+    let segment: LogSegment
     /// What to write there, and where in the segment: whole pages.
-    package let bytes: UnsafeRawBufferPointer
-    package let offset: Int
-    package let lastVersion: CommitVersion
+    let bytes: UnsafeRawBufferPointer
+    let offset: Int
+    let lastVersion: CommitVersion
 
+    /// Bytes to write, whole pages.
     package var byteCount: Int { unsafe bytes.count }
 }
 
 /// Collects the records of a group. Belongs to the commit thread.
 @safe
-package final class LogWriter {
+final class LogWriter {
     private let pool: SegmentPool
     /// Groups are not written: the directory is only read.
     private let isDiscarding: Bool
@@ -47,11 +48,11 @@ package final class LogWriter {
     private var recordCount = 0
     private var payloadBytes = 0
     private var sealedVersion: CommitVersion
-    package private(set) var lastVersion: CommitVersion
+    private(set) var lastVersion: CommitVersion
 
     /// Continues the log at `offset` of `segment`, after the commit `lastVersion`; `tail` is what the page holds
     /// before `offset`.
-    package init(
+    init(
         pool: SegmentPool, segment: LogSegment?, offset: Int, tail: UnsafeRawBufferPointer,
         lastVersion: CommitVersion, isDiscarding: Bool = false
     ) {
@@ -64,19 +65,15 @@ package final class LogWriter {
         unsafe self.tail.all.copyMemory(from: tail)
     }
 
-    package var isEmpty: Bool { recordCount == 0 }
+    var isEmpty: Bool { recordCount == 0 }
 
     /// Bytes of the group being built.
-    package var stagedBytes: Int { payloadBytes }
-
-    /// The segment that the next group goes to, or an earlier one: recovery of what is not sealed yet starts here at
-    /// the latest.
-    package var firstSegmentOfNextGroup: UInt64 { segment?.sequence ?? following?.sequence ?? pool.firstUnwritten }
+    var stagedBytes: Int { payloadBytes }
 
     /// Makes sure that the group with one more record of `recordBytes` has its place on the disk.
     /// - Parameter mayUseReserve: the record is of a commit that only deletes.
     /// - Throws: `full`; nothing has changed then.
-    package func reserve(recordBytes: Int, mayUseReserve: Bool) throws(StorageError) {
+    func reserve(recordBytes: Int, mayUseReserve: Bool) throws(StorageError) {
         let payload = payloadBytes + LogFormat.recordHeaderBytes + recordBytes
         let frame = LogFormat.roundedToWord(LogFormat.frameHeaderBytes + payload)
         let usedInBuffer = LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
@@ -92,7 +89,7 @@ package final class LogWriter {
     private var bytesLeft: Int { (segment?.byteCount ?? 0) - offset }
 
     /// Adds a record, for which there is room.
-    package func append(_ record: UnsafeRawBufferPointer, version: CommitVersion) {
+    func append(_ record: UnsafeRawBufferPointer, version: CommitVersion) {
         let start = unsafe building.start + LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
         unsafe start.storeBytes(of: version.microseconds.littleEndian, as: UInt64.self)
         unsafe start.storeBytes(of: UInt32(record.count).littleEndian, toByteOffset: 8, as: UInt32.self)
@@ -105,14 +102,14 @@ package final class LogWriter {
     }
 
     /// Ends the group without a place in the log.
-    package func discard() {
+    func discard() {
         sealedVersion = lastVersion
         recordCount = 0
         payloadBytes = 0
     }
 
     /// Ends the group and gives it its place. The group before must be done: its buffer is used for the next.
-    package func seal() -> LogGroup {
+    func seal() -> LogGroup {
         precondition(recordCount > 0, "an empty group is sealed")
         var header = LogFrameHeader(
             recordCount: recordCount, nonce: 0, offset: offset, previousVersion: sealedVersion.microseconds,
@@ -128,6 +125,7 @@ package final class LogWriter {
         let frame = unsafe building.start + LogFormat.pageBytes
         unsafe header.seal(frame)
         let group = unsafe placeInPages(frame, byteCount: header.frameBytes, in: segment)
+        pool.noteGroup(upTo: lastVersion, in: segment.sequence)
         sealedVersion = lastVersion
         recordCount = 0
         payloadBytes = 0

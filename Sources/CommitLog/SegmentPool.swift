@@ -6,13 +6,24 @@
 internal import Basics
 internal import FileSystem
 internal import Glibc
-package import Storage
+internal import Storage
+
+/// A segment that was handed out.
+struct UsedSegment: Sendable {
+    let segment: LogSegment
+    /// Of the groups that have their place in it; zero if there are none.
+    var lastVersion = CommitVersion.zero
+}
 
 /// Hands out segments in sequence and takes back those that are no longer needed. Thread-safe.
-package final class SegmentPool: Sendable {
+final class SegmentPool: Sendable {
     private struct State {
         /// Handed out and maybe needed by recovery, in sequence; the last one is being written.
-        var inUse: [LogSegment] = []
+        var inUse: [UsedSegment] = []
+        /// The segment with the last group; 0 if there is none.
+        var writing: UInt64 = 0
+        /// Records up to here may be gone.
+        var base = CommitVersion.zero
         /// Ready to be handed out, in sequence.
         var ready: [LogSegment] = []
         /// Files whose contents are no longer needed.
@@ -39,7 +50,7 @@ package final class SegmentPool: Sendable {
     }
 
     /// A segment file with nothing worth keeping.
-    package struct FreeFile: Sendable {
+    struct FreeFile: Sendable {
         let path: String
         let byteCount: Int
     }
@@ -63,7 +74,7 @@ package final class SegmentPool: Sendable {
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
     private static let reserveRetryAfterNanoseconds: UInt64 = 5_000_000_000
 
-    package init(directory: String, options: EngineOptions) {
+    init(directory: String, options: EngineOptions) {
         self.directory = directory
         segmentBytes = LogFormat.roundedToPage(options.logSegmentBytes)
         spareFilesMax = options.logSpareSegmentsMax
@@ -73,13 +84,15 @@ package final class SegmentPool: Sendable {
     }
 
     /// Takes over what recovery found, and the reserve. Comes before everything else.
-    package func adopt(_ log: RecoveredLog) {
+    func adopt(_ log: RecoveredLog) {
         let reserve = reserveOnDisk()
         state.update { state in
             state.reserve = reserve
             let used = min(log.endSegmentIndex + 1, log.segments.count)
             state.inUse = Array(log.segments[..<used])
-            state.ready = Array(log.segments[used...])
+            state.ready = log.segments[used...].map(\.segment)
+            state.writing = state.inUse.last?.segment.sequence ?? 0
+            state.base = log.base
             state.free = log.free
             state.nextSequence = log.highestSequence + 1
         }
@@ -88,14 +101,14 @@ package final class SegmentPool: Sendable {
     /// The next segment, at least `byteCount` large. Waits while it is being prepared.
     /// - Parameter mayUseReserve: it is for a commit that only deletes.
     /// - Throws: `full` or `inputOutput` when none can be prepared at present, `closed`.
-    package func next(byteCount: Int, mayUseReserve: Bool) throws(StorageError) -> LogSegment {
+    func next(byteCount: Int, mayUseReserve: Bool) throws(StorageError) -> LogSegment {
         state.update { $0.demandBytes = max($0.demandBytes, byteCount) }
         defer { state.wake() }
         return try state.wait { state throws(StorageError) -> LogSegment? in
             // A ready one that is too small keeps its place in the row, empty; recovery passes it by.
             while !state.ready.isEmpty {
                 let segment = state.ready.removeFirst()
-                state.inUse.append(segment)
+                state.inUse.append(UsedSegment(segment: segment))
                 guard segment.byteCount >= byteCount else { continue }
                 state.demandBytes = self.segmentBytes
                 return segment
@@ -114,11 +127,12 @@ package final class SegmentPool: Sendable {
     }
 
     /// Takes back the segments before `sequence`: the runs have all their commits, durably.
-    package func release(before sequence: UInt64) {
+    func release(before sequence: UInt64) {
         state.update { state in
-            while let first = state.inUse.first, first.sequence < sequence, state.inUse.count > 1 {
+            while let first = state.inUse.first, first.segment.sequence < sequence, state.inUse.count > 1 {
                 state.inUse.removeFirst()
-                state.free.append(FreeFile(path: first.file.path, byteCount: first.byteCount))
+                state.base = max(state.base, first.lastVersion)
+                state.free.append(FreeFile(path: first.segment.file.path, byteCount: first.segment.byteCount))
             }
             state.spareFilesMax = self.spareFilesMax
             // What was released can be used again, without new space.
@@ -126,14 +140,42 @@ package final class SegmentPool: Sendable {
         }
     }
 
+    /// A group up to `version` has its place in a segment that was handed out.
+    func noteGroup(upTo version: CommitVersion, in sequence: UInt64) {
+        state.withLock { state in
+            guard let place = state.inUse.lastIndex(where: { $0.segment.sequence == sequence }) else { return }
+            state.inUse[place].lastVersion = version
+            state.writing = sequence
+        }
+    }
+
+    /// The first segment that has, or may get, a record after `version`.
+    func firstSegment(after version: CommitVersion) -> UInt64 {
+        state.withLock { state in
+            let used = state.inUse.first { $0.lastVersion > version || $0.segment.sequence >= state.writing }
+            return used?.segment.sequence ?? state.ready.first?.sequence ?? state.nextSequence
+        }
+    }
+
+    /// The first segment from a sequence on that was handed out.
+    func segment(from sequence: UInt64) -> LogSegment? {
+        state.withLock { state in state.inUse.first { $0.segment.sequence >= sequence }?.segment }
+    }
+
+    /// The first segment that may be needed.
+    var firstInUse: UInt64? { state.withLock { $0.inUse.first?.segment.sequence } }
+
+    /// Records up to here may be gone.
+    var base: CommitVersion { state.withLock { $0.base } }
+
     /// Gives most of the free files' space back, until segments are released again: nobody is writing.
-    package func trim() {
+    func trim() {
         state.update { $0.spareFilesMax = min(self.spareFilesMax, 1) }
     }
 
     /// Removes the files that are not needed. Comes last, after `run` has returned; what cannot be removed stays,
     /// unused.
-    package func removeFree() {
+    func removeFree() {
         let free = state.withLock { state in
             defer { state.free = [] }
             return state.free
@@ -143,34 +185,34 @@ package final class SegmentPool: Sendable {
 
     /// Why no further segment can be prepared, as of the last attempt: the log lasts for what is left of the segments
     /// there are.
-    package var error: StorageError? { state.withLock { $0.error } }
+    var error: StorageError? { state.withLock { $0.error } }
 
     /// Why commits are refused, or will be with the end of the segment being written.
-    package var shortage: StorageError? { state.withLock { $0.ready.isEmpty || $0.isRefusing ? $0.error : nil } }
+    var shortage: StorageError? { state.withLock { $0.ready.isEmpty || $0.isRefusing ? $0.error : nil } }
 
     /// Bytes of the reserve that is there.
-    package var bytesReserved: Int { state.withLock { $0.reserve?.byteCount ?? 0 } }
+    var bytesReserved: Int { state.withLock { $0.reserve?.byteCount ?? 0 } }
 
     /// Segments handed out, and those ready or free.
-    package var counts: (inUse: Int, spare: Int) {
+    var counts: (inUse: Int, spare: Int) {
         state.withLock { ($0.inUse.count, $0.ready.count + $0.free.count) }
     }
 
     /// The first segment that has no frames yet, or else the one being written.
-    package var firstUnwritten: UInt64 {
-        state.withLock { $0.ready.first?.sequence ?? $0.inUse.last?.sequence ?? $0.nextSequence }
+    var firstUnwritten: UInt64 {
+        state.withLock { $0.ready.first?.sequence ?? $0.inUse.last?.segment.sequence ?? $0.nextSequence }
     }
 
     /// Whether there is a segment at all: a new directory has none until the first is prepared.
-    package var hasSegments: Bool { state.withLock { !$0.ready.isEmpty || !$0.inUse.isEmpty } }
+    var hasSegments: Bool { state.withLock { !$0.ready.isEmpty || !$0.inUse.isEmpty } }
 
     /// Makes `run` return and `next` fail.
-    package func stop() {
+    func stop() {
         state.update { $0.isStopping = true }
     }
 
     /// Prepares segments until `stop`: the body of the pool's thread.
-    package func run() {
+    func run() {
         while true {
             let deadline = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
             switch state.wait(untilNanoseconds: deadline, { self.nextTask(&$0) }) {

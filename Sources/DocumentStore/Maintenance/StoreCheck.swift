@@ -13,7 +13,8 @@ internal import StoreFormat
 /// First the engine's part: format, log, order of the runs, history. Then the store is opened, which recovers its log,
 /// and every key is looked at: documents are canonical, within the limits and at the key their name has; catalogue
 /// counts are those of the documents; every document has its index entries, and there are no others; databases,
-/// counters and sessions can be read.
+/// counters and sessions can be read. Index entries are compared as sets (``EntryBalance``), so the time grows as the
+/// data do; if the sets differ, a second walk over the documents names those that lack entries.
 package enum StoreCheck {
     /// What was found.
     package struct Report: Sendable {
@@ -65,28 +66,48 @@ package enum StoreCheck {
         configuration.automaticIndexes = .unchanged
         let store = try DocumentStore.open(configuration)
         defer { store.close() }
-        try run(store, into: &report, WorkMeter("checking the documents", total: keys, progress))
+        try run(store, into: &report, total: keys, progress)
         return report
     }
 
     /// Checks the contents of an open store, as of now.
     package static func run(_ store: DocumentStore) throws -> Report {
         var report = Report()
-        try run(store, into: &report, WorkMeter("checking the documents", total: 0) { _ in })
+        try run(store, into: &report, total: 0) { _ in }
         return report
     }
 
-    private static func run(_ store: DocumentStore, into report: inout Report, _ meter: consuming WorkMeter) throws {
+    private static func run(
+        _ store: DocumentStore, into report: inout Report, total: Int, _ progress: @escaping WorkProgress.Handler
+    ) throws {
+        var meter = WorkMeter("checking the documents", total: total, progress)
         let snapshot = try store.engine.makeReader().snapshot()
         var walk = StoreWalk(databases: Set(store.databases.all.map(\.number)))
         var cursor = try snapshot.cursor()
         while try cursor.next() {
             walk.visit(key: cursor.key, value: cursor.value, version: cursor.version, report: &report)
-            try walk.checkEntries(of: cursor.key, snapshot, &report)
+            try walk.noteEntries(snapshot)
             meter.step()
         }
+        if !walk.areEntriesRight { try findMissing(snapshot, &walk, &report, progress) }
         walk.finish(&report)
         report.databases = store.databases.all.count
+    }
+
+    /// Walks over the documents once more, to name those that lack entries.
+    private static func findMissing(
+        _ snapshot: borrowing EngineSnapshot, _ walk: inout StoreWalk, _ report: inout Report,
+        _ progress: @escaping WorkProgress.Handler
+    ) throws {
+        var meter = WorkMeter("looking for missing index entries", total: report.documents, progress)
+        let lower = [KeySpace.documents.rawValue]
+        let upper = [KeySpace.documents.rawValue + 1]
+        var cursor = try snapshot.cursor(from: lower.byteSpan, to: upper.byteSpan)
+        while try cursor.next() {
+            walk.deriveEntries(key: cursor.key, value: cursor.value, version: cursor.version)
+            try walk.findMissing(of: cursor.key, snapshot, &report)
+            meter.step()
+        }
     }
 }
 
@@ -105,6 +126,7 @@ private struct StoreWalk: ~Copyable {
     /// Entries of the document visited last.
     private var entries = EntryList()
     private var entriesDue = 0
+    private var balance = EntryBalance()
     private var declared = DeclaredIndexes()
     private var groups = OverriddenGroups()
 
@@ -134,7 +156,7 @@ private struct StoreWalk: ~Copyable {
                 return report.note("the overridden fields of a collection group are damaged: \(StoreWalk.hex(key))")
             }
             groups.set(group)
-        case .values, .elements: if indexState.phase == .complete { report.indexEntries += 1 }
+        case .values, .elements: if indexState.phase == .complete { countEntry(key, &report) }
         case .declared: visitDeclared(key, &report)
         }
     }
@@ -148,27 +170,59 @@ private struct StoreWalk: ~Copyable {
             return report.note(
                 "an index entry belongs to no declared index: \(StoreWalk.hex(key))", isAboutEntries: true)
         }
-        if index.state.phase == .complete { report.indexEntries += 1 }
+        if index.state.phase == .complete { countEntry(key, &report) }
     }
 
-    /// Makes sure that the document visited last has its index entries. Those of fields whose overrides are being
-    /// applied may be there or not, and are counted if they are.
-    mutating func checkEntries(
-        of key: RawSpan, _ snapshot: borrowing EngineSnapshot, _ report: inout StoreCheck.Report
-    ) throws(StorageError) {
+    private mutating func countEntry(_ key: RawSpan, _ report: inout StoreCheck.Report) {
+        report.indexEntries += 1
+        balance.find(key)
+    }
+
+    /// Notes the index entries of the document visited last. Those of fields whose overrides are being applied may be
+    /// there or not, and are noted if they are.
+    mutating func noteEntries(_ snapshot: borrowing EngineSnapshot) throws(StorageError) {
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         for position in 0..<entries.keys.count {
-            self.key.reset()
-            entries.keys.appendKey(at: position, to: &self.key)
-            let isThere = try snapshot.value(forKey: self.key.bytes) != nil
+            key.reset()
+            entries.keys.appendKey(at: position, to: &key)
             let isRequired = entries.keys.value(at: position) == EntryList.required
-            if isThere || isRequired { entriesDue += 1 }
-            if isRequired, !isThere {
-                report.note(
-                    "a document lacks an index entry: \(StoreWalk.hex(key)) lacks \(StoreWalk.hex(self.key.bytes))",
-                    isAboutEntries: true)
+            if !isRequired {
+                let isThere = try snapshot.value(forKey: key.bytes) != nil
+                if !isThere { continue }
             }
+            entriesDue += 1
+            balance.require(key.bytes)
         }
         entries.keys.removeAll()
+    }
+
+    /// Whether the stored entries are those that were noted.
+    var areEntriesRight: Bool { balance.isBalanced }
+
+    /// Looks up the entries of a document that may be missing, after all have been compared.
+    mutating func findMissing(
+        of document: RawSpan, _ snapshot: borrowing EngineSnapshot, _ report: inout StoreCheck.Report
+    ) throws(StorageError) {
+        for position in 0..<entries.keys.count where entries.keys.value(at: position) == EntryList.required {
+            key.reset()
+            entries.keys.appendKey(at: position, to: &key)
+            if balance.isBalanced(around: key.bytes) { continue }
+            let isThere = try snapshot.value(forKey: key.bytes) != nil
+            if isThere { continue }
+            report.note(
+                "a document lacks an index entry: \(StoreWalk.hex(document)) lacks \(StoreWalk.hex(key.bytes))",
+                isAboutEntries: true)
+        }
+        entries.keys.removeAll()
+    }
+
+    /// Derives the index entries of a document that is not damaged, and whose collection is in the catalogue.
+    mutating func deriveEntries(key: RawSpan, value: RawSpan, version: CommitVersion) {
+        guard let parts = DocumentKey.parts(of: key),
+            let record = StoredRecordView(value, versionMicroseconds: version.microseconds),
+            let position = catalogue.value(of: key.extracting(1..<parts.collectionByteCount))
+        else { return }
+        deriveEntries(key, parts, number: counts[position].number, record)
     }
 
     /// Derives the index entries that a document should have.

@@ -1,5 +1,6 @@
 // A consistent copy of a directory while it is being served.
 
+internal import CommitLog
 internal import FileSystem
 internal import Glibc
 package import Storage
@@ -37,7 +38,7 @@ extension EmbeddedEngine {
         let path = directory + "/runs"
         try RunStore.create(path)
         var manifest = set.manifest
-        manifest.firstSegment = 0
+        manifest.logStart = LogPosition(segment: 0)
         manifest.hashSeed = .random(in: .min ... .max)
         manifest.runs = []
         let parts = try copy(set, to: path, hashSeed: manifest.hashSeed)

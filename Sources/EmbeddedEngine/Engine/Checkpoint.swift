@@ -1,26 +1,27 @@
 internal import Basics
+internal import CommitLog
 internal import FileSystem
 internal import Storage
 internal import Synchronization
 
 /// Writes a frozen memtable as a run: one pass over its entries, which are in order.
 ///
-/// The manifest gets the run, the version that the runs have reached, and the segment where the log continues, all at
+/// The manifest gets the run, the version that the runs have reached, and the position where the log continues, all at
 /// once. Before that the files are not needed, and recovery removes them.
 struct Checkpoint {
     let core: EngineCore
-    let frozen: FrozenMemtable
+    let memtable: Memtable
     private(set) var entryCount: UInt64 = 0
 
-    init(core: EngineCore, frozen: FrozenMemtable) {
+    init(core: EngineCore, memtable: Memtable) {
         self.core = core
-        self.frozen = frozen
+        self.memtable = memtable
     }
 
     /// Writes the memtable; when this returns the runs hold every commit up to the memtable's last.
+    /// - Parameter logStart: a position of the log from which all commits after the memtable's can be read.
     /// - Throws: `full`, `inputOutput`; then nothing has changed, and the files are removed.
-    mutating func run() throws(StorageError) {
-        let memtable = frozen.memtable
+    mutating func run(logStart: LogPosition) throws(StorageError) {
         try core.runs.checkBound(adding: memtable.runBytesMax)
         var written: [Manifest.Part] = []
         do throws(StorageError) {
@@ -33,7 +34,7 @@ struct Checkpoint {
         let number = core.runs.takeNumber()
         try core.runs.change(.commitRun) { manifest in
             manifest.checkpoint = max(manifest.checkpoint, memtable.versionMax)
-            manifest.firstSegment = frozen.nextSegment
+            manifest.logStart = logStart
             manifest.runs.insert(Manifest.Run(number: number, level: 0, parts: parts), at: 0)
         }
         core.counters.addRunBytes(written.reduce(0) { $0 + Int($1.byteCount) }, level: 0)

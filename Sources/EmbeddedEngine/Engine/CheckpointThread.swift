@@ -1,4 +1,5 @@
 internal import Basics
+internal import CommitLog
 internal import Storage
 internal import Synchronization
 
@@ -6,7 +7,7 @@ internal import Synchronization
 /// closed.
 final class CheckpointThread {
     private enum Task {
-        case checkpoint(FrozenMemtable)
+        case checkpoint(Memtable)
         case sweep
         /// Release the memory of retired memtables.
         case reclaim
@@ -34,7 +35,7 @@ final class CheckpointThread {
     private var isIdleCheckpoint = false
 
     /// Whether space for the runs or the log is missing. Take no lock except that of `progress`.
-    private var isSpaceShort: Bool { core.runs.space.isShort || core.pool.error != nil }
+    private var isSpaceShort: Bool { core.runs.space.isShort || core.log.error != nil }
 
     /// Time between two looks whether there is space.
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
@@ -121,7 +122,7 @@ final class CheckpointThread {
             }
         }
         if let frozen = progress.frozen {
-            let isPublished = core.published.load(ordering: .acquiring) >= frozen.memtable.versionMax.microseconds
+            let isPublished = core.published.load(ordering: .acquiring) >= frozen.versionMax.microseconds
             // Something was staged and never sealed: the log has all that was published, and recovery will read it.
             if progress.isClosed && !isPublished { return .stop }
             if now >= retry.endNanoseconds { return .checkpoint(frozen) }
@@ -176,10 +177,9 @@ extension CheckpointThread {
     /// manifest.
     private func recordCleanShutdown() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.writeFailure == nil && $0.frozen == nil }
-        guard isClean, core.registry.viewForUpdate.active.isEmpty, core.pool.hasSegments else { return }
-        let first = core.pool.firstUnwritten
+        guard isClean, core.registry.viewForUpdate.active.isEmpty, let end = core.log.end else { return }
         do throws(StorageError) {
-            try core.runs.change(.commitRun) { $0.firstSegment = first }
+            try core.runs.change(.commitRun) { $0.logStart = end }
         } catch {
             // The next open reads more of the log. Nothing is lost.
             core.progress.update { $0.writeFailure = error }
@@ -190,15 +190,15 @@ extension CheckpointThread {
 // MARK: - Checkpoints
 
 extension CheckpointThread {
-    private func checkpoint(_ frozen: FrozenMemtable) {
-        guard waitUntilPublished(frozen.memtable.versionMax) else { return }
+    private func checkpoint(_ memtable: Memtable) {
+        guard waitUntilPublished(memtable.versionMax) else { return }
         let start = SystemClock.monotonicNanoseconds()
         // One that has grown during a long checkpoint would keep too much.
         core.registry.keepSpare(
-            !isIdleCheckpoint && frozen.memtable.byteCount <= core.options.memtableBytesMax * 5 / 4)
-        var checkpoint = Checkpoint(core: core, frozen: frozen)
+            !isIdleCheckpoint && memtable.byteCount <= core.options.memtableBytesMax * 5 / 4)
+        var checkpoint = Checkpoint(core: core, memtable: memtable)
         do throws(StorageError) {
-            try checkpoint.run()
+            try checkpoint.run(logStart: core.log.position(after: memtable.versionMax))
         } catch {
             return handle(error)
         }
@@ -208,13 +208,13 @@ extension CheckpointThread {
         core.counters.checkpoints.add(1, ordering: .relaxed)
         core.counters.checkpointEntries.add(checkpoint.entryCount, ordering: .relaxed)
         core.counters.checkpointNanoseconds.add(SystemClock.monotonicNanoseconds() - start, ordering: .relaxed)
-        core.pool.release(before: manifest.firstSegment)
-        if isIdleCheckpoint { core.pool.trim() }
+        core.log.trim(before: manifest.logStart)
+        if isIdleCheckpoint { core.log.releaseSpace() }
         isIdleCheckpoint = false
         core.progress.update { progress in
             progress.writeFailure = nil
             progress.satisfied = max(progress.satisfied, progress.covering)
-            core.showRuns(&progress, written: frozen.memtable)
+            core.showRuns(&progress, written: memtable)
         }
         hasMemoryToFree = !core.registry.reclaim()
         core.merging.update { $0.hasChanged = true }

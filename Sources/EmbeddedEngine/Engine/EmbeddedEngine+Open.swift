@@ -3,7 +3,6 @@
 internal import Basics
 internal import CommitLog
 internal import FileSystem
-internal import Glibc
 package import Storage
 
 extension EmbeddedEngine {
@@ -74,66 +73,25 @@ private final class Opening {
     private var manifest: Manifest { core.runs.current.manifest }
 
     /// Replays the log and prepares its end for writing.
-    func recoverLog(_ replay: EngineReplay<EmbeddedLatest>) throws -> LogWriter {
-        let directory = core.directory + "/log"
-        let isReadOnly = core.options.isReadOnly
-        if !isReadOnly {
-            try Directory.create(directory)
-            // The last segment may be of a process that was killed before its name was durable.
-            try Directory.sync(directory)
-            try Self.removeUnfinished(in: directory)
-        }
-        var log = unsafe try LogRecovery.read(
-            directory: directory, firstSegment: manifest.firstSegment, checkpoint: manifest.checkpoint,
-            isReadOnly: isReadOnly
+    func recoverLog(_ replay: EngineReplay<EmbeddedLatest>) throws -> LogAppender {
+        let (core, manifest) = (core, manifest)
+        let log = try core.log.recover(
+            from: manifest.logStart, after: manifest.checkpoint, finished: { core.groupFinished($0, $1) }
         ) { version, record in
-            unsafe try self.replay(version, record, replay)
+            try self.replay(version, record, replay)
         }
         latest.finish()
         collected.settle(into: core.registry.viewForUpdate.active)
-        if !isReadOnly { try prepareEnd(of: &log) }
-        let end = log.segments.isEmpty ? nil : log.segments[log.endSegmentIndex]
-        core.pool.adopt(log)
-        core.progress.withLock { progress in
-            progress.nextGroupSegment = end?.sequence ?? log.highestSequence + 1
-            progress.lastSealNanoseconds = SystemClock.monotonicNanoseconds()
-        }
+        if !core.options.isReadOnly, manifest.logStart.segment == 0, let start = core.log.start { try noteStart(start) }
+        core.progress.withLock { $0.lastSealNanoseconds = SystemClock.monotonicNanoseconds() }
         core.published.store(log.lastVersion.microseconds, ordering: .releasing)
-        return unsafe log.tail.withUnsafeBytes { tail in
-            unsafe LogWriter(
-                pool: core.pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion,
-                isDiscarding: isReadOnly)
-        }
-    }
-
-    /// Prepares the end of the log for writing.
-    private func prepareEnd(of log: inout RecoveredLog) throws(StorageError) {
-        if log.segments.isEmpty {
-            try prepareFirstSegment(&log)
-        } else {
-            try log.repairEnd()
-        }
-        if manifest.firstSegment == 0, let first = log.segments.first { try noteFirstSegment(first.sequence) }
-    }
-
-    /// Gives a new directory or a backup its first segment, and notes it in the manifest. On a full disk that is left
-    /// for later: the engine opens without, for reading.
-    private func prepareFirstSegment(_ log: inout RecoveredLog) throws(StorageError) {
-        do throws(StorageError) {
-            let segment = try LogSegment.prepare(
-                sequence: log.highestSequence + 1, byteCount: core.options.logSegmentBytes, recycling: nil,
-                in: core.directory + "/log", fault: core.fault)
-            log.highestSequence += 1
-            log.segments = [segment]
-        } catch {
-            if error.code != .full { throw error }
-        }
+        return log
     }
 
     /// Writes down where the log of a new directory or of a backup begins: from now on a missing segment is damage.
-    private func noteFirstSegment(_ sequence: UInt64) throws(StorageError) {
+    private func noteStart(_ start: LogPosition) throws(StorageError) {
         do throws(StorageError) {
-            try core.runs.change(.openRuns) { $0.firstSegment = sequence }
+            try core.runs.change(.openRuns) { $0.logStart = start }
             core.progress.update { core.showRuns(&$0) }
         } catch {
             // On a full disk the first checkpoint writes it.
@@ -141,18 +99,11 @@ private final class Opening {
         }
     }
 
-    /// Segments that were being prepared when the process ended.
-    private static func removeUnfinished(in directory: String) throws(StorageError) {
-        for name in try Directory.names(in: directory) where name.hasSuffix(".prepare") {
-            try Directory.removeFile(directory + "/" + name)
-        }
-    }
-
     private func replay(
-        _ version: CommitVersion, _ record: UnsafeRawBufferPointer, _ replay: EngineReplay<EmbeddedLatest>
+        _ version: CommitVersion, _ record: RawSpan, _ replay: EngineReplay<EmbeddedLatest>
     ) throws {
         batch.removeAll()
-        try replay(version, unsafe RawSpan(_unsafeBytes: record), &batch, latest)
+        try replay(version, record, &batch, latest)
         let memtable = core.registry.viewForUpdate.active
         let needed = Memtable.bytesNeeded(count: batch.count, bytes: batch.byteCount)
         guard needed <= EngineLimits.groupBytesMax else {
@@ -193,17 +144,16 @@ private final class Opening {
     /// Writes the memtable to a run. The log stays as it is: it is still being read.
     private func checkpoint() throws(StorageError) {
         latest.finish()
-        let full = try core.progress.withLock { progress throws(StorageError) -> FrozenMemtable? in
-            progress.nextGroupSegment = manifest.firstSegment
+        let full = try core.progress.withLock { progress throws(StorageError) -> Memtable? in
             try core.freeze(&progress)
             return progress.frozen
         }
         guard let full else { return }
         if core.options.isReadOnly { throw StorageError(.full, "the directory is only read", file: core.directory) }
-        var checkpoint = Checkpoint(core: core, frozen: full)
-        try checkpoint.run()
+        var checkpoint = Checkpoint(core: core, memtable: full)
+        try checkpoint.run(logStart: manifest.logStart)
         core.settleSpace()
         core.checkpoint.store(manifest.checkpoint.microseconds, ordering: .releasing)
-        core.progress.withLock { core.showRuns(&$0, written: full.memtable) }
+        core.progress.withLock { core.showRuns(&$0, written: full) }
     }
 }

@@ -1,5 +1,6 @@
 // Reading the engine's counters.
 
+internal import CommitLog
 package import Storage
 internal import Synchronization
 
@@ -12,19 +13,20 @@ extension EmbeddedEngine {
         let counters = core.counters
         statistics.groupsSynced = counters.groupsSynced.load(ordering: .relaxed)
         statistics.logBytesWritten = counters.logBytesWritten.load(ordering: .relaxed)
-        statistics.syncNanoseconds = synchronizer.syncNanoseconds.reading
+        let log = core.log.statistics
+        statistics.syncNanoseconds = log.syncNanoseconds
         statistics.checkpoints = counters.checkpoints.load(ordering: .relaxed)
         statistics.checkpointEntries = counters.checkpointEntries.load(ordering: .relaxed)
         statistics.checkpointNanoseconds = counters.checkpointNanoseconds.load(ordering: .relaxed)
         statistics.writerStalls = counters.writerStalls.load(ordering: .relaxed)
         statistics.historyEntriesSwept = counters.historyEntriesSwept.load(ordering: .relaxed)
-        (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = core.pool.counts
+        (statistics.logSegmentsInUse, statistics.logSegmentsSpare) = (log.segmentsInUse, log.segmentsSpare)
         statistics.hasFailed = core.progress.withLock { $0.failure != nil }
         statistics.failedAttempts = counters.failedAttempts.load(ordering: .relaxed)
         statistics.writeFailure = writeFailure
         statistics.refusal = refusal
         statistics.shortage = shortage
-        statistics.reserveBytes = core.pool.bytesReserved + core.runs.space.bytesReserved
+        statistics.reserveBytes = log.reserveBytes + core.runs.space.bytesReserved
         readMemtables(into: &statistics)
         readRuns(into: &statistics)
         return statistics
@@ -42,7 +44,7 @@ extension EmbeddedEngine {
 
     /// Why commits other than deletes are refused because space is missing, or nil. Costs a few locks. Any thread.
     package var shortage: StorageError? {
-        [core.progress.withLock { $0.writeFailure }, core.runs.space.shortage, core.pool.shortage]
+        [core.progress.withLock { $0.writeFailure }, core.runs.space.shortage, core.log.shortage]
             .lazy.compactMap(\.self).first { $0.code == .full }
     }
 
@@ -51,7 +53,7 @@ extension EmbeddedEngine {
         [
             core.progress.withLock { $0.writeFailure }, core.merging.withLock { $0.writeFailure },
             core.runs.space.shortage,
-            core.pool.error,
+            core.log.error,
         ].lazy.compactMap(\.self).first { $0.code != .full }
     }
 
@@ -61,7 +63,7 @@ extension EmbeddedEngine {
             let isFull = core.registry.viewForUpdate.active.byteCount >= core.memtableGrowthBytesMax
             return isFull ? progress.writeFailure : nil
         }
-        return [blocked, core.runs.space.shortage, core.pool.shortage]
+        return [blocked, core.runs.space.shortage, core.log.shortage]
             .lazy.compactMap(\.self).first { $0.code != .full }
     }
 

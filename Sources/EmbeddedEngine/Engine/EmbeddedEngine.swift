@@ -24,41 +24,33 @@ internal import Synchronization
 /// docs/storage.md has the complete description. ``EngineCore`` lists the threads.
 package final class EmbeddedEngine: KeyValueEngine {
     let core: EngineCore
-    let synchronizer: LogSynchronizer
     package let timelineStart: CommitVersion
     private let parts: Monitor<Parts>
 
     /// What is handed out or ended once.
     struct Parts {
-        var log: LogWriter?
+        var log: LogAppender?
         /// The writer's reader, which may still be open when the engine closes.
         var latest: EmbeddedLatest?
-        var logThread: SystemThread?
         var checkpointThread: SystemThread?
         var mergeThread: SystemThread?
-        var poolThread: SystemThread?
         var isClosed = false
     }
 
     init(
-        core: EngineCore, log: LogWriter, checkpointThread: CheckpointThread, mergeThread: MergeThread,
+        core: EngineCore, log: LogAppender, checkpointThread: CheckpointThread, mergeThread: MergeThread,
         timelineStart: CommitVersion
     ) throws(StorageError) {
         self.core = core
         self.timelineStart = timelineStart
-        synchronizer = LogSynchronizer(fault: core.fault) { core.groupFinished($0, $1) }
         parts = Monitor(Parts(log: log))
         if core.options.isReadOnly { return }
         let runner = ThreadBodies(checkpointThread, mergeThread)
-        let synchronizer = synchronizer
-        let poolThread = try SystemThread.start("segments") { core.pool.run() }
-        let logThread = try SystemThread.start("log") { synchronizer.run() }
+        try core.log.startThreads()
         let thread = try SystemThread.start("checkpoint") { runner.checkpointThread.run() }
         let merging = try SystemThread.start("merge") { runner.mergeThread.run() }
         parts.withLock { parts in
             parts.mergeThread = merging
-            parts.poolThread = poolThread
-            parts.logThread = logThread
             parts.checkpointThread = thread
         }
     }
@@ -73,13 +65,13 @@ package final class EmbeddedEngine: KeyValueEngine {
     /// The one writer.
     /// - Throws: `closed`. Asking twice is a bug of the caller, and traps.
     package func makeWriter() throws(StorageError) -> EmbeddedWriter {
-        let log = try parts.withLock { parts throws(StorageError) -> LogWriter in
+        let log = try parts.withLock { parts throws(StorageError) -> LogAppender in
             if parts.isClosed { throw StorageError(.closed, "the engine is closed") }
             guard let log = parts.log else { preconditionFailure("the writer of an engine is made once") }
             parts.log = nil
             return log
         }
-        let writer = EmbeddedWriter(core, log: log, synchronizer: synchronizer)
+        let writer = EmbeddedWriter(core, log: log)
         parts.withLock { $0.latest = writer.latest }
         return writer
     }
@@ -157,7 +149,7 @@ package final class EmbeddedEngine: KeyValueEngine {
             return parts
         }
         guard let threads else { return }
-        synchronizer.waitUntilIdle()
+        core.log.waitUntilIdle()
         threads.latest?.finish()
         core.progress.update { progress in
             progress.isGroupOpen = false
@@ -166,11 +158,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         core.merging.update { $0.isStopping = true }
         threads.mergeThread?.join()
         threads.checkpointThread?.join()
-        synchronizer.stop()
-        threads.logThread?.join()
-        core.pool.stop()
-        threads.poolThread?.join()
-        if !core.options.isReadOnly { core.pool.removeFree() }
+        core.log.close()
         core.isClosed.store(true, ordering: .sequentiallyConsistent)
         core.endReaders()
         if core.options.isReadOnly { return }

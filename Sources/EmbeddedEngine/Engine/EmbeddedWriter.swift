@@ -29,8 +29,7 @@ internal import Synchronization
 /// durable.
 package final class EmbeddedWriter: KeyValueWriter {
     private let core: EngineCore
-    private let log: LogWriter
-    private let synchronizer: LogSynchronizer
+    private let log: LogAppender
 
     /// The active memtable, while a group is open.
     private var memtable: Memtable?
@@ -48,10 +47,9 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// The state with everything staged so far, durable or not.
     package let latest: EmbeddedLatest
 
-    init(_ core: EngineCore, log: LogWriter, synchronizer: LogSynchronizer) {
+    init(_ core: EngineCore, log: LogAppender) {
         self.core = core
         self.log = log
-        self.synchronizer = synchronizer
         collected = CollectedEntries(batchEntriesMin: core.options.batchEntriesMin)
         latest = EmbeddedLatest(core, version: .maximum, collected: collected)
     }
@@ -70,14 +68,14 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// Staging a small commit and sealing it waits for nothing but the disk: no checkpoint has to end first.
     package var canCommitAtOnce: Bool {
         // Under the lock: the checkpoint thread changes the view too.
-        !synchronizer.isBusy
+        !log.isBusy
             && core.paceNanoseconds(bytes: 1 << 20) == 0
             && core.progress.withLock { _ in core.registry.viewForUpdate.active.byteCount }
                 < core.options.memtableBytesMax
     }
 
     /// Waits until no sealed group is on its way. Its completion has been called then.
-    package func waitForGroup() { synchronizer.waitUntilIdle() }
+    package func waitForGroup() { log.waitUntilIdle() }
 
     /// Adds a commit to the group being built: all of it or, when this throws, nothing.
     ///
@@ -109,7 +107,7 @@ package final class EmbeddedWriter: KeyValueWriter {
             throw error.asRefusal
         }
         // From here on nothing can fail.
-        unsafe record.withUnsafeBytes { unsafe log.append($0, version: version) }
+        log.append(record, version: version)
         mutations.insert(into: memtable, version: version, collecting: collected)
         stagedMutationBytes += mutations.byteCount
         stagedEntries += mutations.count
@@ -129,7 +127,7 @@ package final class EmbeddedWriter: KeyValueWriter {
             return
         }
         if core.options.isReadOnly { return completion(.success(publishUnwritten())) }
-        synchronizer.submit(try sealGroup(), completion: completion)
+        log.synchronize(try sealGroup(), completion: completion)
     }
 
     /// Like `commitGroup(completion:)`, but writes and syncs on the calling thread: saves two thread switches when
@@ -139,7 +137,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     package func commitGroup() throws(StorageError) -> CommitVersion {
         guard hasStaged else { return try publishedVersion() }
         if core.options.isReadOnly { return publishUnwritten() }
-        return try synchronizer.perform(try sealGroup())
+        return try log.synchronize(try sealGroup())
     }
 
     /// Lets go of the view that `latest` reads through. Call it before sleeping, so that memory and files can be
@@ -178,7 +176,7 @@ extension EmbeddedWriter {
         let isBegun = core.progress.update { progress in
             guard progress.failure == nil, progress.writeFailure == nil, progress.frozen == nil else { return false }
             guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
-            frozenBytes = frozen.memtable.runBytesMax
+            frozenBytes = frozen.runBytesMax
             return true
         }
         return isBegun && waitForCheckpoint()
@@ -193,7 +191,7 @@ extension EmbeddedWriter {
         var hasWaited = false
         let isPressed = core.isSpacePressed
         let opened = try core.progress.wait { progress throws(StorageError) -> (memtable: Memtable, hasFrozen: Bool)? in
-            frozenBytes = progress.frozen?.memtable.runBytesMax ?? 0
+            frozenBytes = progress.frozen?.runBytesMax ?? 0
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             if let failure = progress.failure { throw failure.asFinalRefusal }
             let active = core.registry.viewForUpdate.active
@@ -279,7 +277,6 @@ extension EmbeddedWriter {
         stagedEntries = 0
         let isAwaited = core.progress.withLock { progress in
             progress.isGroupOpen = false
-            progress.nextGroupSegment = log.firstSegmentOfNextGroup
             progress.lastSealNanoseconds = SystemClock.monotonicNanoseconds()
             return progress.requested > progress.satisfied
         }
@@ -311,7 +308,7 @@ extension EmbeddedWriter {
     /// Ends the group, after the one before it is durable.
     private func sealGroup() throws(StorageError) -> LogGroup {
         if let memtable { collected.settle(into: memtable) }
-        synchronizer.waitUntilIdle()
+        log.waitUntilIdle()
         latest.finish()
         try checkFailure()
         lastGroupBytes = stagedBytes

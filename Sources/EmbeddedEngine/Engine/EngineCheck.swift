@@ -65,12 +65,9 @@ package enum EngineCheck {
 
     private static func checkLog(_ directory: String, _ manifest: Manifest, _ report: inout Report) {
         do {
-            let log = unsafe try LogRecovery.read(
-                directory: directory, firstSegment: manifest.firstSegment, checkpoint: manifest.checkpoint,
-                isReadOnly: true
-            ) { _, _ in }
-            report.logFrames = log.frameCount
-            report.logRecords = log.recordCount
+            let log = try WriteAheadLog.read(directory, from: manifest.logStart, after: manifest.checkpoint)
+            report.logFrames = log.groups
+            report.logRecords = log.records
             report.lastVersion = log.lastVersion
         } catch {
             report.note("\(error)")

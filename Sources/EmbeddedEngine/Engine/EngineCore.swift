@@ -4,13 +4,6 @@ internal import FileSystem
 internal import Storage
 internal import Synchronization
 
-/// A memtable that is being written to a run.
-struct FrozenMemtable: Sendable {
-    let memtable: Memtable
-    /// The log from this segment on holds all commits after the memtable's.
-    let nextSegment: UInt64
-}
-
 /// The state that the parts of an engine share: the runs, the memtables, the log segments, and the progress.
 ///
 ///     thread       does                                                               waits for
@@ -33,11 +26,10 @@ final class EngineCore: Sendable {
     struct Progress {
         /// Commits are staged that are not sealed: the active memtable must stay what it is.
         var isGroupOpen = false
-        var frozen: FrozenMemtable?
+        /// The memtable that is being written to a run.
+        var frozen: Memtable?
         /// The active memtable has the memory of an earlier one.
         var isActiveRecycled = false
-        /// The segment that the next group goes to, or an earlier one.
-        var nextGroupSegment: UInt64 = 0
         /// Checkpoints asked for, and the last request that is satisfied; `covering` is satisfied by the one under way.
         var requested: UInt64 = 0
         var covering: UInt64 = 0
@@ -61,7 +53,7 @@ final class EngineCore: Sendable {
     let hashSeed: UInt64
     let runs: RunStore
     let registry: MemtableRegistry
-    let pool: SegmentPool
+    let log: WriteAheadLog
     let fault: FaultInjection
     let progress: Monitor<Progress>
     /// What the merge thread is asked to do.
@@ -95,7 +87,7 @@ final class EngineCore: Sendable {
         let set = runs.current
         hashSeed = set.manifest.hashSeed
         registry = MemtableRegistry(active: try EngineCore.makeMemtable(options, hashSeed: hashSeed), runs: set)
-        pool = SegmentPool(directory: directory + "/log", options: options)
+        log = WriteAheadLog(directory: directory + "/log", options: options)
         self.lock = lock
         fault = FaultInjection(fault: options.fault)
         progress = Monitor(Progress())
@@ -132,12 +124,12 @@ final class EngineCore: Sendable {
 
     /// The disk is nearly full: a checkpoint should not wait until the memtable is, as it gives segments of the log
     /// back.
-    var isSpacePressed: Bool { runs.space.isPressed || pool.error != nil }
+    var isSpacePressed: Bool { runs.space.isPressed || log.error != nil }
 
     /// Looks whether there is space for what the memtables hold, after commits were refused.
     func recheckSpace() {
         let held = progress.withLock { progress in
-            registry.viewForUpdate.active.runBytesMax + (progress.frozen?.memtable.runBytesMax ?? 0)
+            registry.viewForUpdate.active.runBytesMax + (progress.frozen?.runBytesMax ?? 0)
         }
         runs.space.recheck(heldBytes: held)
     }
@@ -194,7 +186,7 @@ final class EngineCore: Sendable {
         let spare = registry.takeSpare()
         let fresh = if let spare { spare } else { try EngineCore.makeMemtable(options, hashSeed: hashSeed) }
         progress.isActiveRecycled = spare != nil
-        progress.frozen = FrozenMemtable(memtable: active, nextSegment: progress.nextGroupSegment)
+        progress.frozen = active
         progress.covering = progress.requested
         registry.show(active: fresh, frozen: active, retiring: nil, runs: runs.current)
     }

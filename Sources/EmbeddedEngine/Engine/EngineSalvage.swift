@@ -61,12 +61,10 @@ package enum EngineSalvage {
         var failure: (any Error)?
         var last = manifest.checkpoint
         do {
-            _ = unsafe try LogRecovery.read(
-                directory: directory, firstSegment: manifest.firstSegment, checkpoint: manifest.checkpoint,
-                isReadOnly: true
-            ) { version, record in
+            _ = try WriteAheadLog.read(directory, from: manifest.logStart, after: manifest.checkpoint) {
+                version, record in
                 do {
-                    unsafe try sink.take(record: RawSpan(_unsafeBytes: record), version: version)
+                    try sink.take(record: record, version: version)
                 } catch {
                     failure = error
                     throw error

@@ -1,5 +1,6 @@
 internal import Basics
 internal import CXXHash
+internal import CommitLog
 internal import FileSystem
 internal import Glibc
 internal import Storage
@@ -42,9 +43,8 @@ struct Manifest: Equatable {
 
     /// Every commit up to here is in the runs, and none after it.
     var checkpoint = CommitVersion.zero
-    /// Where the log continues the runs: the first segment with commits after `checkpoint`. 0: in whichever comes
-    /// first.
-    var firstSegment: UInt64 = 0
+    /// Where the log continues the runs: it has all commits after `checkpoint` from here on.
+    var logStart = LogPosition(segment: 0)
     /// History superseded up to here may be gone.
     var horizon = CommitVersion.zero
     /// The next number of a file or a run.
@@ -88,7 +88,7 @@ extension Manifest {
     func encoded() -> [UInt8] {
         var bytes = ByteBuffer()
         let fields = [
-            Self.magic, checkpoint.microseconds, firstSegment, horizon.microseconds, nextNumber, UInt64(runs.count),
+            Self.magic, checkpoint.microseconds, logStart.segment, horizon.microseconds, nextNumber, UInt64(runs.count),
             hashSeed, areEntriesDropped ? 1 : 0,
         ]
         for field in fields { bytes.append(littleEndian: field) }
@@ -128,7 +128,7 @@ extension Manifest {
             let dropped = word(), dropped <= 1
         else { return nil }
         self.checkpoint = CommitVersion(microseconds: checkpoint)
-        self.firstSegment = firstSegment
+        logStart = LogPosition(segment: firstSegment)
         self.horizon = CommitVersion(microseconds: horizon)
         self.nextNumber = nextNumber
         self.hashSeed = hashSeed

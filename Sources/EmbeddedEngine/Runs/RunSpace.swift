@@ -222,25 +222,24 @@ extension RunSpace {
     func provide(_ target: File, from end: inout Int, to newEnd: Int, for purpose: Purpose) throws(StorageError) {
         try fault.check(purpose == .checkpoint ? .writeRun : .writeMerge, file: target.path)
         try target.checkSizeLimit(newEnd)
-        do throws(StorageError) {
-            try fault.check(.allocateRun, file: target.path)
-            _ = try target.allocate(from: end, to: newEnd)
-        } catch {
-            guard error.code == .full else { throw error }
-            let needed = newEnd - end + 4096
-            let isGiven = state.withLock { state in
+        // One at a time: blocks that are given back for one file must not be taken by another, or by `space` again.
+        try state.withLock { state throws(StorageError) in
+            do throws(StorageError) {
+                try fault.check(.allocateRun, file: target.path)
+                _ = try target.allocate(from: end, to: newEnd)
+            } catch {
+                guard error.code == .full else { throw error }
+                let needed = newEnd - end + 4096
                 let kept =
                     switch purpose {
                     case .checkpoint: 0
                     case .mergeForSpace: state.heldBytes + Self.slackBytes / 2
                     case .merge: state.heldBytes + Self.slackBytes + reserveBytes
                     }
-                guard state.hasAllocation, state.allocatedEnd - needed >= kept else { return false }
+                guard state.hasAllocation, state.allocatedEnd - needed >= kept else { throw error }
                 giveBack(&state, needed)
-                return true
+                _ = try target.allocate(from: end, to: newEnd)
             }
-            if !isGiven { throw error }
-            _ = try target.allocate(from: end, to: newEnd)
         }
         end = newEnd
     }

@@ -20,6 +20,8 @@ enum MapFaults {
         /// The address of words to clear at a fault, and their number.
         let words = Atomic<UInt>(0)
         let wordCount = Atomic<Int>(0)
+        /// The thread that reads a map of a library (``LibraryFaults``); 0 if none does.
+        let thread = Atomic<UInt>(0)
     }
 
     /// More than a process may have maps (`vm.max_map_count`).
@@ -64,7 +66,7 @@ enum MapFaults {
     ///   `remove`.
     /// - Returns: the slot, for `remove`; nil if there is none left, and faults end the process.
     static func add(
-        _ start: UnsafeRawPointer, byteCount: Int, file: String, words: UnsafeMutableBufferPointer<Atomic<UInt64>>
+        _ start: UnsafeRawPointer?, byteCount: Int, file: String, words: UnsafeMutableBufferPointer<Atomic<UInt64>>
     ) -> Int? {
         _ = unsafe previous
         let text =
@@ -90,11 +92,20 @@ enum MapFaults {
         return index
     }
 
+    /// The calling thread begins or ends to read a map whose place is not known. Its faults in memory that no slot
+    /// has are handled as those of this slot, which has no bytes.
+    @inline(__always)
+    static func setReading(_ slot: Int?, _ isReading: Bool) {
+        guard let slot, let slots = unsafe slots else { return }
+        unsafe slots[slot].thread.store(isReading ? UInt(pthread_self()) : 0, ordering: .relaxed)
+    }
+
     /// The map is about to go.
     static func remove(_ slot: Int?) {
         guard let slot, let slots = unsafe slots else { return }
         unsafe slots[slot].start.store(0, ordering: .sequentiallyConsistent)
         unsafe slots[slot].end.store(0, ordering: .sequentiallyConsistent)
+        unsafe slots[slot].thread.store(0, ordering: .relaxed)
         let line = unsafe slots[slot].line.exchange(0, ordering: .sequentiallyConsistent)
         unsafe free(UnsafeMutableRawPointer(bitPattern: line))
         freeSlots.withLock { $0.append(slot) }
@@ -109,7 +120,9 @@ extension MapFaults {
         _ signal: Int32, _ information: UnsafeMutablePointer<siginfo_t>?, _ context: UnsafeMutableRawPointer?
     ) {
         let address = unsafe UInt(bitPattern: information?.pointee._sifields._sigfault.si_addr)
-        if let slots = unsafe slots, let index = unsafe slot(of: address, slots) {
+        if let slots = unsafe slots,
+            let index = unsafe slot(of: address, slots) ?? (signal == SIGBUS ? slotOfReadingThread(slots) : nil)
+        {
             let saved = errno
             if unsafe signal == SIGBUS && recover(address, slots[index]) {
                 errno = saved
@@ -127,6 +140,14 @@ extension MapFaults {
         for index in 0..<slotsUsed.load(ordering: .acquiring) {
             let start = unsafe slots[index].start.load(ordering: .acquiring)
             if start != 0, address >= start, unsafe address < slots[index].end.load(ordering: .relaxed) { return index }
+        }
+        return nil
+    }
+
+    private static func slotOfReadingThread(_ slots: UnsafeMutablePointer<Slot>) -> Int? {
+        let thread = UInt(pthread_self())
+        for index in 0..<slotsUsed.load(ordering: .acquiring) {
+            if unsafe slots[index].thread.load(ordering: .relaxed) == thread { return index }
         }
         return nil
     }

@@ -7,5 +7,11 @@
 /// fallocate(2); declared in <fcntl.h> only for _GNU_SOURCE.
 extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
 
+/// memfd_create(2); declared in <sys/mman.h> only for _GNU_SOURCE.
+extern int memfd_create(const char *name, unsigned int flags);
+
+/// MFD_CLOEXEC: programs that are started do not get the file.
+enum { HEARTH_MEMFD_CLOEXEC = 1 };
+
 /// FALLOC_FL_KEEP_SIZE: blocks beyond the end of the file do not move its end.
 enum { HEARTH_FALLOCATE_KEEP_SIZE = 1 };

@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct BackupTests {
-    let directory = TemporaryDirectory()
+    let directory = TemporaryDirectory(on: .memory)
 
     @Test
     func `A backup is a separate directory with everything up to a version, history included`() throws {

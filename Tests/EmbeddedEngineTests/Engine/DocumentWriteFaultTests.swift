@@ -12,7 +12,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(20)))
 struct DocumentWriteFaultTests {
-    let directory = TemporaryDirectory()
+    let directory = TemporaryDirectory(on: .memory)
     private static let errors = [EIO, ENOSPC, Int32(SHORT_WRITE)]
     /// What they may be for the engine. LMDB does not always say why a write was short.
     private static func codes(_ error: Int32) -> [StorageError.Code] {
@@ -70,6 +70,7 @@ struct DocumentWriteFaultTests {
     /// - Returns: whether one has failed.
     private func failing(_ path: String, after count: Int32, _ error: Int32) throws -> Bool {
         var options = EngineOptions.small
+        options.retryMicroseconds = 1_000
         options.retentionMicroseconds = 0
         options.clock = { 1_000 }
         let store = try Store(path, options)

@@ -87,7 +87,7 @@ struct FullDiskTests {
         return Change(key: key, value: Bytes(repeating: UInt8(truncatingIfNeeded: version), count: length))
     }
 
-    @Test(arguments: [400, 1_400, 1_500, 2_100, 4_060, 4_200])
+    @Test(arguments: CaseShare.of([400, 1_400, 1_500, 2_100, 4_060, 4_200], 2))
     func `What was acknowledged finds its place in document files, whatever the size of documents`(valueBytes: Int)
         throws
     {

@@ -14,14 +14,16 @@ import Testing
 
 /// A store whose runs have all kinds of entries, in several files.
 private final class FaultingStore {
-    let directory = TemporaryDirectory()
+    let directory: TemporaryDirectory
     /// For backups.
-    let copies = TemporaryDirectory()
+    let copies: TemporaryDirectory
     let store: Store
     let keys: [Bytes]
     let expected: [Bytes: Bytes]
 
-    init(fileBytes: Int) throws {
+    init(fileBytes: Int, on medium: TemporaryDirectory.Medium = .memory) throws {
+        directory = TemporaryDirectory(on: medium)
+        copies = TemporaryDirectory(on: medium)
         var options = EngineOptions.small
         options.runFileBytesMax = fileBytes
         options.scannedSpaces = 0x20...0x22
@@ -102,7 +104,7 @@ private final class FaultingStore {
 
 /// Pages of an empty file: to read them is a fault.
 private func makeUnreadable(_ start: UnsafeRawPointer, byteCount: Int) {
-    let directory = TemporaryDirectory()
+    let directory = TemporaryDirectory(on: .memory)
     let descriptor = open(directory.path(of: "empty"), O_RDWR | O_CREAT, 0o600)
     precondition(descriptor >= 0)
     let place = UnsafeMutableRawPointer(mutating: start)
@@ -238,7 +240,8 @@ struct MapFaultTests {
 
 /// Opens an engine, then reads a page that is not one of its files.
 private func readForeignPage() throws {
-    let faulting = try FaultingStore(fileBytes: 1 << 20)
+    // The process ends without removing the directories.
+    let faulting = try FaultingStore(fileBytes: 1 << 20, on: .disk)
     let page = mmap(nil, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
     makeUnreadable(page, byteCount: 4096)
     print(page.load(as: UInt8.self))

@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct RefusalTests {
-    let directory = TemporaryDirectory()
+    let directory = TemporaryDirectory(on: .memory)
 
     private func code(_ body: () throws -> Void) -> StorageError.Code? {
         do {

@@ -101,7 +101,7 @@ struct BatchTests {
         return found
     }
 
-    @Test(arguments: UInt64(1)...6)
+    @Test(arguments: CaseShare.of(UInt64(1)...6, 2))
     func `Lookups and cursors find in list and batches what each version sees`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let filled = try Self.filled(&random, count: 2_000)

@@ -232,7 +232,7 @@ struct PowerCuts {
         of recording: Recording, _ disk: SimulatedDisk, _ kept: SimulatedDisk.Kept
     ) -> String? {
         count += 1
-        let directory = TemporaryDirectory("power-cut")
+        let directory = TemporaryDirectory("power-cut", on: .memory)
         let path = directory.path(of: "disk")
         disk.write(kept, to: path, &random)
         // After a kill of the process alone, what was not synced may still be lost later.
@@ -254,11 +254,19 @@ struct PowerCuts {
         if let problem { return problem }
         guard secondCutEvery > 0, random.oneIn(secondCutEvery) else { return nil }
         var cuts = PowerCuts(seed: random.next())
+        var places = 0..<(second.events.count + 1)
         if let skippedBeforeSecondCut {
-            let skipped = second.kinds().firstIndex(of: skippedBeforeSecondCut)
+            let kinds = second.kinds()
+            let skipped = kinds.firstIndex(of: skippedBeforeSecondCut)
             cuts.isSynced = { $0 != skipped }
+            // The next sync of the same directory makes up for it.
+            if let skipped {
+                let next = kinds[(skipped + 1)...].firstIndex { $0.hasPrefix(skippedBeforeSecondCut) }
+                places = (skipped + 1)..<((next ?? kinds.count) + 1)
+            }
         }
         defer { count += cuts.count }
-        return cuts.problem(of: second, at: [random.below(second.events.count + 1)]).map { "then \($0)" }
+        let place = places.lowerBound + random.below(places.count)
+        return cuts.problem(of: second, at: [place]).map { "then \($0)" }
     }
 }

@@ -1,5 +1,6 @@
 // Which runs are merged; what the manifest says about it; and merges that end in the middle.
 
+import CommitLog
 import EngineTestSupport
 import Foundation
 import Storage
@@ -72,7 +73,7 @@ struct MergePolicyTests {
         var runs = manifest([(0, 10), (1, 100), (2, 1_000)])
         runs.checkpoint = CommitVersion(microseconds: 77)
         runs.horizon = CommitVersion(microseconds: 70)
-        runs.firstSegment = 5
+        runs.logStart = LogPosition(segment: 5)
         runs.nextNumber = 900
         runs.runs[0].output = 2
         runs.runs[0].lowerBound = [1, 2, 3]
@@ -90,7 +91,7 @@ struct MergePolicyTests {
     @Test(arguments: 0...6)
     func `A merge that ends in the middle continues after a restart, and reads are right in between`(steps: Int) throws
     {
-        let directory = TemporaryDirectory()
+        let directory = TemporaryDirectory(on: .memory)
         let left = Atomic<Int>(steps)
         var options = EngineOptions.small
         options.runFileBytesMax = 8 << 10

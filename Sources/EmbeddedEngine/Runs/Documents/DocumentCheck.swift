@@ -8,13 +8,14 @@ enum DocumentCheck {
     /// another place or with another value, or a value whose checksum is wrong.
     /// - Throws: `corrupt`, `inputOutput`.
     static func run(_ file: RunFile, _ report: inout EngineCheck.Report) throws(StorageError) {
-        guard let map = file.part.documents?.map else { return }
+        guard let documents = file.part.documents else { return }
+        let copy = try VerifiedCopy(of: file, documents)
         var slice = unsafe RunSlice(
             part: file.part, lowerBound: UnsafeRawBufferPointer(start: nil, count: 0),
             highestKey: file.part.highestKey)
         let result = unsafe withUnsafePointer(to: &slice) { pointer -> Result<[String], StorageError> in
             do throws(StorageError) {
-                return .success(unsafe try compare(file.path, RunSlices(start: pointer, count: 1), map))
+                return .success(unsafe try compare(copy, file.path, RunSlices(start: pointer, count: 1), documents.map))
             } catch {
                 return .failure(error)
             }
@@ -23,14 +24,14 @@ enum DocumentCheck {
     }
 
     private static func compare(
-        _ path: String, _ slices: RunSlices, _ map: DocumentMap
+        _ copy: VerifiedCopy, _ path: String, _ slices: RunSlices, _ map: DocumentMap
     ) throws(StorageError) -> [String] {
         var source = MergeSource(slices)
         defer { source.release() }
         try source.start()
         var problems: [String] = []
         var failure: StorageError?
-        unsafe try LMDBReader.forEach(path) { key, data in
+        unsafe try LMDBReader.forEach(copy.path, name: path) { key, data in
             guard source.isAtEntry, unsafe isSame(key, data, source, map) else {
                 unsafe problems.append("liblmdb finds \(RunCheck.hex(key)) where there is another entry")
                 return false

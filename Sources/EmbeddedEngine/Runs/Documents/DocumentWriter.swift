@@ -97,11 +97,17 @@ final class DocumentWriter {
         let base = unsafe try file.map(byteCount: byteCount)
         defer { unsafe munmap(base, byteCount) }
         unsafe file.noteWritten(UnsafeRawBufferPointer(start: base, count: byteCount))
-        guard
-            let layout = unsafe DocumentLayout(
+        // Of a page that cannot be read the sum would be that of zeros.
+        let faults = LibraryFaults(file: file.path)
+        let layout = faults.reading {
+            unsafe DocumentLayout(
                 base, byteCount: byteCount, latestOnlySpaces: latestOnly.ofDocuments, identity: identity,
                 hashSeed: hashSeed)
-        else { throw StorageError(.inputOutput, "LMDB has not written the file as expected", file: file.path) }
+        }
+        try faults.check()
+        guard let layout else {
+            throw StorageError(.inputOutput, "LMDB has not written the file as expected", file: file.path)
+        }
         try file.syncData()
         return layout
     }

@@ -13,42 +13,46 @@ final class LMDBAppender {
     private var environment: OpaquePointer?
     private var transaction: OpaquePointer?
     private var database: MDB_dbi = 0
+    /// liblmdb reads pages that it has written through its map.
+    private let faults: LibraryFaults
 
     /// Begins a file; there must be none at the path, or an empty one.
     /// - Throws: `full`, `inputOutput`.
     init(_ path: String) throws(StorageError) {
         self.path = path
+        faults = LibraryFaults(file: path)
         unsafe environment = nil
         unsafe transaction = nil
-        unsafe try check(mdb_env_create(&environment))
-        unsafe try check(mdb_env_set_mapsize(environment, DocumentFormat.fileBytesMax))
+        try call { unsafe mdb_env_create(&environment) }
+        try call { unsafe mdb_env_set_mapsize(environment, DocumentFormat.fileBytesMax) }
         let flags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOSYNC | MDB_NORDAHEAD
-        unsafe try check(mdb_env_open(environment, path, UInt32(flags), 0o600))
+        try call { unsafe mdb_env_open(environment, path, UInt32(flags), 0o600) }
         try begin()
-        unsafe try check(mdb_dbi_open(transaction, nil, 0, &database))
+        try call { unsafe mdb_dbi_open(transaction, nil, 0, &database) }
     }
 
     deinit { close() }
 
     private func begin() throws(StorageError) {
-        unsafe try check(mdb_txn_begin(environment, nil, 0, &transaction))
+        try call { unsafe mdb_txn_begin(environment, nil, 0, &transaction) }
     }
 
     /// Adds a pair; its key is above all before.
     /// - Parameter fill: writes the value, whose memory is not initialized.
+    /// - Throws: `full`, `inputOutput`; a page that cannot be read again is one too.
     func append(
         _ key: UnsafeRawBufferPointer, byteCount: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(StorageError) {
         var name = unsafe MDB_val(mv_size: key.count, mv_data: UnsafeMutableRawPointer(mutating: key.baseAddress))
         var value = unsafe MDB_val(mv_size: byteCount, mv_data: nil)
-        unsafe try check(mdb_put(transaction, database, &name, &value, UInt32(MDB_APPEND | MDB_RESERVE)))
+        try call { unsafe mdb_put(transaction, database, &name, &value, UInt32(MDB_APPEND | MDB_RESERVE)) }
         unsafe fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: byteCount))
     }
 
     /// Pages that the file has with what was added. LMDB's list of free pages may take some more.
     func pageCount() throws(StorageError) -> (count: Int, bytes: Int) {
         var statistics = MDB_stat()
-        unsafe try check(mdb_stat(transaction, database, &statistics))
+        try call { unsafe mdb_stat(transaction, database, &statistics) }
         let pages = statistics.ms_branch_pages + statistics.ms_leaf_pages + statistics.ms_overflow_pages
         return (Int(pages), Int(statistics.ms_psize))
     }
@@ -57,31 +61,41 @@ final class LMDBAppender {
     func commit() throws(StorageError) {
         let committed = unsafe transaction
         unsafe transaction = nil
-        unsafe try check(mdb_txn_commit(committed))
+        try call { unsafe mdb_txn_commit(committed) }
         try begin()
     }
 
     /// Ends writing; what was not committed is not in the file.
     func close() {
-        if let open = unsafe transaction { unsafe mdb_txn_abort(open) }
+        faults.reading {
+            if let open = unsafe transaction { unsafe mdb_txn_abort(open) }
+            if let open = unsafe environment { unsafe mdb_env_close(open) }
+        }
         unsafe transaction = nil
-        if let open = unsafe environment { unsafe mdb_env_close(open) }
         unsafe environment = nil
     }
 
-    private func check(_ result: Int32) throws(StorageError) {
+    @inline(__always)
+    private func call(_ function: () -> Int32) throws(StorageError) {
+        let result = faults.reading(function)
+        try faults.check()
         if let error = lmdbError(result, path) { throw error }
     }
 }
 
-/// Reads a whole LMDB file with liblmdb, which trusts its pages: they must have been verified.
+/// Reads a whole LMDB file with liblmdb, which trusts its pages, and that its map can be read: the file is one in
+/// memory, whose pages have been verified (``VerifiedCopy``).
 enum LMDBReader {
     /// Calls `body` with each pair, in the order of keys, until it returns false.
+    /// - Parameter name: of the file, for errors; the path if nil.
     /// - Throws: `corrupt`, `inputOutput`.
     static func forEach(
-        _ path: String, _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool
+        _ path: String, name: String? = nil,
+        _ body: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool
     ) throws(StorageError) {
-        func check(_ result: Int32) throws(StorageError) { if let error = lmdbError(result, path) { throw error } }
+        func check(_ result: Int32) throws(StorageError) {
+            if let error = lmdbError(result, name ?? path) { throw error }
+        }
         var environment: OpaquePointer?
         unsafe try check(mdb_env_create(&environment))
         defer { unsafe mdb_env_close(environment) }

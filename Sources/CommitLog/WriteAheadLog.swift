@@ -1,0 +1,224 @@
+// The seam of the log: what an engine uses of it. All other types of the module serve these.
+//
+//      WriteAheadLog     open and recover, trim, read, statistics, close       any thread
+//      LogAppender       append records, seal and sync groups                  the commit thread
+//      LogRecords        the records after a version                           a follower's thread, or an archive's
+
+package import Basics
+internal import FileSystem
+internal import Glibc
+package import Storage
+internal import Synchronization
+
+/// Where reading the log may begin: all records from there on, in segments that exist.
+package struct LogPosition: Equatable, Sendable {
+    /// The sequence of a segment; 0 if the position is not known, and then the first segment that exists counts.
+    package let segment: UInt64
+
+    package init(segment: UInt64) { self.segment = segment }
+}
+
+/// What a log holds.
+package struct LogContents: Equatable, Sendable {
+    /// Commit groups.
+    package let groups: Int
+    /// Commits in these groups, without those up to the version from which it was read.
+    package let records: Int
+    /// The version of the last commit, or that from which it was read.
+    package let lastVersion: CommitVersion
+}
+
+/// A reading of a log's counters.
+package struct LogStatistics: Sendable {
+    /// Segments that recovery may need, and those that are ready or free.
+    package var segmentsInUse = 0
+    package var segmentsSpare = 0
+    /// Bytes that are kept for commits that only delete.
+    package var reserveBytes = 0
+    /// The times of writing and syncing a group.
+    package var syncNanoseconds = HistogramReading()
+}
+
+/// The log of a data directory: commit groups, durable in their order, until they are trimmed. Thread-safe.
+///
+///     let appender = try log.recover(from: position, after: checkpoint, …) { version, record in … }
+///     try log.startThreads()
+///     …                                   // appender.append, seal, synchronize
+///     let position = log.position(after: checkpoint)
+///     …                                   // the position is made durable
+///     log.trim(before: position)
+///     log.close()
+package final class WriteAheadLog: Sendable {
+    private let directory: String
+    private let options: EngineOptions
+    private let fault: FaultInjection
+    let pool: SegmentPool
+    private let synchronizer: LogSynchronizer
+    private let threads = Monitor<[SystemThread]>([])
+
+    /// Called with each record, in order; the bytes are valid for the call.
+    package typealias Visit = (CommitVersion, RawSpan) throws -> Void
+
+    /// Touches no file.
+    /// - Parameter directory: of the log; nothing else is in it.
+    package init(directory: String, options: EngineOptions) {
+        self.directory = directory
+        self.options = options
+        fault = FaultInjection(fault: options.fault)
+        pool = SegmentPool(directory: directory, options: options)
+        synchronizer = LogSynchronizer(fault: fault)
+    }
+
+    /// Starts the threads that prepare segments and sync groups. `close` ends them.
+    /// - Throws: `inputOutput` if the system has no thread left.
+    package func startThreads() throws(StorageError) {
+        let (pool, synchronizer) = (pool, synchronizer)
+        let preparing = try SystemThread.start("segments") { pool.run() }
+        threads.withLock { $0.append(preparing) }
+        let syncing = try SystemThread.start("log") { synchronizer.run() }
+        threads.withLock { $0.append(syncing) }
+    }
+
+    /// Waits until no group is on its way to the disk, and all completions have been called.
+    package func waitUntilIdle() { synchronizer.waitUntilIdle() }
+
+    /// Ends the threads and removes files without records that are needed. A group that is on its way is waited for;
+    /// further ones are refused.
+    package func close() {
+        synchronizer.stop()
+        pool.stop()
+        let ending = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in ending { thread.join() }
+        if !options.isReadOnly { pool.removeFree() }
+    }
+}
+
+// MARK: - Recovery
+
+extension WriteAheadLog {
+    /// Reads what the directory holds, creating it if need be, and prepares the end for writing. Comes first, once.
+    ///
+    /// On a full disk there may be no segment to write to: then the directory can be read, and the first group waits
+    /// for space.
+    /// - Parameters:
+    ///   - start: what was last made durable of `position(after:)`.
+    ///   - checkpoint: records up to here are not visited.
+    ///   - finished: gets the outcome of each group.
+    /// - Throws: `corrupt` if something synced is missing, `inputOutput`, or what `visit` throws.
+    package func recover(
+        from start: LogPosition, after checkpoint: CommitVersion, finished: @escaping LogAppender.Outcome,
+        _ visit: Visit
+    ) throws -> LogAppender {
+        if !options.isReadOnly { try prepareDirectory() }
+        var log = unsafe try LogRecovery.read(
+            directory: directory, firstSegment: start.segment, checkpoint: checkpoint, isReadOnly: options.isReadOnly
+        ) { version, record in
+            try visit(version, unsafe RawSpan(_unsafeBytes: record))
+        }
+        if !options.isReadOnly { try prepareEnd(of: &log) }
+        pool.adopt(log)
+        synchronizer.durable.store(log.lastVersion.microseconds, ordering: .releasing)
+        let end = log.segments.isEmpty ? nil : log.segments[log.endSegmentIndex].segment
+        let writer = unsafe log.tail.withUnsafeBytes { tail in
+            unsafe LogWriter(
+                pool: pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion,
+                isDiscarding: options.isReadOnly)
+        }
+        return LogAppender(writer, synchronizer, finished: finished)
+    }
+
+    /// Reads the log of a directory that is not open. Changes nothing.
+    /// - Parameters:
+    ///   - start: as for `recover`.
+    ///   - checkpoint: records up to here are not visited.
+    /// - Throws: `corrupt` if something synced is missing, `inputOutput`, or what `visit` throws.
+    package static func read(
+        _ directory: String, from start: LogPosition, after checkpoint: CommitVersion, _ visit: Visit = { _, _ in }
+    ) throws -> LogContents {
+        let log = unsafe try LogRecovery.read(
+            directory: directory, firstSegment: start.segment, checkpoint: checkpoint, isReadOnly: true
+        ) { version, record in
+            try visit(version, unsafe RawSpan(_unsafeBytes: record))
+        }
+        return LogContents(groups: log.frameCount, records: log.recordCount, lastVersion: log.lastVersion)
+    }
+
+    private func prepareDirectory() throws(StorageError) {
+        try Directory.create(directory)
+        // The last segment may be of a process that was killed before its name was durable.
+        try Directory.sync(directory)
+        // Segments that were being prepared when the process ended.
+        for name in try Directory.names(in: directory) where name.hasSuffix(".prepare") {
+            try Directory.removeFile(directory + "/" + name)
+        }
+    }
+
+    /// Prepares the end of the log for writing. A new directory or a backup gets its first segment; on a full disk that
+    /// is left for later.
+    private func prepareEnd(of log: inout RecoveredLog) throws(StorageError) {
+        if !log.segments.isEmpty { return try log.repairEnd() }
+        do throws(StorageError) {
+            let segment = try LogSegment.prepare(
+                sequence: log.highestSequence + 1, byteCount: options.logSegmentBytes, recycling: nil, in: directory,
+                fault: fault)
+            log.highestSequence += 1
+            log.segments = [UsedSegment(segment: segment)]
+        } catch {
+            if error.code != .full { throw error }
+        }
+    }
+}
+
+// MARK: - Positions
+
+extension WriteAheadLog {
+    /// The position of the first segment that may be needed; nil if there is no segment.
+    package var start: LogPosition? { pool.firstInUse.map { LogPosition(segment: $0) } }
+
+    /// The position after all records; nil if there is no segment. A directory that needs no record of the log reads
+    /// almost nothing from there.
+    package var end: LogPosition? { pool.hasSegments ? LogPosition(segment: pool.firstUnwritten) : nil }
+
+    /// A position from which all records after `version` can be read, those of groups that are not sealed yet too.
+    package func position(after version: CommitVersion) -> LogPosition {
+        LogPosition(segment: pool.firstSegment(after: version))
+    }
+
+    /// Gives up the records before a position, whose segments are used again. The segment being written stays.
+    /// - Parameter position: is durable: the next recovery reads from there on.
+    package func trim(before position: LogPosition) { pool.release(before: position.segment) }
+
+    /// Gives most of the space that is free back to the disk, until the next `trim`: nobody is writing.
+    package func releaseSpace() { pool.trim() }
+
+    /// The last version that is durable.
+    package var durableVersion: CommitVersion {
+        CommitVersion(microseconds: synchronizer.durable.load(ordering: .acquiring))
+    }
+
+    /// The durable records after `version`, as they are now and as they will be. Keeps nothing from being trimmed.
+    package func records(after version: CommitVersion) -> LogRecords { LogRecords(self, after: version) }
+}
+
+// MARK: - Statistics
+
+extension WriteAheadLog {
+    /// A reading of the counters; costs a few locks.
+    package var statistics: LogStatistics {
+        var statistics = LogStatistics()
+        (statistics.segmentsInUse, statistics.segmentsSpare) = pool.counts
+        statistics.reserveBytes = pool.bytesReserved
+        statistics.syncNanoseconds = synchronizer.syncNanoseconds.reading
+        return statistics
+    }
+
+    /// Why no further segment can be prepared, as of the last attempt: the log lasts for what is left of the segments
+    /// there are.
+    package var error: StorageError? { pool.error }
+
+    /// Why commits are refused, or will be with the end of the segment being written.
+    package var shortage: StorageError? { pool.shortage }
+}

@@ -1,0 +1,301 @@
+// The log as an engine, a follower and an archive use it: records come back in order, after any version; a trim takes
+// what is not needed; damage and what was trimmed end in an error, and never in a wrong record.
+
+import Basics
+import EngineTestSupport
+import Foundation
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CommitLog
+
+/// A record that came back.
+private struct Seen: Equatable {
+    var version: UInt64
+    var bytes: Bytes
+}
+
+/// An open log on a directory.
+private final class OpenLog {
+    let log: WriteAheadLog
+    let appender: LogAppender
+    /// What recovery visited.
+    let recovered: [Seen]
+    private let outcomes = Monitor<[String]>([])
+    private static let segmentBytes = 16 << 10
+
+    static func options(_ fault: (@Sendable (FileOperation) -> Int32)? = nil) -> EngineOptions {
+        var options = EngineOptions.small
+        options.logSegmentBytes = segmentBytes
+        options.diskReserveBytes = 0
+        options.fault = fault
+        return options
+    }
+
+    init(
+        _ directory: String, from start: UInt64 = 0, after checkpoint: UInt64 = 0,
+        fault: (@Sendable (FileOperation) -> Int32)? = nil
+    ) throws {
+        log = WriteAheadLog(directory: directory, options: Self.options(fault))
+        var recovered: [Seen] = []
+        let outcomes = outcomes
+        appender = try log.recover(
+            from: LogPosition(segment: start), after: CommitVersion(microseconds: checkpoint),
+            finished: { version, error in
+                outcomes.withLock { $0.append(error.map { "\($0.code)" } ?? "\(version)") }
+            },
+            { version, record in
+                recovered.append(Seen(version: version.microseconds, bytes: record.withUnsafeBytes { Bytes($0) }))
+            })
+        self.recovered = recovered
+        try log.startThreads()
+    }
+
+    deinit { log.close() }
+
+    var allOutcomes: [String] { outcomes.withLock { $0 } }
+
+    func append(_ record: Seen) throws {
+        try appender.reserve(recordBytes: record.bytes.count, mayUseReserve: false)
+        appender.append(record.bytes.span.bytes, version: CommitVersion(microseconds: record.version))
+    }
+
+    /// Appends a group, and syncs it on this thread or on the log's.
+    func commit(_ records: [Seen], onLogThread: Bool = false) throws {
+        for record in records { try append(record) }
+        appender.waitUntilIdle()
+        let group = appender.seal()
+        if !onLogThread {
+            let version = try appender.synchronize(group)
+            #expect(version.microseconds == records.last?.version)
+            return
+        }
+        let result = Monitor<Result<CommitVersion, StorageError>?>(nil)
+        appender.synchronize(group) { outcome in result.withLock { $0 = outcome } }
+        appender.waitUntilIdle()
+        #expect(try result.withLock { $0 }?.get().microseconds == records.last?.version)
+    }
+
+    func position(after version: UInt64) -> LogPosition { log.position(after: CommitVersion(microseconds: version)) }
+
+    func reader(after version: UInt64) -> LogRecords { log.records(after: CommitVersion(microseconds: version)) }
+}
+
+extension LogRecords {
+    /// The next records, up to `count`.
+    fileprivate func take(_ count: Int = .max) throws(StorageError) -> [Seen] {
+        var seen: [Seen] = []
+        while seen.count < count, try next() {
+            seen.append(Seen(version: version.microseconds, bytes: record.withUnsafeBytes { Bytes($0) }))
+        }
+        return seen
+    }
+}
+
+@Suite(.timeLimit(.minutes(20))) struct WriteAheadLogTests {
+    let directory = TemporaryDirectory("log", on: .memory)
+
+    private static func records(_ versions: ClosedRange<UInt64>, bytes: Int = 100) -> [Seen] {
+        versions.map { Seen(version: $0, bytes: Bytes(repeating: UInt8(truncatingIfNeeded: $0), count: bytes)) }
+    }
+
+    @Test(arguments: [false, true])
+    func `Records come back after any version, in the order of their groups, and later ones when they are durable`(
+        onLogThread: Bool
+    ) throws {
+        let all = Self.records(1...60, bytes: 1_000)
+        do {
+            let open = try OpenLog(directory.path)
+            let following = open.reader(after: 0)
+            #expect(try following.take() == [])
+            for start in stride(from: 0, to: 60, by: 3) {
+                try open.commit(Array(all[start..<(start + 3)]), onLogThread: onLogThread)
+                #expect(try following.take() == Array(all[start..<(start + 3)]))
+            }
+            #expect(open.log.durableVersion.microseconds == 60)
+            #expect(open.allOutcomes == stride(from: 3, through: 60, by: 3).map { "\($0)" })
+            #expect(open.log.statistics.segmentsInUse > 3)
+            for version in 0...61 {
+                #expect(try open.reader(after: UInt64(version)).take() == Array(all.dropFirst(version)))
+            }
+        }
+        let again = try OpenLog(directory.path, from: 1, after: 20)
+        #expect(again.recovered == Array(all[20...]))
+        #expect(again.appender.lastVersion.microseconds == 60)
+        #expect(try again.reader(after: 7).take() == Array(all[7...]))
+        try again.commit(Self.records(61...61))
+        #expect(try again.reader(after: 59).take().map(\.version) == [60, 61])
+    }
+
+    @Test
+    func `A position leads to all records after its version, and a trim takes what lies before it`() throws {
+        let all = Self.records(1...40, bytes: 2_000)
+        let open = try OpenLog(directory.path)
+        for record in all { try open.commit([record]) }
+        for version in UInt64(0)...40 {
+            let position = open.position(after: version)
+            var seen: [Seen] = []
+            let contents = try WriteAheadLog.read(
+                directory.path, from: position, after: CommitVersion(microseconds: version)
+            ) { seen.append(Seen(version: $0.microseconds, bytes: $1.withUnsafeBytes { Bytes($0) })) }
+            #expect(seen == Array(all[Int(version)...]))
+            #expect(contents.records == 40 - Int(version) && contents.lastVersion.microseconds == 40)
+        }
+        let inUse = open.log.statistics.segmentsInUse
+        open.log.trim(before: open.position(after: 25))
+        #expect(open.log.statistics.segmentsInUse < inUse)
+        #expect(open.log.start == open.position(after: 25))
+        #expect(try open.reader(after: 25).take() == Array(all[25...]))
+        let error = #expect(throws: StorageError.self) { try open.reader(after: 3).take() }
+        #expect(error?.code == .versionTooOld)
+        open.log.trim(before: open.position(after: 40))
+        // The segment being written stays.
+        #expect(open.log.statistics.segmentsInUse == 1)
+        #expect(try open.reader(after: 40).take() == [])
+        try open.commit(Self.records(41...42))
+        #expect(try open.reader(after: 40).take() == Self.records(41...42))
+    }
+
+    @Test
+    func `A reader whose records are trimmed and written over gives right records, then an error`() throws {
+        let open = try OpenLog(directory.path)
+        var version: UInt64 = 0
+        func commit(_ count: Int) throws {
+            for _ in 0..<count {
+                version += 1
+                try open.commit(Self.records(version...version, bytes: 3_000))
+            }
+        }
+        try commit(12)
+        let readers = [0, 1, 5, 9].map { open.reader(after: UInt64($0)) }
+        for (index, first) in [0, 1, 5, 9].enumerated() {
+            #expect(try readers[index].take(1).map(\.version) == [UInt64(first + 1)])
+        }
+        // Every file has another life.
+        for _ in 0..<10 {
+            try commit(5)
+            open.log.trim(before: open.position(after: version))
+        }
+        for (index, first) in [0, 1, 5, 9].enumerated() {
+            var last = UInt64(first + 1)
+            let error = #expect(throws: StorageError.self) {
+                while let seen = try readers[index].take(1).first {
+                    last += 1
+                    #expect(seen == Self.records(last...last, bytes: 3_000)[0])
+                }
+            }
+            #expect(error?.code == .versionTooOld)
+            // It stays so.
+            #expect(throws: StorageError.self) { try readers[index].next() }
+        }
+        #expect(try open.reader(after: version).take() == [])
+    }
+
+    @Test
+    func `A damaged group ends reading with its file and offset, after all records before it`() throws {
+        let all = Self.records(1...12, bytes: 500)
+        let open = try OpenLog(directory.path)
+        for record in all { try open.commit([record]) }
+        let path = directory.path(of: LogFormat.fileName(sequence: 1))
+        let whole = Files.read(path)
+        var offset = LogFormat.framesStart
+        let nonce = whole.withUnsafeBytes { SegmentHeader($0)!.nonce }
+        for number in 0..<12 {
+            let frame = try #require(
+                whole.withUnsafeBytes { LogFrameHeader(segment: $0, at: offset, nonce: nonce) })
+            for place in [0, 9, 17, 25, 33, 49, 60, frame.frameBytes / 2] {
+                var bytes = whole
+                bytes[offset + place] ^= 0x20
+                Files.write(bytes, to: path)
+                let reader = open.reader(after: 0)
+                #expect(try reader.take(number) == Array(all[..<number]))
+                let error = #expect(throws: StorageError.self) { try reader.next() }
+                #expect(error?.code == .corrupt && error?.file == path && error?.offset == offset)
+            }
+            offset += frame.frameBytes
+        }
+        Files.write(whole, to: path)
+        #expect(try open.reader(after: 0).take() == all)
+    }
+
+    @Test
+    func `A group that is not durable is not given, and a failed sync is final`() throws {
+        let isFailing = Atomic(false)
+        let entered = DispatchSemaphore(value: 0)
+        let mayEnd = DispatchSemaphore(value: 0)
+        let open = try OpenLog(directory.path) { operation in
+            guard operation == .syncLog, isFailing.load(ordering: .acquiring) else { return 0 }
+            entered.signal()
+            mayEnd.wait()
+            return EIO
+        }
+        try open.commit(Self.records(1...2))
+        let reader = open.reader(after: 0)
+        #expect(try reader.take().map(\.version) == [1, 2])
+        isFailing.store(true, ordering: .releasing)
+        for record in Self.records(3...4) { try open.append(record) }
+        #expect(try reader.take() == [])
+        let result = Monitor<Result<CommitVersion, StorageError>?>(nil)
+        open.appender.synchronize(open.appender.seal()) { outcome in result.withLock { $0 = outcome } }
+        try entered.wait(until: "the group is written, and its sync has begun")
+        #expect(open.appender.isBusy)
+        #expect(try reader.take() == [])
+        mayEnd.signal()
+        open.log.waitUntilIdle()
+        #expect(throws: StorageError.self) { try result.withLock { $0 }?.get() }
+        #expect(open.allOutcomes == ["2", "failed"])
+        #expect(open.log.durableVersion.microseconds == 2)
+        #expect(try reader.take() == [])
+    }
+
+    @Test(arguments: CaseShare.of(UInt64(1)...12, 4))
+    func `Random groups, trims, readers and restarts give the records of the model`(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var all: [Seen] = []
+        /// What the engine would have made durable: records up to here are not needed, and where the log begins.
+        var checkpoint: UInt64 = 0
+        var start: UInt64 = 0
+        for _ in 0..<4 {
+            let open = try OpenLog(directory.path, from: start, after: checkpoint)
+            #expect(open.recovered == all.filter { $0.version > checkpoint }, "seed \(seed)")
+            start = try #require(open.log.start).segment
+            var followers: [(reader: LogRecords, next: Int)] = []
+            for _ in 0..<60 {
+                switch random.below(10) {
+                case 0:
+                    checkpoint = max(checkpoint, all.isEmpty ? 0 : random.pick(all.suffix(8)).version)
+                    let position = open.position(after: checkpoint)
+                    start = position.segment
+                    open.log.trim(before: position)
+                case 1: followers.append((open.reader(after: all.last?.version ?? 0), all.count))
+                case 2, 3: for index in followers.indices { try follow(&followers[index], all, random.below(9)) }
+                default:
+                    var group: [Seen] = []
+                    var last = all.last?.version ?? 0
+                    for _ in 0...random.below(4) {
+                        last += 1 + UInt64(random.below(3))
+                        let count = random.oneIn(30) ? 40_000 : random.below(random.oneIn(3) ? 6_000 : 200)
+                        group.append(
+                            Seen(version: last, bytes: Bytes(repeating: UInt8(random.below(256)), count: count)))
+                    }
+                    try open.commit(group, onLogThread: random.oneIn(2))
+                    all += group
+                }
+            }
+            #expect(try open.reader(after: checkpoint).take() == all.filter { $0.version > checkpoint })
+        }
+    }
+
+    /// Reads up to `count` records; what was trimmed is skipped.
+    private func follow(_ follower: inout (reader: LogRecords, next: Int), _ all: [Seen], _ count: Int) throws {
+        do throws(StorageError) {
+            let seen = try follower.reader.take(count)
+            #expect(seen == Array(all[follower.next...].prefix(count)))
+            follower.next += seen.count
+        } catch {
+            #expect(error.code == .versionTooOld)
+        }
+    }
+}
