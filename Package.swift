@@ -57,6 +57,8 @@ let package = Package(
         .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
         .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
         .target(name: "CArguments", path: "Sources/System/CArguments"),
+        // libcurl (apt: libcurl4-openssl-dev), loaded when it is first used.
+        .target(name: "CCurl", path: "Sources/System/CCurl"),
         // RE2 (apt: libre2-dev) has a C++ interface; the target has a C one.
         .target(name: "CRE2", path: "Sources/System/CRE2", linkerSettings: [.linkedLibrary("re2")]),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
@@ -139,6 +141,8 @@ let package = Package(
         .target(
             name: "Identity", dependencies: ["Basics", "COpenSSL", "DocumentJSON", "Storage", "FileSystem"],
             swiftSettings: strictAndUnsafe),
+        // Keys of issuers over HTTPS.
+        .target(name: "KeyFetching", dependencies: ["Basics", "CCurl", "Identity"], swiftSettings: strictAndUnsafe),
 
         // Calls, the service that answers them, and the connections that carry them.
         .target(name: "Calls", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),
@@ -161,21 +165,30 @@ let package = Package(
             dependencies: ["Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections"],
             swiftSettings: strictAndUnsafe),
 
+        // Who may do what: the access control of a server.
+        .target(
+            name: "Authorization",
+            dependencies: [
+                "Basics", "DocumentModel", "Expressions", "SecurityRules", "Storage", "FileSystem", "WriteEngine",
+                "DocumentStore", "Identity", "FirestoreMessages", "Calls", "FirestoreService",
+            ],
+            swiftSettings: strict),
+
         // The server, the client.
         .target(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
-                "Indexing", "QueryEngine", "DocumentStore", "TLS", "Calls", "FirestoreService", "EventLoops",
-                "Connections",
+                "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls",
+                "FirestoreService", "EventLoops", "Connections", "Authorization",
                 "NativeProtocol", "HTTPProtocols",
             ],
             swiftSettings: strict),
         .target(
             name: "HearthClient",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "TLS", "Calls", "EventLoops",
-                "Connections", "NativeProtocol",
+                "Basics", "DocumentModel", "DocumentJSON", "FirestoreMessages", "FirestoreJSON", "TLS", "Calls",
+                "EventLoops", "Connections", "NativeProtocol",
             ],
             swiftSettings: strict),
         .target(
@@ -203,8 +216,8 @@ let package = Package(
             dependencies: [
                 "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
-                "EventLoops", "Connections", "FirestoreService", "Server", "HearthClient", "InProcess",
-                "Expressions", "SecurityRules",
+                "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
+                "Expressions", "SecurityRules", "Identity", "KeyFetching",
             ],
             swiftSettings: strict),
 
@@ -299,6 +312,7 @@ let package = Package(
             name: "TLSTestSupport", dependencies: ["COpenSSLTLS"], path: "Tests/TLSTestSupport", swiftSettings: strict),
         tests("TLSTests", ["Basics", "TLS", "TLSTestSupport"]),
         tests("IdentityTests", ["Basics", "Identity", "TLSTestSupport"]),
+        tests("KeyFetchingTests", ["Basics", "Identity", "KeyFetching", "TLS", "TLSTestSupport"]),
         tests("EventLoopsTests", ["Basics", "EventLoops"]),
         // A server of an echo service, and clients that break rules, for the tests of connections and protocols.
         .target(
@@ -325,6 +339,17 @@ let package = Package(
                 "EventLoops", "TestSupport",
             ],
             path: "Tests/ServiceTestSupport", swiftSettings: strict),
+        .target(
+            name: "AuthorizationTestSupport",
+            dependencies: ["Basics", "SecurityRules", "Identity", "FirestoreService", "Authorization"],
+            path: "Tests/AuthorizationTestSupport", swiftSettings: strict),
+        tests(
+            "AuthorizationTests",
+            [
+                "Basics", "DocumentModel", "FirestoreMessages", "Storage", "FileSystem", "DocumentStore",
+                "SecurityRules", "Identity", "Calls", "FirestoreService", "Authorization", "EventLoops",
+                "ServiceTestSupport", "AuthorizationTestSupport",
+            ]),
         tests(
             "FirestoreServiceTests",
             [
@@ -336,7 +361,8 @@ let package = Package(
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "DocumentStore", "Calls",
                 "FirestoreService", "EventLoops", "Connections", "NativeProtocol", "HTTPProtocols", "Server",
-                "TLS", "TLSTestSupport", "ConnectionTestSupport", "ServiceTestSupport",
+                "TLS", "TLSTestSupport", "ConnectionTestSupport", "ServiceTestSupport", "Identity", "SecurityRules",
+                "Authorization", "AuthorizationTestSupport",
             ]),
         // A server that answers by a script.
         .target(
@@ -378,7 +404,10 @@ let package = Package(
             swiftSettings: [.swiftLanguageMode(.v6)]),
         tests(
             "HearthTests",
-            ["Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel", "TLSTestSupport"]),
+            [
+                "Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel", "Identity",
+                "TLSTestSupport",
+            ]),
         tests("OfficialClientTests", ["Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

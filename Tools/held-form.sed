@@ -23,6 +23,6 @@ s/^\( *\(repeated \)\{0,1\}\)string \([a-z_]* = [0-9]*;\)/\1bytes \3/
 /^ *oneof /,/^ *}/{
 s/^\( *\)\(Value\|Document\|DocumentMask\|Precondition\|TransactionOptions\|StructuredQuery\|StructuredAggregationQuery\|Cursor\) \([a-z_]* = [0-9]*;\)/\1bytes \3/
 }
-s/^\( *\)\(Value\|Document\|DocumentMask\|Precondition\|TransactionOptions\|StructuredQuery\|StructuredAggregationQuery\|Cursor\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
-s/^\( *\)repeated \(Value\|Document\|Cursor\|Index\|IndexField\|FieldOverride\|SingleFieldIndex\|ListedIndex\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
+s/^\( *\)\(Value\|Document\|DocumentMask\|Precondition\|TransactionOptions\|StructuredQuery\|StructuredAggregationQuery\|Cursor\|KeptRules\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
+s/^\( *\)repeated \(Value\|Document\|Cursor\|Index\|IndexField\|FieldOverride\|SingleFieldIndex\|ListedIndex\|KeptRules\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
 /^service /,/^}/d

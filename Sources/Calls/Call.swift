@@ -97,8 +97,25 @@ package struct Call: Sendable {
     /// Whether the protocol has a place for credentials.
     package var carriesCredentials: Bool { carrier.carriesCredentials }
 
-    /// The client's `authorization` field; nil without one, and unless ``ServerConfiguration/keepsAuthorization``.
+    /// The client's `authorization` field, or its token of the native protocol after `Bearer`; nil without one, and
+    /// unless ``ServerConfiguration/keepsAuthorization``.
     package var authorization: String? { carrier.authorization(stream) }
+
+    /// What the request shows of its sender.
+    package var origin: RequestOrigin {
+        RequestOrigin(
+            authorization: authorization, certificateNames: certificateNames, isLocal: isLocal, isLoopback: isLoopback,
+            isProxied: isProxied, peerAddress: carrier.peerAddress)
+    }
+
+    /// The names of the client's verified certificate, as `URI:spiffe://a/b` or `DNS:job.example`; empty without one.
+    package var certificateNames: [String] { carrier.certificateNames }
+
+    /// Whether the call came to a loopback address of this machine, or over no network.
+    package var isLoopback: Bool { carrier.isLoopback }
+
+    /// Whether a proxy has forwarded the call, or one before it on the same connection.
+    package var isProxied: Bool { carrier.isProxied }
 
     /// Milliseconds left until the call's deadline; nil without one.
     package var remainingMilliseconds: UInt64? { carrier.remainingMilliseconds(stream) }

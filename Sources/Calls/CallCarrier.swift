@@ -34,10 +34,21 @@ package protocol CallCarrier: AnyObject, Sendable {
     var carriesCredentials: Bool { get }
     /// The `authorization` that came with the call; nil without one, and where they are not kept.
     func authorization(_ stream: UInt32) -> String?
+    /// The names of the client's verified certificate, each with its kind: `URI:spiffe://a/b`, `DNS:job.example`. Empty
+    /// without one. Never change.
+    var certificateNames: [String] { get }
+    /// Whether the connection came to a loopback address of this machine, or over no network. Never changes.
+    var isLoopback: Bool { get }
+    /// Whether a request that came over the connection had a header of a proxy (`Forwarded`, `X-Forwarded-For`, `Via`):
+    /// the client is another than the one that the address names. Once true, it stays so.
+    var isProxied: Bool { get }
 }
 
 extension CallCarrier {
     package var isLocal: Bool { false }
     package var carriesCredentials: Bool { false }
     package func authorization(_ stream: UInt32) -> String? { nil }
+    package var certificateNames: [String] { [] }
+    package var isLoopback: Bool { true }
+    package var isProxied: Bool { false }
 }

@@ -18,9 +18,11 @@ package struct BatchIdentity: Hashable, Sendable {
 
 /// A batch of the mutation queue.
 ///
-///     | format, 1 | local time, 8 | session, 16 | sequence, 8 | base values, varint
+///     | format, 1 | local time, 8 | session, 16 | sequence, 8 | length | user | base values, varint
 ///       | write, varint | transform, varint | is present, 1 | length | value |, for each base value
 ///     | request ... |
+///
+/// Batches of format 1 have no user.
 package struct LocalBatch: Sendable {
     /// The value of a field when a transform of it was written, on which the local result is based. So a change of the
     /// server's document does not apply an increment twice.
@@ -34,6 +36,8 @@ package struct LocalBatch: Sendable {
     /// The position in the queue.
     package let number: UInt64
     package let identity: BatchIdentity
+    /// Whose batch it is; empty for nobody's.
+    package internal(set) var user: String
     /// A `CommitRequest`.
     package let request: [UInt8]
     /// When the program wrote, in microseconds since 1970.
@@ -47,13 +51,16 @@ package struct LocalBatch: Sendable {
     /// The writes of each document, as indexes of the list; empty if there is one write.
     private let writesOfPath: [[UInt8]: [Int]]
 
-    private static let format: UInt8 = 1
+    private static let format: UInt8 = 2
+    private static let formatWithoutUser: UInt8 = 1
 
     init(
-        number: UInt64, identity: BatchIdentity, request: [UInt8], localMicroseconds: UInt64, database: DatabaseName
+        number: UInt64, identity: BatchIdentity, user: String, request: [UInt8], localMicroseconds: UInt64,
+        database: DatabaseName
     ) {
         self.number = number
         self.identity = identity
+        self.user = user
         self.request = request
         self.localMicroseconds = localMicroseconds
         let list = Self.read(request, database)
@@ -111,6 +118,8 @@ package struct LocalBatch: Sendable {
         writer.append(littleEndian: identity.sessionHigh)
         writer.append(littleEndian: identity.sessionLow)
         writer.append(littleEndian: identity.sequence)
+        writer.appendVarint(UInt64(user.utf8.count))
+        writer.append(utf8: user)
         writer.appendVarint(UInt64(bases.count))
         for base in bases {
             writer.appendVarint(UInt64(base.write))
@@ -128,13 +137,15 @@ package struct LocalBatch: Sendable {
     init(number: UInt64, stored: RawSpan, database: DatabaseName) throws(RequestError) {
         do throws(InvalidDocument) {
             var reader = WireReader(stored)
-            guard stored.byteCount > 0, stored[byteAt: 0] == Self.format else {
+            let format = stored.byteCount > 0 ? stored[byteAt: 0] : 0
+            guard [Self.format, Self.formatWithoutUser].contains(format) else {
                 throw InvalidDocument(.invalidTag, offset: 0)
             }
             reader.position = 1
             let time = try reader.fixed64()
             let identity = BatchIdentity(
                 sessionHigh: try reader.fixed64(), sessionLow: try reader.fixed64(), sequence: try reader.fixed64())
+            let user = format == Self.format ? String(repairingUTF8: try reader.lengthDelimited()) : ""
             var bases: [Base] = []
             for _ in 0..<(try reader.varint()) {
                 let write = Int(truncatingIfNeeded: try reader.varint())
@@ -146,7 +157,8 @@ package struct LocalBatch: Sendable {
             }
             let request = [UInt8](copying: stored.extracting(reader.position..<stored.byteCount))
             self.init(
-                number: number, identity: identity, request: request, localMicroseconds: time, database: database)
+                number: number, identity: identity, user: user, request: request, localMicroseconds: time,
+                database: database)
             self.bases = bases
         } catch {
             throw RequestError(.dataLoss, "A pending write in the cache is damaged.")

@@ -3,6 +3,7 @@
 //     meta       01 'v'                                  -> | format, 1 |
 //                01 'b'                                  -> | bytes of all documents, 8 | of all index entries, 8 |
 //                                                           end of the reserved numbers of uses, 4 |
+//                01 'u'                                  -> the user whose batches are applied; none: nobody
 //     catalogue  02 | as the server's                    -> the server's entry, of collections with indexes
 //     fields     04 | as the server's                    -> the number of the field, for fields of indexes
 //     documents  10 | the server's key                   -> | flags, 1 | last used, 4 | update time, 8 |
@@ -55,6 +56,7 @@ enum LocalKey {
     /// The number of the store's only database.
     static let database: UInt32 = 1
     static let format: [UInt8] = [LocalSpace.meta, UInt8(ascii: "v")]
+    static let user: [UInt8] = [LocalSpace.meta, UInt8(ascii: "u")]
     static let byteCount: [UInt8] = [LocalSpace.meta, UInt8(ascii: "b")]
 
     /// A key of `documents` as a key of another space.

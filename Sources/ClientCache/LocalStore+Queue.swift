@@ -17,7 +17,8 @@ extension LocalStore {
         begin()
         defer { finishReading() }
         var batch = LocalBatch(
-            number: nextBatchNumber, identity: identity, request: request, localMicroseconds: configuration.clock(),
+            number: nextBatchNumber, identity: identity, user: users.current, request: request,
+            localMicroseconds: configuration.clock(),
             database: configuration.database)
         let locations = batch.paths.map { LocalLocation(path: $0) }
         var states: [(DocumentState, wasPending: Bool)] = []
@@ -27,6 +28,7 @@ extension LocalStore {
             batch.bases = OverlayApplication.bases(of: batch) { path in documents[path] ?? nil }
         }
         remember(batch)
+        users.noteBatch(batch.number)
         do throws(RequestError) {
             // No other process opens what is in memory.
             if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }
@@ -53,6 +55,9 @@ extension LocalStore {
         var numbers: Set<UInt64> = []
         var documents = SettledDocuments()
         for reply in replies {
+            if users.others.removeValue(forKey: reply.number) != nil, configuration.directory != nil {
+                delete(LocalKey.batch(reply.number))
+            }
             guard let batch = batch(reply.number), numbers.insert(reply.number).inserted else { continue }
             batches.append(batch)
             for path in batch.paths { documents.append(batch, reply.outcome, at: path) }

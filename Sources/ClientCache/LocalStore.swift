@@ -63,6 +63,8 @@ package final class LocalStore {
     /// Pending batches by the paths of their documents.
     var batchesOfDocument: [[UInt8]: PendingDocument] = [:]
     private var nextBatch: UInt64 = 1
+    /// Whose batches these are, and those of others.
+    var users = LocalUsers()
 
     // MARK: Documents and targets
 
@@ -197,7 +199,12 @@ package final class LocalStore {
             for offset in 1..<key.byteCount { number = number << 8 | UInt64(key[byteAt: offset]) }
             found.append(try LocalBatch(number: number, stored: value, database: configuration.database))
         }
-        for batch in found { remember(batch) }
+        let user = try value(forKey: LocalKey.user) ?? []
+        users.current = String(repairingUTF8: user.byteSpan)
+        for batch in found {
+            if batch.user == users.current { remember(batch) } else { users.others[batch.number] = batch }
+            nextBatch = max(nextBatch, batch.number + 1)
+        }
     }
 
     private func readTargetNumbers() throws(RequestError) {
@@ -337,6 +344,11 @@ package final class LocalStore {
     package var queue: [LocalBatch] { batches.values.sorted { $0.number < $1.number } }
 
     package var isQueueEmpty: Bool { batches.isEmpty }
+
+    /// The pending batches of all users in the order in which they were written.
+    package var allBatches: [LocalBatch] {
+        users.others.isEmpty ? queue : (queue + users.others.values).sorted { $0.number < $1.number }
+    }
 
     func remember(_ batch: LocalBatch) {
         batches[batch.number] = batch

@@ -72,6 +72,8 @@ extension CallConnection {
     package var loopThread: any LoopThread { core.loop }
     package var peerAddress: String { core.peerAddress }
     package var isLocal: Bool { core.isLocal }
+    package var isLoopback: Bool { core.isLoopback }
+    package var certificateNames: [String] { core.certificateNames }
 
     /// Whether the connection has ended or is about to.
     package var isOver: Bool { core.state.isOver }

@@ -12,6 +12,10 @@ package import EventLoops
     package let peerAddress: String
     /// Whether the client came over the socket in the file system, which only the user of the server may use.
     package let isLocal: Bool
+    /// Whether the connection came to a loopback address, or over the socket in the file system.
+    package let isLoopback: Bool
+    /// The names of the client's verified certificate.
+    package let certificateNames: [String]
     /// Loop time at which the connection was accepted.
     package let openedAt: UInt64
     @usableFromInline let confined = Confined(State())
@@ -42,6 +46,8 @@ package import EventLoops
         self.peerAddress = peerAddress
         self.isLocal = isLocal
         self.openedAt = openedAt
+        isLoopback = isLocal || channel.isAtLoopback
+        certificateNames = channel.handshake?.peer?.names ?? []
     }
 
     @inlinable

@@ -50,6 +50,10 @@ package struct ServerConfiguration: Sendable {
 
     /// Whether the `authorization` of requests is kept for the service to ask for; costs a copy of it for each.
     package var keepsAuthorization = false
+    /// Tokens that a client of the native protocol may show on one connection at once, and in a second in the long
+    /// run; the connection ends beyond.
+    package var credentialsMax: UInt64 = 32
+    package var credentialsPerSecond: UInt64 = 1
 
     /// First line and headers of an HTTP/1.1 request; past it 431, or 414. At most 32 KiB.
     package var http1HeadBytesMax = 16 << 10

@@ -11,6 +11,8 @@ extension Directory {
         package var isDirectory = false
         package var isRegularFile = false
         package var byteCount = 0
+        /// When its bytes were last changed, in microseconds since 1970.
+        package var modified: Int64 = 0
     }
 
     /// A file or directory, by whatever name.
@@ -26,7 +28,8 @@ extension Directory {
         return Status(
             identity: Identity(device: UInt64(found.st_dev), number: UInt64(found.st_ino)),
             isDirectory: found.st_mode & S_IFMT == S_IFDIR, isRegularFile: found.st_mode & S_IFMT == S_IFREG,
-            byteCount: Int(found.st_size))
+            byteCount: Int(found.st_size),
+            modified: Int64(found.st_mtim.tv_sec) &* 1_000_000 &+ Int64(found.st_mtim.tv_nsec) / 1_000)
     }
 
     /// The path from the root, without symbolic links. What does not exist yet is at the end, as it is given.

@@ -115,6 +115,16 @@ package final class File: Sendable {
         guard result == 0 else { throw .system(errno, "cannot sync", file: path) }
     }
 
+    /// Gives the file the times of another one (futimens(2)).
+    package func setTimes(of other: File) throws(StorageError) {
+        var status = stat()
+        guard unsafe fstat(other.descriptor, &status) == 0 else {
+            throw .system(errno, "cannot look at", file: other.path)
+        }
+        let times = [status.st_atim, status.st_mtim]
+        guard unsafe futimens(descriptor, times) == 0 else { throw .system(errno, "cannot set the times", file: path) }
+    }
+
     /// Gives the lock back (flock(2)).
     package func unlock() {
         flock(descriptor, LOCK_UN)

@@ -22,8 +22,6 @@ extension Call {
         }
     }
 
-    var principal: Principal { carriesCredentials ? Principal(authorization: authorization) : .trusted }
-
     /// Records how long the call took, when its end is decided. Bidirectional calls last as long as their clients
     /// like and are not recorded.
     @inline(__always)

@@ -1,6 +1,6 @@
 package import Basics
 package import Calls
-package import DocumentModel
+internal import DocumentModel
 package import DocumentStore
 package import FirestoreMessages
 
@@ -22,9 +22,12 @@ package final class FirestoreService {
     package let limits: ServiceLimits
     package let counters: ServiceCounters
     package let reader: StoreReader
-    package let policy: (any AccessPolicy)?
-    /// Whether there is a policy; asking this costs less than looking at it.
-    private let isRestricted: Bool
+    /// Asked before every call; nil where everything is permitted to everyone.
+    package let accessControl: (any AccessControl)?
+    /// Whether there is an access control; asking this costs less than looking at it.
+    private let isControlled: Bool
+    /// What the last call was permitted, which the next one often is too.
+    private var lastAccess: (any CallAccess)?
     let log: Log
     /// The database named last, so that a client's writes do not parse it each time.
     private var lastDatabase: DatabaseName?
@@ -35,13 +38,13 @@ package final class FirestoreService {
     private var loopListeners: LoopListeners?
 
     package init(
-        store: DocumentStore, limits: ServiceLimits = ServiceLimits(), policy: (any AccessPolicy)? = nil,
+        store: DocumentStore, limits: ServiceLimits = ServiceLimits(), accessControl: (any AccessControl)? = nil,
         counters: ServiceCounters = ServiceCounters(), log: Log
     ) {
         self.store = store
         self.limits = limits
-        self.policy = policy
-        isRestricted = policy != nil
+        self.accessControl = accessControl
+        isControlled = accessControl != nil
         self.counters = counters
         self.log = log
         reader = store.makeReader()
@@ -58,26 +61,52 @@ package final class FirestoreService {
         counters.callsStarted.add()
         loneClient.note(call)
         do {
-            switch method {
-            case .getDocument: try getDocument(call, request)
-            case .batchGetDocuments: try batchGetDocuments(call, request)
-            case .commit: try commit(call, request)
-            case .beginTransaction: try beginTransaction(call, request)
-            case .rollback: try rollback(call, request)
-            case .runQuery: try runQuery(call, request)
-            case .runAggregationQuery: try runAggregationQuery(call, request)
-            case .listDocuments: try listDocuments(call, request)
-            case .listCollectionIds: try listCollectionIDs(call, request)
-            case .createDocument: try createDocument(call, request)
-            case .updateDocument: try updateDocument(call, request)
-            case .deleteDocument: try deleteDocument(call, request)
-            case .batchWrite: try batchWrite(call, request)
-            case .partitionQuery: try partitionQuery(call, request)
-            case .write: try write(call, request)
-            case .listen: try listen(call, request)
-            default:
-                throw RequestError(.unimplemented, "\(method.name) is not a method of Firestore.")
-            }
+            try perform(call, method, request)
+        } catch {
+            if isControlled, isTriedAgain(call, method, request, after: error) { return }
+            fail(call, error)
+        }
+    }
+
+    @inline(__always)
+    private func perform(_ call: Call, _ method: Method, _ request: RawSpan) throws {
+        switch method {
+        case .getDocument: try getDocument(call, request)
+        case .batchGetDocuments: try batchGetDocuments(call, request)
+        case .commit: try commit(call, request)
+        case .beginTransaction: try beginTransaction(call, request)
+        case .rollback: try rollback(call, request)
+        case .runQuery: try runQuery(call, request)
+        case .runAggregationQuery: try runAggregationQuery(call, request)
+        case .listDocuments: try listDocuments(call, request)
+        case .listCollectionIds: try listCollectionIDs(call, request)
+        case .createDocument: try createDocument(call, request)
+        case .updateDocument: try updateDocument(call, request)
+        case .deleteDocument: try deleteDocument(call, request)
+        case .batchWrite: try batchWrite(call, request)
+        case .partitionQuery: try partitionQuery(call, request)
+        case .write: try write(call, request)
+        case .listen: try listen(call, request)
+        default:
+            throw RequestError(.unimplemented, "\(method.name) is not a method of Firestore.")
+        }
+    }
+
+    /// Has a call made again that was refused for what can still come. A bidirectional call cannot wait for it.
+    private func isTriedAgain(_ call: Call, _ method: Method, _ request: RawSpan, after error: any Error) -> Bool {
+        guard call.rpc.shape != .bidirectional, let accessControl, let error = error as? RequestError,
+            error.code == .unauthenticated
+        else { return false }
+        let request = [UInt8](copying: request)
+        let service = LoopBound(self)
+        return accessControl.retry(call, after: error) {
+            call.loop.execute { service.value.beginAgain(call, method, request) }
+        }
+    }
+
+    private func beginAgain(_ call: Call, _ method: Method, _ request: [UInt8]) {
+        do {
+            try perform(call, method, request.byteSpan)
         } catch {
             fail(call, error)
         }
@@ -180,17 +209,29 @@ package final class FirestoreService {
 
     // MARK: Checks of every method
 
-    /// Asks the policy, if there is one.
+    /// Asks whether a call may be made.
+    ///
+    /// - Parameter name: a database, or a name in it.
+    /// - Returns: what its caller may do; nil if that is everything.
     @inline(__always)
-    package func authorize(_ call: Call, _ resource: RawSpan) throws(RequestError) {
-        guard isRestricted, let policy else { return }
-        try policy.check(call.method, on: resource, by: call.principal)
+    package func admit(_ call: Call, _ name: RawSpan) throws(RequestError) -> (any CallAccess)? {
+        guard isControlled else { return nil }
+        return try askAccessControl(call, name)
     }
 
-    /// Asks the policy, if there is one, whether a whole database may be deleted.
-    package func authorizeReset(of database: DatabaseName, by principal: Principal) throws(RequestError) {
-        guard let policy else { return }
-        try policy.checkReset(of: database.utf8.byteSpan, by: principal)
+    private func askAccessControl(_ call: Call, _ name: RawSpan) throws(RequestError) -> (any CallAccess)? {
+        guard let accessControl else { return nil }
+        let access = try accessControl.admit(call, call.method, in: database(ofName: name), reusing: lastAccess)
+        lastAccess = access
+        return access
+    }
+
+    /// The state in which a call's documents are judged.
+    func judged(at point: ReadPoint) -> JudgedState { JudgedState(reader, point) }
+
+    /// The database that a name lies in or is.
+    private func database(ofName name: RawSpan) throws(RequestError) -> DatabaseName {
+        try database(name.extracting(0..<(DatabaseName.prefixByteCount(of: name) ?? name.byteCount)))
     }
 
     /// The database of this name; the same value again for the same name.

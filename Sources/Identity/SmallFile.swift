@@ -3,14 +3,34 @@
 internal import Basics
 internal import FileSystem
 internal import Glibc
-internal import Storage
+package import Storage
 
-enum SmallFile {
+package enum SmallFile {
+    /// Differs once a file has been replaced or changed.
+    struct Version: Equatable {
+        private let device: UInt64
+        private let number: UInt64
+        private let byteCount: Int64
+        private let seconds: Int64
+        private let nanoseconds: Int64
+
+        /// nil if there is no such file.
+        init?(_ path: String) {
+            var found = stat()
+            guard unsafe stat(path, &found) == 0 else { return nil }
+            device = UInt64(found.st_dev)
+            number = UInt64(found.st_ino)
+            byteCount = Int64(found.st_size)
+            seconds = Int64(found.st_mtim.tv_sec)
+            nanoseconds = Int64(found.st_mtim.tv_nsec)
+        }
+    }
+
     /// The bytes of a file.
     ///
     /// - Parameter isPrivate: whether a file that others may read or write is refused.
     /// - Throws: `inputOutput`, for a file of more than `bytesMax` bytes too.
-    static func read(_ path: String, bytesMax: Int, isPrivate: Bool = false) throws(StorageError) -> [UInt8] {
+    package static func read(_ path: String, bytesMax: Int, isPrivate: Bool = false) throws(StorageError) -> [UInt8] {
         // A named pipe would wait for a writer.
         let file = try File(path, flags: O_RDONLY | O_NONBLOCK)
         if isPrivate { try file.checkPrivate() }
@@ -21,7 +41,7 @@ enum SmallFile {
     }
 
     /// Replaces a file, for its owner alone: afterwards it has the old bytes or the new ones, also after a power cut.
-    static func replace(_ path: String, _ text: String) throws(StorageError) {
+    package static func replace(_ path: String, _ text: String) throws(StorageError) {
         let temporary = "\(path).\(getpid()).new"
         try Directory.removeFile(temporary)
         let file = try File(temporary, flags: O_WRONLY | O_CREAT | O_EXCL)

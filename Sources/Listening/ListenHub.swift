@@ -56,6 +56,7 @@ package final class ListenHub {
     /// The targets of one database.
     private final class DatabaseTargets {
         var router = TargetRouter()
+        var judged = JudgedDocuments()
     }
 
     /// - Parameters:
@@ -121,10 +122,19 @@ package final class ListenHub {
     func remove(_ target: Target, of database: DatabaseName) {
         guard let targets = databases[database] else { return }
         targets.router.remove(target)
-        guard targets.router.isEmpty else { return }
+        guard targets.router.isEmpty, targets.judged.isEmpty else { return }
         databases[database] = nil
         numbers = numbers.filter { $0.value !== targets }
     }
+
+    /// The verdict of a part of a target rests on other documents from now on, whose changes above `position` have it
+    /// judged again.
+    func move(_ part: TargetPart, from old: Set<[UInt8]>, to new: Set<[UInt8]>, of database: DatabaseName) {
+        databases[database]?.judged.move(part, from: old, to: new)
+    }
+
+    /// Documents that the verdicts of all targets rest on.
+    package var judgedDocuments: Int { databases.values.reduce(0) { $0 + $1.judged.count } }
 
     /// The targets of the database with a number; nil if there are none.
     private func targets(ofDatabase number: UInt32) -> DatabaseTargets? {
@@ -156,6 +166,7 @@ package final class ListenHub {
 
     private func route(_ change: StoreChange) {
         guard let targets = targets(ofDatabase: change.database) else { return }
+        targets.judged.forEachPart(restingOn: change.path) { $0.target.session.noteChange(under: $0) }
         var document: ChangedDocument?
         targets.router.route(change) { target, before, now in
             let changed = document ?? ChangedDocument(path: [UInt8](copying: change.path))
@@ -167,7 +178,7 @@ package final class ListenHub {
     /// Notes that a session has something to send.
     func touch(_ session: ListenSession) { touched.append(session) }
 
-    private func wakeTouched() {
+    func wakeTouched() {
         while !touched.isEmpty {
             let sessions = touched
             touched.removeAll(keepingCapacity: true)

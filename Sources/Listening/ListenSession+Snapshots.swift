@@ -6,10 +6,15 @@ import DocumentStore
 import FirestoreMessages
 
 extension ListenSession {
-    /// Begins a snapshot at the hub's position.
+    /// Begins a snapshot at the hub's position, unless targets must be judged before.
     /// - Returns: false if there is nothing to send.
     func beginSnapshot() -> Bool {
-        if mustSendSnapshot { hub.advance() }
+        if mustSendSnapshot, !hasAdvanced {
+            hub.advance()
+            hasAdvanced = true
+        }
+        // A snapshot shows a version at which its targets were judged.
+        if mustJudge { return true }
         dirtyWindows.removeAll { !$0.isActive }
         guard mustSendSnapshot || !pending.isEmpty || staleBase != nil || !dirtyWindows.isEmpty else { return false }
         let comparisons = takeComparisons()
@@ -20,6 +25,7 @@ extension ListenSession {
             messagesBefore: queue.appended)
         pending = PendingChanges()
         mustSendSnapshot = false
+        hasAdvanced = false
         step(begun)
         return true
     }

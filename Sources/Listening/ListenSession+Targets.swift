@@ -14,8 +14,8 @@ extension ListenSession {
             Target.Resumption(version: try Self.version(of: resume))
         }
         if let count = wanted.expectedCount, count >= 0 { resumption?.expectedCount = Int(count) }
-        return Target(
-            id: id, try subject(of: wanted), isOnce: wanted.once, resumption: resumption, of: self)
+        let (subject, judgement) = try subject(of: wanted)
+        return Target(id: id, subject, judgement, isOnce: wanted.once, resumption: resumption, of: self)
     }
 
     /// The version of a client's state; nil if it cannot be used.
@@ -28,13 +28,21 @@ extension ListenSession {
         }
     }
 
-    private func subject(of wanted: ListenTarget) throws(RequestError) -> Target.Subject {
+    /// What is listened to, and what of it is judged: nil without a judge.
+    private func subject(of wanted: ListenTarget) throws(RequestError) -> (Target.Subject, TargetJudgement?) {
         switch wanted.kind {
         case nil, .query(_, nil): throw .invalidArgument("A target must have documents or a query.")
         case .invalidQuery(_, let error): throw error
         case .pipeline: throw RequestError(.unimplemented, "Pipelines are not implemented by this server yet.")
-        case .documents(let names): return .documents(try paths(of: names))
-        case .query(let parent, let query?): return .query(try self.query(parent, query))
+        case .documents(let names):
+            let paths = try paths(of: names)
+            return (.documents(paths), judge.map { _ in TargetJudgement(documents: paths) })
+        case .query(let parent, let query?):
+            let planned = try self.query(parent, query)
+            return (
+                .query(planned),
+                judge.map { _ in TargetJudgement(query, parent: parent, identityBytes: planned.identity.count) }
+            )
         }
     }
 
@@ -48,7 +56,6 @@ extension ListenSession {
             let view = try ResourceNameView(resource: bytes.byteSpan, rules: .request)
             guard view.isDocument else { throw .invalidArgument("\"\(name)\" is not the name of a document.") }
             try checkDatabase(view)
-            try authorize(bytes.byteSpan)
             paths.insert([UInt8](copying: view.pathBytes))
         }
         return paths.sorted { ResourcePath.compare($0.byteSpan, $1.byteSpan) < 0 }
@@ -58,7 +65,6 @@ extension ListenSession {
         let bytes = Array(parent.utf8)
         let view = try ResourceNameView(resource: bytes.byteSpan, rules: .request)
         try checkDatabase(view)
-        try authorize(bytes.byteSpan)
         return try TargetQuery(parent: view, query, identity: TargetQuery.identity(parent: parent, query))
     }
 

@@ -15,6 +15,8 @@
 //
 // A session holds the names of what has changed, bounded; documents are read when they are sent. When it would hold too
 // much, or the feed has lost changes, it forgets them and compares two states of the store (`TargetReading`).
+//
+// With a judge, nothing of a target is sent before the target is judged (`ListenSession+Judgement.swift`).
 
 package import Basics
 package import DocumentModel
@@ -42,7 +44,8 @@ package final class ListenSession {
     let hub: ListenHub
     let database: DatabaseName
     let reader: DatabaseReader
-    let authorize: (RawSpan) throws(RequestError) -> Void
+    /// Decides what the client may see; nil if it may see everything.
+    let judge: (any TargetJudge)?
     private let wake: () -> Void
     private var isOpen = true
 
@@ -50,6 +53,9 @@ package final class ListenSession {
     var targets: [Int32: Target] = [:]
     private var ids = TargetIDs()
     private var commands: [Command] = []
+
+    /// Parts of targets that wait to be judged; empty without a judge.
+    var dueParts: [TargetPart] = []
 
     var queue: MessageQueue
     private var load: TargetReading?
@@ -62,6 +68,8 @@ package final class ListenSession {
     var dirtyWindows: [Target] = []
     /// The next snapshot is sent even if nothing has changed.
     var mustSendSnapshot = false
+    /// Whether the hub has advanced for the snapshot that must be sent.
+    var hasAdvanced = false
     private var isTouched = false
     /// Changes counted in the hub's `heldChanges`.
     private var heldChanges = 0
@@ -75,15 +83,14 @@ package final class ListenSession {
     ///
     /// - Parameters:
     ///   - database: the database of the stream's first request.
-    ///   - authorize: checks the parent of a query or the name of a document.
+    ///   - judge: decides what the client may see; nil if it may see everything.
     ///   - wake: has ``next(into:)`` called again.
     package init(
-        _ hub: ListenHub, database: DatabaseName, authorize: @escaping (RawSpan) throws(RequestError) -> Void,
-        wake: @escaping () -> Void
+        _ hub: ListenHub, database: DatabaseName, judge: (any TargetJudge)?, wake: @escaping () -> Void
     ) {
         self.hub = hub
         self.database = database
-        self.authorize = authorize
+        self.judge = judge
         self.wake = wake
         reader = hub.reader(of: database)
         queue = MessageQueue(namePrefix: reader.namePrefix)
@@ -96,13 +103,15 @@ package final class ListenSession {
         isOpen = false
         for target in targets.values { retire(target) }
         targets = [:]
+        dueParts = []
         release(heldChanges)
         load = nil
         snapshot = nil
         hub.close(self)
     }
 
-    /// Steps of reading that ``next(into:)`` has done so far; each may have looked at thousands of documents.
+    /// Steps of reading and judging that ``next(into:)`` has done so far; each may have looked at thousands of
+    /// documents.
     package private(set) var steps = 0
 
     /// Commands that wait; a transport stops reading when there are many.
@@ -143,7 +152,7 @@ package final class ListenSession {
             let target = try makeTarget(wanted, id: id)
             let byteCount = target.byteCount
             if hub.targetBytes + byteCount > hub.limits.targetBytes {
-                throw RequestError(.resourceExhausted, "The server has no memory for more listeners. Try again later.")
+                throw RequestError.noMemoryForListeners
             }
             try hub.offsets.add(target, limit: hub.limits.offsets)
             hub.targetBytes += byteCount
@@ -170,6 +179,7 @@ package final class ListenSession {
         target.isActive = false
         hub.targetBytes -= target.byteCount
         hub.offsets.remove(target)
+        removeJudgement(of: target)
         hub.remove(target, of: database)
         if load?.target === target { load = nil }
     }
@@ -206,6 +216,7 @@ package final class ListenSession {
     func handleLostChanges(after position: UInt64) {
         forgetPending()
         if staleBase == nil { staleBase = position }
+        makeAllDue()
         touch()
     }
 
@@ -223,7 +234,7 @@ package final class ListenSession {
 
     func release(_ count: Int) { hold(-count) }
 
-    private func touch() {
+    func touch() {
         if isTouched { return }
         isTouched = true
         hub.touch(self)
@@ -246,7 +257,7 @@ package final class ListenSession {
     // MARK: Messages
 
     /// Whether the next message was made already.
-    package var hasMessageReady: Bool { !queue.isEmpty }
+    package var hasMessageReady: Bool { !queue.isEmpty && !mustJudge }
 
     /// Memory of the messages that were made and not sent, in bytes.
     package var heldBytes: Int { queue.byteCount }
@@ -254,6 +265,11 @@ package final class ListenSession {
     /// Appends the next message, if there is one.
     package func next(into output: inout ByteBuffer) -> ListenStep {
         while isOpen {
+            if mustJudge {
+                steps += 1
+                stepJudgement()
+                if mustJudge { return .yielding }
+            }
             if queue.pop(into: &output) {
                 ticksSinceMessage = 0
                 return .message
@@ -305,6 +321,7 @@ package final class ListenSession {
     private func load(_ target: Target, from base: UInt64?) {
         load = TargetReading(
             target, from: base, expectedCount: target.resumption?.expectedCount, to: target.since)
+        judgeFirst(target)
     }
 
     private func stepLoad() {
@@ -325,17 +342,20 @@ package final class ListenSession {
     }
 
     private func loadFailed(_ target: Target, _ error: RequestError) {
-        if error.code == .failedPrecondition, target.since < hub.store.oldestReadTime {
-            // The reading took longer than the retention: once more, from the start.
-            hub.remove(target, of: database)
-            hub.advance()
-            target.since = hub.position
-            target.windowBase = nil
-            hub.insert(target, of: database)
-            queue.append(.reset, [target.id])
-            return load(target, from: nil)
-        }
-        fail(target, error)
+        if !loadAgain(target, after: error) { fail(target, error) }
+    }
+
+    /// Loads a target from the start, if it was loaded or judged for longer than the retention.
+    func loadAgain(_ target: Target, after error: RequestError) -> Bool {
+        guard error.code == .failedPrecondition, target.since < hub.store.oldestReadTime else { return false }
+        hub.remove(target, of: database)
+        hub.advance()
+        target.since = hub.position
+        target.windowBase = nil
+        hub.insert(target, of: database)
+        queue.append(.reset, [target.id])
+        load(target, from: nil)
+        return true
     }
 
     /// Removes a target with an error; the stream continues.

@@ -29,7 +29,7 @@ struct MessageQueue: ~Copyable {
     /// Moves the next message to `output`; false if there is none.
     mutating func pop(into output: inout ByteBuffer) -> Bool {
         guard next < ends.count else { return false }
-        output.append(bytes.bytes.extracting((next == 0 ? 0 : ends[next - 1])..<ends[next]))
+        output.append(message(at: next))
         next += 1
         if next == ends.count { removeAll() }
         return true
@@ -39,6 +39,34 @@ struct MessageQueue: ~Copyable {
         bytes = ByteBuffer(capacity: 0)
         ends = []
         next = 0
+    }
+
+    @_lifetime(borrow self)
+    private func message(at index: Int) -> RawSpan {
+        bytes.bytes.extracting((index == 0 ? 0 : ends[index - 1])..<ends[index])
+    }
+
+    /// Removes a target: REMOVE is the next message, after the target's ADD if that is still here, and nothing else of
+    /// the target stays. Messages that concern other targets as well stay for those.
+    mutating func remove(_ target: Int32, cause: RequestError) {
+        var add = ByteBuffer(capacity: 16)
+        ListenResponseWriter.append(.add, targets: [target], to: &add)
+        var start = next
+        for index in next..<ends.count where message(at: index).equalsBytes(add.bytes) { start = index + 1 }
+
+        var rest = MessageQueue(namePrefix: namePrefix)
+        for index in next..<start {
+            rest.bytes.append(message(at: index))
+            rest.messageEnds()
+        }
+        rest.append(.remove, [target], cause: cause)
+        for index in start..<ends.count
+        where ListenResponseWriter.append(message(at: index), without: target, to: &rest.bytes) {
+            rest.messageEnds()
+        }
+        // The count never goes back.
+        rest.appended = appended + 1
+        self = rest
     }
 
     private mutating func messageEnds() {

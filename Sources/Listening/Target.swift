@@ -41,6 +41,9 @@ final class Target {
     /// Whether two states of it are being compared.
     var isBeingRead = false
 
+    /// Nil if the session has no judge, and after the target was removed.
+    var judgement: TargetJudgement?
+
     // MARK: A query with offset or limit
 
     /// The results that the client has.
@@ -49,10 +52,12 @@ final class Target {
     var windowBase: UInt64?
 
     init(
-        id: Int32, _ subject: Subject, isOnce: Bool, resumption: Resumption?, of session: ListenSession
+        id: Int32, _ subject: Subject, _ judgement: TargetJudgement?, isOnce: Bool, resumption: Resumption?,
+        of session: ListenSession
     ) {
         self.id = id
         self.subject = subject
+        self.judgement = judgement
         self.isOnce = isOnce
         self.resumption = resumption
         self.session = session
@@ -60,10 +65,12 @@ final class Target {
 
     /// Memory that it holds, in bytes; an estimate.
     var byteCount: Int {
-        switch subject {
-        case .documents(let paths): paths.reduce(1_024) { $0 + $1.count + 128 }
-        case .query(let query): 2_048 + 4 * query.identity.count
-        }
+        let subjectBytes =
+            switch subject {
+            case .documents(let paths): paths.reduce(1_024) { $0 + $1.count + 128 }
+            case .query(let query): 2_048 + 4 * query.identity.count
+            }
+        return subjectBytes + (judgement?.byteCount ?? 0)
     }
 
     /// Its query if that has an offset or a limit.

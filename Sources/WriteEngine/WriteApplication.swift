@@ -78,18 +78,19 @@ package struct WriteApplication: ~Copyable {
     /// - Parameters:
     ///   - current: the document as the writes before this one left it; nil if absent.
     ///   - commitMicroseconds: the time of the commit, later than every update time in the database.
+    ///   - checksPrecondition: false applies the write as if its precondition held.
     /// - Throws: `NOT_FOUND`, `ALREADY_EXISTS` or `FAILED_PRECONDITION` for a precondition that does not hold,
     ///   `INVALID_ARGUMENT` for a document that the write would make illegal, `RESOURCE_EXHAUSTED` when the budget is
     ///   spent.
     package mutating func apply(
         _ write: Write, of list: borrowing WriteList, to current: StoredDocumentView?,
-        commitMicroseconds: UInt64
+        commitMicroseconds: UInt64, checksPrecondition: Bool = true
     ) throws(RequestError) -> WriteOutcome {
         isMerged = false
         let exists = current != nil
         let createMicroseconds = current?.createMicroseconds ?? commitMicroseconds
         let updateMicroseconds = current?.updateMicroseconds
-        if let precondition = write.precondition {
+        if checksPrecondition, let precondition = write.precondition {
             try check(
                 precondition, of: write, in: list, updateMicroseconds: updateMicroseconds,
                 commitMicroseconds: commitMicroseconds)

@@ -7,7 +7,7 @@ import Glibc
 let router = CommandRouter(subcommands: [
     ServeCommand.self, GetCommand.self, QueryCommand.self, LoadCommand.self, ExportCommand.self, CheckCommand.self,
     WatchCommand.self, BackupCommand.self, RestoreCommand.self, SalvageCommand.self, IndexesCommand.self,
-    RulesCommand.self,
+    RulesCommand.self, TokenCommand.self,
 ])
 // Not `CommandLine.arguments`, which are empty where /proc is not mounted.
 let arguments = (0..<hearth_argument_count()).dropFirst().map { String(cString: hearth_argument($0)) }

@@ -29,6 +29,8 @@ package struct ScriptedCall: Sendable {
     package var requestID: RequestID?
     package var deadlineMilliseconds: UInt32?
     package var payload: [UInt8]
+    /// What the client showed; nil without a token.
+    package var authorization: String?
 }
 
 /// Serves a script on 127.0.0.1.
@@ -69,6 +71,7 @@ package final class FakeServer: Sendable {
         self.record = record
         var configuration = ServerConfiguration()
         configuration.port = port
+        configuration.keepsAuthorization = true
         do {
             server = try SocketServer.start(configuration, rpcs: Self.rpcs, on: group) { _ in
                 LoopServices(calls: Handler(script: script, record: record))
@@ -124,7 +127,7 @@ package final class FakeServer: Sendable {
             guard let method = FirestoreMessages.Method(rawValue: call.rpc.number) else { return }
             let scripted = ScriptedCall(
                 method: method, requestID: call.head.requestID, deadlineMilliseconds: call.head.deadlineMilliseconds,
-                payload: [UInt8](copying: payload))
+                payload: [UInt8](copying: payload), authorization: call.authorization)
             let reaction = script(scripted)
             record.change { $0.calls.append(scripted) }
             switch reaction {

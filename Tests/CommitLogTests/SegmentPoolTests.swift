@@ -14,7 +14,7 @@ import Testing
 
     /// A pool with its thread, on its own directory.
     private final class Fixture: Sendable {
-        let directory = TemporaryDirectory("segments", on: .memory)
+        let directory = TemporaryDirectory("segments")
         let pool: SegmentPool
         private let ended = DispatchSemaphore(value: 0)
 

@@ -95,7 +95,7 @@ extension LogRecords {
 }
 
 @Suite(.timeLimit(.minutes(20))) struct WriteAheadLogTests {
-    let directory = TemporaryDirectory("log", on: .memory)
+    let directory = TemporaryDirectory("log")
 
     private static func records(_ versions: ClosedRange<UInt64>, bytes: Int = 100) -> [Seen] {
         versions.map { Seen(version: $0, bytes: Bytes(repeating: UInt8(truncatingIfNeeded: $0), count: bytes)) }

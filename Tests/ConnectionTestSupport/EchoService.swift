@@ -28,9 +28,24 @@ package final class EchoService: ServiceHandler {
             package var heads: [RequestHead] = []
             /// What clients showed with the calls that began.
             package var authorizations: [String?] = []
+            /// Where these calls came from.
+            package var origins: [Origin] = []
             /// Write asks its clients to stop after each message.
             package var holdsWrites = false
         }
+        /// Where a call came from, and over what.
+        package struct Origin: Equatable, Sendable {
+            package var certificateNames: [String] = []
+            package var isLoopback = true
+            package var isProxied = false
+
+            package init(certificateNames: [String] = [], isLoopback: Bool = true, isProxied: Bool = false) {
+                self.certificateNames = certificateNames
+                self.isLoopback = isLoopback
+                self.isProxied = isProxied
+            }
+        }
+
         package let state = Mutex(State())
         package let changed = Signal()
 
@@ -48,6 +63,9 @@ package final class EchoService: ServiceHandler {
         record.state.withLock {
             $0.heads.append(call.head)
             $0.authorizations.append(call.authorization)
+            $0.origins.append(
+                Record.Origin(
+                    certificateNames: call.certificateNames, isLoopback: call.isLoopback, isProxied: call.isProxied))
         }
         switch call.rpc {
         case .getDocument: call.respond { $0.append(payload) }

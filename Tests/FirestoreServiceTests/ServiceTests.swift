@@ -1,6 +1,7 @@
 // What holds for every method: malformed requests, authorisation, what is not implemented, counting.
 
 import Basics
+import Calls
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
@@ -43,14 +44,19 @@ struct ServiceTests {
         }
     }
 
-    private struct Denial: AccessPolicy {
-        func check(_ method: FirestoreMessages.Method, on resource: RawSpan, by principal: Principal)
-            throws(RequestError)
-        {
-            if principal == .bearer("owner") { return }
-            throw RequestError(
-                .permissionDenied, "\(method.name) on \(String(repairingUTF8: resource)) is not allowed.")
+    /// Permits everything to `owner`, and nothing to others.
+    private final class Denial: AccessControl {
+        let generation = 0
+
+        func admit(
+            _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName,
+            reusing last: (any CallAccess)?
+        ) throws(RequestError) -> (any CallAccess)? {
+            if call.authorization == "Bearer owner" { return nil }
+            throw RequestError(.permissionDenied, "\(method.name) on \(database) is not allowed.")
         }
+
+        func retry(_ call: Call, after error: RequestError, _ then: @escaping @Sendable () -> Void) -> Bool { false }
     }
 
     /// A request of each method that is right in itself.
@@ -95,8 +101,8 @@ struct ServiceTests {
     }
 
     @Test(arguments: implemented)
-    func `A policy is asked before anything is done`(_ method: FirestoreMessages.Method) throws {
-        let harness = try Harness(policy: Denial())
+    func `The access control is asked before anything is done`(_ method: FirestoreMessages.Method) throws {
+        let harness = try Harness(accessControl: Denial())
         let request = try Self.request(method)
         let denied = harness.call(method, request)
         #expect(denied.status == .permissionDenied)
@@ -106,7 +112,7 @@ struct ServiceTests {
                 below: nil, after: nil, limit: 10,
                 at: harness.store.makeReader().readPoint(.latest, in: DatabaseName(Harness.database))
             ).isEmpty)
-        let allowed = harness.call(method, request, principal: .bearer("owner"))
+        let allowed = harness.call(method, request, authorization: "Bearer owner")
         #expect(allowed.status != .permissionDenied)
     }
 

@@ -6,7 +6,8 @@ import Testing
 @Suite(.timeLimit(.minutes(20)))
 struct CommandLineTests {
     static let commands = [
-        "serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes",
+        "serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes", "rules",
+        "token",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["help"]])

@@ -89,9 +89,15 @@ struct ErrorTextTests {
             ["indexes", "apply", file, "--data", data], ["indexes", "apply", path("none"), "--data", data],
             ["indexes", "apply", number, "--address", address], ["indexes", "list", "--data", strange],
             ["indexes", "list", "--data", damaged],
+            ["token", "list", "--principals", path("none")], ["token", "list", "--principals", directory.path],
+            ["token", "revoke", "a", "--principals", path("none")],
+            ["token", "mint", "--uid", "u", "--issuer", "i", "--audience", "a", "--key", file],
+            ["serve", "--data", data, "--token-issuer", "https://securetoken.google.com/p", "--token-keys", file],
+            ["serve", "--data", data, "--principals", file], ["serve", "--data", data, "--rules", file],
             ["serve", "--data", data, "--port", "0"], ["serve", "--data", file, "--port", "0"],
             ["serve", "--data", strange, "--port", "0"], ["serve", "--data", damaged, "--port", "0"],
-            ["serve", "--data", path("new"), "--host", "256.0.0.1"], ["serve", "--data", "/dev/null/x", "--port", "0"],
+            ["serve", "--data", path("new"), "--host", "256.0.0.1", "--insecure"],
+            ["serve", "--data", "/dev/null/x", "--port", "0"],
             ["serve", "--data", path("new"), "--port", String(server.port), "--host", "127.0.0.1", "--loops", "0"],
         ]
         // Such as `inputOutput:` and `typeMismatch(`.

@@ -45,4 +45,32 @@ struct RulesCommandTests {
         #expect(failed.status == 1)
         #expect(failed.output.contains("cases:5: allow get b/x\n  is denied:\n  no 'allow' fits"))
     }
+
+    @Test
+    func `One request is explained, allow by allow`() throws {
+        let directory = TemporaryDirectory("rules")
+        let file = directory.path(of: "firestore.rules")
+        let more = "allow get: if request.auth.uid == 'ada'; allow get: if request.time.year() == 2030;"
+        try Data(Self.rules.replacing("{ allow", with: "{\n      \(more)\n      allow").utf8)
+            .write(to: URL(fileURLWithPath: file))
+        func explain(_ flags: String...) throws -> HearthBinary.Outcome {
+            try HearthBinary.run(["rules", "explain", file] + flags)
+        }
+        let (request, document) = (["--request", "get a/x"], ["--document", "a/x {\"n\":\n2}"])
+        let denied = try HearthBinary.run(["rules", "explain", file] + request + document)
+        #expect(denied.status == 0, "\(denied.errors)")
+        let lines = denied.output.split(separator: "\n")
+        #expect(lines.count == 4 && lines.first == "denied", "\(denied.output)")
+        #expect(lines.dropFirst().first?.hasPrefix("  line 5 fails in ") == true, "\(denied.output)")
+        #expect(lines.last?.hasPrefix("  line 6 is false: ") == true, "\(denied.output)")
+        let allowed = try explain("--request", "get a/x", "--user", "ada {}", "--coverage")
+        #expect(allowed.output.hasPrefix("allowed\n  line 5 allows: allow get"), "\(allowed.output)")
+        #expect(allowed.output.contains("line 5: 1 true, 0 false, 0 failed: request.auth.uid == 'ada'"))
+        let later = try explain("--request", "get a/x", "--time", "2030-01-01T00:00:00Z")
+        #expect(later.output.hasPrefix("allowed\n"), "\(later.output)")
+        #expect(try explain().errors.contains("missing --request REQUEST"))
+        #expect(try explain("--request", "get a").errors.contains("allow get a: a is not the path of a document"))
+        let wrong = try explain("--request", "get a/x", "--document", "a/x {")
+        #expect(wrong.status == 1 && wrong.errors.contains("document a/x {: the JSON is invalid"), "\(wrong.errors)")
+    }
 }

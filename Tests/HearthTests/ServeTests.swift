@@ -131,7 +131,8 @@ struct ServeTests {
         let first = try ServerProcess(data: directory.path(of: "one"), arguments: ["--loops", "1"])
         // An address of another family is not the same port: the host is spelled out.
         let second = try HearthBinary.run([
-            "serve", "--data", directory.path(of: "two"), "--host", "256.0.0.1", "--port", String(first.port),
+            "serve", "--data", directory.path(of: "two"), "--host", "256.0.0.1", "--insecure", "--port",
+            String(first.port),
         ])
         #expect(second.status == 1)
         #expect(second.errors.contains("256.0.0.1"), "\(second.errors)")

@@ -26,7 +26,7 @@ struct TLSTests {
     }
 
     private func serve(_ arguments: [String]) throws -> ServerProcess {
-        try ServerProcess(data: directory.path(of: "data"), arguments: arguments)
+        try ServerProcess(data: directory.path(of: "data"), arguments: arguments + ["--insecure"])
     }
 
     @Test

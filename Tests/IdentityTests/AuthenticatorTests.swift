@@ -147,6 +147,29 @@ import Testing
     }
 
     @Test
+    func `Two processes see each other's revocations, and neither takes one back`() throws {
+        let (one, other) = (try Revocations(path), try Revocations(path))
+        try one.revoke(uid: "ada", before: 100)
+        #expect(!other.isRevoked(uid: "ada", signedInAt: 99))
+        try other.refresh()
+        #expect(other.isRevoked(uid: "ada", signedInAt: 99))
+        #expect(other.version == 1)
+        try other.refresh()
+        #expect(other.version == 1)
+        // Without a refresh of the first.
+        try other.revoke(uid: "eve", before: 100)
+        try one.revoke(uid: "bob", before: 100)
+        for uid in ["ada", "eve", "bob"] {
+            for state in [one, try Revocations(path)] { #expect(state.isRevoked(uid: uid, signedInAt: 99), "\(uid)") }
+        }
+        try FileManager.default.removeItem(atPath: path)
+        #expect(throws: PrincipalFault.self) { try one.refresh() }
+        #expect(one.isRevoked(uid: "ada", signedInAt: 99))
+        try one.revoke(uid: "ada", before: 200)
+        #expect(try Revocations(path).isRevoked(uid: "eve", signedInAt: 99))
+    }
+
+    @Test
     func `A damaged file is refused, and a write that fails changes nothing`() throws {
         for text in ["", "{}", #"{"revokedBefore":{"zz":1}}"#, #"{"revokedBefore":{"61":"x"}}"#] {
             try Data(text.utf8).write(to: URL(fileURLWithPath: path))

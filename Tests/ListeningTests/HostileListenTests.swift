@@ -14,19 +14,20 @@ import Testing
 struct HostileListenTests {
     private static let rounds = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 3_000 : 300_000
 
-    @Test
-    func `Random requests end in messages or an error`() throws {
+    @Test(arguments: [false, true])
+    func `Random requests end in messages or an error`(isJudged: Bool) throws {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
         var limits = ListenLimits()
         limits.targets = 20
         limits.targetBytes = 1 << 20
         let harness = try ListenHarness(limits: limits)
+        let judge = isJudged ? TestJudge(harness) : nil
         var random = RandomListening(seed: seed)
         var session: ListenSession?
         var (malformed, refused, messages) = (0, 0, 0)
         for _ in 0..<Self.rounds {
-            let open = session ?? Self.open(harness)
+            let open = session ?? Self.open(harness, judge)
             session = open
             do {
                 try open.receive(try ListenRequest(wire: Self.request(harness, &random).byteSpan))
@@ -40,6 +41,10 @@ struct HostileListenTests {
                 malformed += 1
             }
             if random.generator.oneIn(3) { _ = try harness.commit(random.writes()) }
+            if isJudged, random.generator.oneIn(5) {
+                let isOK = !random.generator.oneIn(4)
+                try harness.set("rules/\(random.generator.pick(["c", "d"]))", ["ok": .boolean(isOK)])
+            }
             if random.generator.oneIn(3) { harness.hub.advance() }
             if let session, random.generator.oneIn(2) { messages += try Self.drain(session, seed: seed) }
         }
@@ -48,11 +53,12 @@ struct HostileListenTests {
         #expect(harness.hub.sessionCount == 0)
         #expect(harness.hub.targetBytes == 0, "seed \(seed)")
         #expect(harness.hub.heldChanges == 0, "seed \(seed)")
+        #expect(harness.hub.judgedDocuments == 0, "seed \(seed)")
     }
 
-    private static func open(_ harness: ListenHarness) -> ListenSession {
+    private static func open(_ harness: ListenHarness, _ judge: TestJudge?) -> ListenSession {
         ListenSession(
-            harness.hub, database: harness.database, authorize: { (_) throws(RequestError) in }, wake: {})
+            harness.hub, database: harness.database, judge: judge, wake: {})
     }
 
     /// Takes what the session has to send.

@@ -23,7 +23,7 @@ struct TLSTests {
             data: directory.path(of: "data"),
             arguments: [
                 "--tls-cert", write("server.pem", issued.certificate), "--tls-key",
-                write("server.key", issued.key.privatePEM),
+                write("server.key", issued.key.privatePEM), "--insecure",
             ])
         let outcome = try OfficialClient.run(
             ["127.0.0.1:\(server.port)", write("ca.pem", authority.certificate)], program: "official_tls.py")

@@ -19,13 +19,14 @@ package final class Harness {
     package let loop = TestLoop()
 
     package init(
-        limits: ServiceLimits = ServiceLimits(), policy: (any AccessPolicy)? = nil,
+        limits: ServiceLimits = ServiceLimits(), accessControl: (any AccessControl)? = nil,
         configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws {
         var configuration = StoreConfiguration(directory: directory.path(of: "data"))
         configure(&configuration)
         store = try DocumentStore.open(configuration)
-        service = FirestoreService(store: store, limits: limits, policy: policy, log: Log(level: .error) { _ in })
+        service = FirestoreService(
+            store: store, limits: limits, accessControl: accessControl, log: Log(level: .error) { _ in })
     }
 
     deinit { store.close() }
@@ -35,10 +36,11 @@ package final class Harness {
     /// Makes a call and waits for its end.
     package func call(
         _ method: FirestoreMessages.Method, _ request: [UInt8], identifier: RequestIdentifier? = nil,
-        principal: Principal = .trusted, messagesMax: Int? = nil
+        authorization: String? = nil, messagesMax: Int? = nil
     ) -> TestAnswer {
         let call = TestCall(
-            loop: loop, method: method, requestIdentifier: identifier, principal: principal, messagesMax: messagesMax)
+            loop: loop, method: method, requestIdentifier: identifier, authorization: authorization,
+            messagesMax: messagesMax)
         service.begin(call, request)
         call.halfClose()
         #expect(loop.run { call.answer.status != nil }, "no answer to \(method.name)")

@@ -42,7 +42,7 @@ package final class TestLoop {
 package final class TestCall: CallCarrier, @unchecked Sendable {
     // Sendable: touched on the test's thread only.
     private let owner: TestLoop
-    private let principal: Principal
+    private let authorization: String?
     private let head: RequestHead
     /// Messages of a stream that are taken before the call is given up; nil takes all.
     private let messagesMax: Int?
@@ -55,7 +55,7 @@ package final class TestCall: CallCarrier, @unchecked Sendable {
 
     package init(
         loop: TestLoop, method: FirestoreMessages.Method, requestIdentifier: RequestIdentifier? = nil,
-        principal: Principal = .trusted, messagesMax: Int? = nil, pausesAt: Int? = nil
+        authorization: String? = nil, messagesMax: Int? = nil, pausesAt: Int? = nil
     ) {
         owner = loop
         let requestID = requestIdentifier.map {
@@ -64,7 +64,7 @@ package final class TestCall: CallCarrier, @unchecked Sendable {
                 oldestPending: $0.oldestPending)
         }
         head = RequestHead(rpc: method.rpc, requestID: requestID)
-        self.principal = principal
+        self.authorization = authorization
         self.messagesMax = messagesMax
         self.pausesAt = pausesAt
     }
@@ -95,11 +95,8 @@ package final class TestCall: CallCarrier, @unchecked Sendable {
         set { owner.connectionContext = newValue }
     }
 
-    package var carriesCredentials: Bool { principal != .trusted }
-
-    package func authorization(_ stream: UInt32) -> String? {
-        if case .bearer(let token) = principal { "Bearer \(token)" } else { nil }
-    }
+    package var carriesCredentials: Bool { true }
+    package func authorization(_ stream: UInt32) -> String? { authorization }
 
     package func isOpen(_ stream: UInt32) -> Bool { answer.status == nil }
     package func beginMessage(_ stream: UInt32) -> ByteBuffer? { isOpen(stream) ? ByteBuffer() : nil }

@@ -14,7 +14,7 @@ private final class ModelRun {
     /// Before or after the spaces that have history: 0x10 of documents, 0x21 to 0x23 of entries.
     let latestOnlySpace: UInt8
 
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
     var random: SeededGenerator
     var model = Model()
     var store: Store?

@@ -30,7 +30,7 @@ package final class TemporaryDirectory: Sendable {
     package let path: String
 
     /// - Parameter name: the beginning of its name.
-    package init(_ name: String = "hearth-test", on medium: Medium = .disk) {
+    package init(_ name: String = "hearth-test", on medium: Medium = .memory) {
         let template = medium.root.appendingPathComponent("\(name)-\(UUID().uuidString)")
         path = template.path
         do {

@@ -502,6 +502,366 @@ void   held__admin__listed_index__free_unpacked
   assert(message->base.descriptor == &held__admin__listed_index__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   held__admin__apply_rules_request__init
+                     (Held__Admin__ApplyRulesRequest         *message)
+{
+  static const Held__Admin__ApplyRulesRequest init_value = HELD__ADMIN__APPLY_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__apply_rules_request__get_packed_size
+                     (const Held__Admin__ApplyRulesRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__apply_rules_request__pack
+                     (const Held__Admin__ApplyRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__apply_rules_request__pack_to_buffer
+                     (const Held__Admin__ApplyRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ApplyRulesRequest *
+       held__admin__apply_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ApplyRulesRequest *)
+     protobuf_c_message_unpack (&held__admin__apply_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__apply_rules_request__free_unpacked
+                     (Held__Admin__ApplyRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__apply_rules_response__init
+                     (Held__Admin__ApplyRulesResponse         *message)
+{
+  static const Held__Admin__ApplyRulesResponse init_value = HELD__ADMIN__APPLY_RULES_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__apply_rules_response__get_packed_size
+                     (const Held__Admin__ApplyRulesResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__apply_rules_response__pack
+                     (const Held__Admin__ApplyRulesResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__apply_rules_response__pack_to_buffer
+                     (const Held__Admin__ApplyRulesResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ApplyRulesResponse *
+       held__admin__apply_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ApplyRulesResponse *)
+     protobuf_c_message_unpack (&held__admin__apply_rules_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__apply_rules_response__free_unpacked
+                     (Held__Admin__ApplyRulesResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__rollback_rules_request__init
+                     (Held__Admin__RollbackRulesRequest         *message)
+{
+  static const Held__Admin__RollbackRulesRequest init_value = HELD__ADMIN__ROLLBACK_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__rollback_rules_request__get_packed_size
+                     (const Held__Admin__RollbackRulesRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__rollback_rules_request__pack
+                     (const Held__Admin__RollbackRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__rollback_rules_request__pack_to_buffer
+                     (const Held__Admin__RollbackRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__RollbackRulesRequest *
+       held__admin__rollback_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__RollbackRulesRequest *)
+     protobuf_c_message_unpack (&held__admin__rollback_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__rollback_rules_request__free_unpacked
+                     (Held__Admin__RollbackRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__list_rules_request__init
+                     (Held__Admin__ListRulesRequest         *message)
+{
+  static const Held__Admin__ListRulesRequest init_value = HELD__ADMIN__LIST_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__list_rules_request__get_packed_size
+                     (const Held__Admin__ListRulesRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__list_rules_request__pack
+                     (const Held__Admin__ListRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__list_rules_request__pack_to_buffer
+                     (const Held__Admin__ListRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ListRulesRequest *
+       held__admin__list_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ListRulesRequest *)
+     protobuf_c_message_unpack (&held__admin__list_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__list_rules_request__free_unpacked
+                     (Held__Admin__ListRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__list_rules_response__init
+                     (Held__Admin__ListRulesResponse         *message)
+{
+  static const Held__Admin__ListRulesResponse init_value = HELD__ADMIN__LIST_RULES_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__list_rules_response__get_packed_size
+                     (const Held__Admin__ListRulesResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__list_rules_response__pack
+                     (const Held__Admin__ListRulesResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__list_rules_response__pack_to_buffer
+                     (const Held__Admin__ListRulesResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ListRulesResponse *
+       held__admin__list_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ListRulesResponse *)
+     protobuf_c_message_unpack (&held__admin__list_rules_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__list_rules_response__free_unpacked
+                     (Held__Admin__ListRulesResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__get_rules_request__init
+                     (Held__Admin__GetRulesRequest         *message)
+{
+  static const Held__Admin__GetRulesRequest init_value = HELD__ADMIN__GET_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__get_rules_request__get_packed_size
+                     (const Held__Admin__GetRulesRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__get_rules_request__pack
+                     (const Held__Admin__GetRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__get_rules_request__pack_to_buffer
+                     (const Held__Admin__GetRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__GetRulesRequest *
+       held__admin__get_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__GetRulesRequest *)
+     protobuf_c_message_unpack (&held__admin__get_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__get_rules_request__free_unpacked
+                     (Held__Admin__GetRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__get_rules_response__init
+                     (Held__Admin__GetRulesResponse         *message)
+{
+  static const Held__Admin__GetRulesResponse init_value = HELD__ADMIN__GET_RULES_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__get_rules_response__get_packed_size
+                     (const Held__Admin__GetRulesResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__get_rules_response__pack
+                     (const Held__Admin__GetRulesResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__get_rules_response__pack_to_buffer
+                     (const Held__Admin__GetRulesResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__GetRulesResponse *
+       held__admin__get_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__GetRulesResponse *)
+     protobuf_c_message_unpack (&held__admin__get_rules_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__get_rules_response__free_unpacked
+                     (Held__Admin__GetRulesResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__kept_rules__init
+                     (Held__Admin__KeptRules         *message)
+{
+  static const Held__Admin__KeptRules init_value = HELD__ADMIN__KEPT_RULES__INIT;
+  *message = init_value;
+}
+size_t held__admin__kept_rules__get_packed_size
+                     (const Held__Admin__KeptRules *message)
+{
+  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__kept_rules__pack
+                     (const Held__Admin__KeptRules *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__kept_rules__pack_to_buffer
+                     (const Held__Admin__KeptRules *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__KeptRules *
+       held__admin__kept_rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__KeptRules *)
+     protobuf_c_message_unpack (&held__admin__kept_rules__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__kept_rules__free_unpacked
+                     (Held__Admin__KeptRules *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   held__admin__index__init
                      (Held__Admin__Index         *message)
 {
@@ -1063,6 +1423,361 @@ const ProtobufCMessageDescriptor held__admin__listed_index__descriptor =
   held__admin__listed_index__field_indices_by_name,
   1,  held__admin__listed_index__number_ranges,
   (ProtobufCMessageInit) held__admin__listed_index__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__apply_rules_request__field_descriptors[1] =
+{
+  {
+    "text",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ApplyRulesRequest, text),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__apply_rules_request__field_indices_by_name[] = {
+  0,   /* field[0] = text */
+};
+static const ProtobufCIntRange held__admin__apply_rules_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__admin__apply_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ApplyRulesRequest",
+  "ApplyRulesRequest",
+  "Held__Admin__ApplyRulesRequest",
+  "held.admin",
+  sizeof(Held__Admin__ApplyRulesRequest),
+  1,
+  held__admin__apply_rules_request__field_descriptors,
+  held__admin__apply_rules_request__field_indices_by_name,
+  1,  held__admin__apply_rules_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__apply_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__apply_rules_response__field_descriptors[4] =
+{
+  {
+    "rules",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__Admin__ApplyRulesResponse, n_rules),
+    offsetof(Held__Admin__ApplyRulesResponse, rules),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "changed",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ApplyRulesResponse, changed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "security",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ApplyRulesResponse, security),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "closed",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ApplyRulesResponse, closed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__apply_rules_response__field_indices_by_name[] = {
+  1,   /* field[1] = changed */
+  3,   /* field[3] = closed */
+  0,   /* field[0] = rules */
+  2,   /* field[2] = security */
+};
+static const ProtobufCIntRange held__admin__apply_rules_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor held__admin__apply_rules_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ApplyRulesResponse",
+  "ApplyRulesResponse",
+  "Held__Admin__ApplyRulesResponse",
+  "held.admin",
+  sizeof(Held__Admin__ApplyRulesResponse),
+  4,
+  held__admin__apply_rules_response__field_descriptors,
+  held__admin__apply_rules_response__field_indices_by_name,
+  1,  held__admin__apply_rules_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__apply_rules_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__admin__rollback_rules_request__field_descriptors NULL
+#define held__admin__rollback_rules_request__field_indices_by_name NULL
+#define held__admin__rollback_rules_request__number_ranges NULL
+const ProtobufCMessageDescriptor held__admin__rollback_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.RollbackRulesRequest",
+  "RollbackRulesRequest",
+  "Held__Admin__RollbackRulesRequest",
+  "held.admin",
+  sizeof(Held__Admin__RollbackRulesRequest),
+  0,
+  held__admin__rollback_rules_request__field_descriptors,
+  held__admin__rollback_rules_request__field_indices_by_name,
+  0,  held__admin__rollback_rules_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__rollback_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__admin__list_rules_request__field_descriptors NULL
+#define held__admin__list_rules_request__field_indices_by_name NULL
+#define held__admin__list_rules_request__number_ranges NULL
+const ProtobufCMessageDescriptor held__admin__list_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ListRulesRequest",
+  "ListRulesRequest",
+  "Held__Admin__ListRulesRequest",
+  "held.admin",
+  sizeof(Held__Admin__ListRulesRequest),
+  0,
+  held__admin__list_rules_request__field_descriptors,
+  held__admin__list_rules_request__field_indices_by_name,
+  0,  held__admin__list_rules_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__list_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__list_rules_response__field_descriptors[2] =
+{
+  {
+    "rules",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__Admin__ListRulesResponse, n_rules),
+    offsetof(Held__Admin__ListRulesResponse, rules),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "file",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ListRulesResponse, file),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__list_rules_response__field_indices_by_name[] = {
+  1,   /* field[1] = file */
+  0,   /* field[0] = rules */
+};
+static const ProtobufCIntRange held__admin__list_rules_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor held__admin__list_rules_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ListRulesResponse",
+  "ListRulesResponse",
+  "Held__Admin__ListRulesResponse",
+  "held.admin",
+  sizeof(Held__Admin__ListRulesResponse),
+  2,
+  held__admin__list_rules_response__field_descriptors,
+  held__admin__list_rules_response__field_indices_by_name,
+  1,  held__admin__list_rules_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__list_rules_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__get_rules_request__field_descriptors[1] =
+{
+  {
+    "number",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__GetRulesRequest, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__get_rules_request__field_indices_by_name[] = {
+  0,   /* field[0] = number */
+};
+static const ProtobufCIntRange held__admin__get_rules_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__admin__get_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.GetRulesRequest",
+  "GetRulesRequest",
+  "Held__Admin__GetRulesRequest",
+  "held.admin",
+  sizeof(Held__Admin__GetRulesRequest),
+  1,
+  held__admin__get_rules_request__field_descriptors,
+  held__admin__get_rules_request__field_indices_by_name,
+  1,  held__admin__get_rules_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__get_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__get_rules_response__field_descriptors[2] =
+{
+  {
+    "rules",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__Admin__GetRulesResponse, n_rules),
+    offsetof(Held__Admin__GetRulesResponse, rules),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "text",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__GetRulesResponse, text),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__get_rules_response__field_indices_by_name[] = {
+  0,   /* field[0] = rules */
+  1,   /* field[1] = text */
+};
+static const ProtobufCIntRange held__admin__get_rules_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor held__admin__get_rules_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.GetRulesResponse",
+  "GetRulesResponse",
+  "Held__Admin__GetRulesResponse",
+  "held.admin",
+  sizeof(Held__Admin__GetRulesResponse),
+  2,
+  held__admin__get_rules_response__field_descriptors,
+  held__admin__get_rules_response__field_indices_by_name,
+  1,  held__admin__get_rules_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__get_rules_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__kept_rules__field_descriptors[3] =
+{
+  {
+    "number",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__KeptRules, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "time_microseconds",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__KeptRules, time_microseconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "byte_count",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__KeptRules, byte_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__kept_rules__field_indices_by_name[] = {
+  2,   /* field[2] = byte_count */
+  0,   /* field[0] = number */
+  1,   /* field[1] = time_microseconds */
+};
+static const ProtobufCIntRange held__admin__kept_rules__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor held__admin__kept_rules__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.KeptRules",
+  "KeptRules",
+  "Held__Admin__KeptRules",
+  "held.admin",
+  sizeof(Held__Admin__KeptRules),
+  3,
+  held__admin__kept_rules__field_descriptors,
+  held__admin__kept_rules__field_indices_by_name,
+  1,  held__admin__kept_rules__number_ranges,
+  (ProtobufCMessageInit) held__admin__kept_rules__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor held__admin__index__field_descriptors[3] =

@@ -62,7 +62,7 @@ package struct DatabaseName: Sendable, Hashable {
     }
 
     /// Length of the database name that `bytes` begins with, or nil when it begins with none.
-    static func prefixByteCount(of bytes: RawSpan) -> Int? {
+    package static func prefixByteCount(of bytes: RawSpan) -> Int? {
         parts(of: bytes)?.database.upperBound
     }
 }

@@ -903,6 +903,43 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var indexEntries: Int { 3 }
             @inlinable @inline(__always) package static var indexBytes: Int { 4 }
         }
+        /// The fields of `hearth.admin.v1.ApplyRulesRequest`.
+        @usableFromInline package enum ApplyRulesRequest {
+            @inlinable @inline(__always) package static var text: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.ApplyRulesResponse`.
+        @usableFromInline package enum ApplyRulesResponse {
+            @inlinable @inline(__always) package static var rules: Int { 1 }
+            @inlinable @inline(__always) package static var changed: Int { 2 }
+            @inlinable @inline(__always) package static var security: Int { 3 }
+            @inlinable @inline(__always) package static var closed: Int { 4 }
+        }
+        /// The fields of `hearth.admin.v1.RollbackRulesRequest`.
+        @usableFromInline package enum RollbackRulesRequest {
+        }
+        /// The fields of `hearth.admin.v1.ListRulesRequest`.
+        @usableFromInline package enum ListRulesRequest {
+        }
+        /// The fields of `hearth.admin.v1.ListRulesResponse`.
+        @usableFromInline package enum ListRulesResponse {
+            @inlinable @inline(__always) package static var rules: Int { 1 }
+            @inlinable @inline(__always) package static var file: Int { 2 }
+        }
+        /// The fields of `hearth.admin.v1.GetRulesRequest`.
+        @usableFromInline package enum GetRulesRequest {
+            @inlinable @inline(__always) package static var number: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.GetRulesResponse`.
+        @usableFromInline package enum GetRulesResponse {
+            @inlinable @inline(__always) package static var rules: Int { 1 }
+            @inlinable @inline(__always) package static var text: Int { 2 }
+        }
+        /// The fields of `hearth.admin.v1.KeptRules`.
+        @usableFromInline package enum KeptRules {
+            @inlinable @inline(__always) package static var number: Int { 1 }
+            @inlinable @inline(__always) package static var timeMicroseconds: Int { 2 }
+            @inlinable @inline(__always) package static var byteCount: Int { 3 }
+        }
         /// The fields of `hearth.admin.v1.Index`.
         @usableFromInline package enum Index {
             @inlinable @inline(__always) package static var collectionGroup: Int { 1 }

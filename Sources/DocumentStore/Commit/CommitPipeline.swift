@@ -3,6 +3,7 @@
 //     run       take everything queued
 //     decide      for each commit:  committed before? -> its first result
 //                                   blocked by a turn or lock?  -> parked (CommitPipeline+Locks.swift)
+//                                   judged? does the judgement still stand? -> else ABORTED, its transaction open
 //                                   end its transaction; do its reads still stand? -> else ABORTED
 //                                   take a version; decide every write, apply what is decided
 //     stage                         hand the commit to the engine      later commits see it; not durable, not visible
@@ -154,7 +155,9 @@ final class CommitPipeline: @unchecked Sendable {
             let pending = outcome(of: request, isBatch: false)
             let result = pending.result.flatMap { $0.asCommitResult }
             replies.append(.commit(PendingResult(result, isRepeat: pending.isRepeat), completion))
-            if let transaction = request.transaction { locks.release(transaction.number) }
+            if let transaction = request.transaction, !pending.isJudgementOutdated {
+                locks.release(transaction.number)
+            }
         case .batch(let request, let completion):
             replies.append(.batch(outcome(of: request, isBatch: true), completion))
         case .begin(let request):
@@ -194,6 +197,7 @@ final class CommitPipeline: @unchecked Sendable {
     private func commit(
         _ request: borrowing CommitRequest, isBatch: Bool
     ) throws(RequestError) -> BatchWriteResult {
+        try checkJudgement(of: request)
         try endTransaction(of: request)
         let (database, isStored) = try databases.reserve(request.writes.database)
         // From here on an error rolls the commit back and returns its version.

@@ -24,6 +24,7 @@ enum QueuedRequest: Sendable {
         switch self {
         case .commit(let request, _), .batch(let request, _):
             request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
+                + (request.basis?.byteCount ?? 0)
         case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
         case .declare(let change, _, _): 256 + change.byteCount
         case .begin, .release: 256

@@ -17,12 +17,23 @@ package struct CommitRequest: Sendable {
     /// By what a repetition of this request is known, so that it applies once; nil when the client sends none.
     package var identifier: RequestIdentifier?
 
+    /// What a judgement of the request rested on; the commit stands only if it is unchanged at its turn. Nil without a
+    /// judgement.
+    package var basis: CommitBasis?
+
+    /// Why the request is refused unless it is a repetition of one that was committed before. Nil for one that is
+    /// allowed.
+    package var refusal: RequestError?
+
     package init(
-        writes: WriteList, transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil
+        writes: WriteList, transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil,
+        basis: CommitBasis? = nil, refusal: RequestError? = nil
     ) {
         self.writes = writes
         self.transaction = transaction
         self.identifier = identifier
+        self.basis = basis
+        self.refusal = refusal
     }
 }
 

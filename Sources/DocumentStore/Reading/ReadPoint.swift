@@ -33,5 +33,12 @@ package struct ReadPoint: Sendable {
     /// The transaction that takes note of what is read.
     let transaction: StoreTransaction?
 
+    /// The same state, without a transaction that takes note of what is read.
+    package var withoutTransaction: ReadPoint {
+        ReadPoint(
+            database: database, version: version, readMicroseconds: readMicroseconds, databaseNumber: databaseNumber,
+            transaction: nil)
+    }
+
     package var readTime: TimestampValue { TimestampValue(microseconds: Int64(clamping: readMicroseconds)) }
 }

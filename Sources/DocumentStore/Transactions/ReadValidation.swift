@@ -69,7 +69,7 @@ struct ReadValidation {
     }
 
     /// The version of a document now, 0 if there is none.
-    private func latestVersion(of key: RawSpan) throws(RequestError) -> UInt64 {
+    func latestVersion(of key: RawSpan) throws(RequestError) -> UInt64 {
         do throws(StorageError) {
             return try latest.value(forKey: key)?.version.microseconds ?? 0
         } catch {

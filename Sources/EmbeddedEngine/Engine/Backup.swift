@@ -46,6 +46,7 @@ extension EmbeddedEngine {
         if !parts.isEmpty { manifest.runs = [Manifest.Run(number: UInt64(parts.count + 1), level: 1, parts: parts)] }
         try manifest.write(in: path, space: nil)
         try Directory.create(directory + "/log")
+        try CompanionFiles.copy(from: core.directory, to: directory)
         try DirectoryFormat.create(directory)
         // A directory that was there already may be a moment old.
         try Directory.syncName(of: directory)

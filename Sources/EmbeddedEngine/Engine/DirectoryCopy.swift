@@ -68,13 +68,17 @@ package enum DirectoryCopy {
             }
         }
         for part in parts where Directory.exists("\(target)/\(part)") { try Directory.sync("\(target)/\(part)") }
+        try CompanionFiles.copy(from: source, to: target)
         // Last: a directory without it is none.
         try copyFile("\(source)/FORMAT", to: "\(target)/FORMAT") { _ in }
         try Directory.sync(target)
     }
 
-    private static func copyFile(
-        _ source: String, to target: String, _ copied: (Int) -> Void
+    /// Copies a file durably; the directory of the copy is not synced.
+    ///
+    /// - Parameter keepsTimes: whether the copy gets the times of the source.
+    static func copyFile(
+        _ source: String, to target: String, keepsTimes: Bool = false, _ copied: (Int) -> Void = { _ in }
     ) throws(StorageError) {
         let input = try File(source, flags: O_RDONLY)
         let output = try File(target, flags: O_RDWR | O_CREAT | O_EXCL)
@@ -87,6 +91,7 @@ package enum DirectoryCopy {
             offset += count
             copied(count)
         }
+        if keepsTimes { try output.setTimes(of: input) }
         try output.sync()
     }
 }

@@ -125,6 +125,18 @@ extension Channel {
         sendWithoutDelay()
     }
 
+    /// Whether this side's address is a loopback address; false if the system does not say.
+    package var isAtLoopback: Bool {
+        var storage = sockaddr_storage()
+        var length = Int32(MemoryLayout<sockaddr_storage>.size)
+        return unsafe withUnsafeMutablePointer(to: &storage) { storage in
+            unsafe storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                guard unsafe uv_tcp_getsockname(tcp, address, &length) == 0 else { return false }
+                return unsafe SocketAddress.isLoopback(address)
+            }
+        }
+    }
+
     /// The other side's address as `host:port`, or `unknown`.
     package var peerAddress: String {
         var storage = sockaddr_storage()

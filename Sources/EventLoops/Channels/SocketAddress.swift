@@ -41,6 +41,27 @@ package enum SocketAddress {
         }
     }
 
+    /// Whether an address is 127.0.0.0/8, also within IPv6, or ::1.
+    static func isLoopback(_ address: UnsafePointer<sockaddr>) -> Bool {
+        switch unsafe Int32(address.pointee.sa_family) {
+        case AF_INET:
+            return unsafe address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
+                UInt32(bigEndian: unsafe address.pointee.sin_addr.s_addr) >> 24 == 127
+            }
+        case AF_INET6:
+            return unsafe address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
+                unsafe withUnsafeBytes(of: address.pointee.sin6_addr) { unsafe isLoopback(ipv6: Array($0)) }
+            }
+        default: return false
+        }
+    }
+
+    /// - Parameter bytes: the 16 bytes of an IPv6 address.
+    static func isLoopback(ipv6 bytes: [UInt8]) -> Bool {
+        let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 127]
+        return bytes.starts(with: mapped) || bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
+    }
+
     private static func name(_ text: [CChar]) -> String {
         String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }

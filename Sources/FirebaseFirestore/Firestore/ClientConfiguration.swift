@@ -13,6 +13,10 @@ extension HearthClient.Configuration {
     init(_ settings: FirestoreSettings) throws(RequestError) {
         try self.init(address: settings.host)
         if settings.usesTLS, store == nil { try useTLS(authorities: settings.certificateAuthorities) }
+        tokenProvider = settings.tokenProvider
+        if exposesToken {
+            FirebaseLog.write(.warning, "Tokens are sent to \(address) in plain text: set isSSLEnabled to true.")
+        }
         log = FirebaseLog.client
         outageNoticeAfter = .seconds(3)
         remedy = """

@@ -102,8 +102,10 @@ public final class Firestore: NSObject, @unchecked Sendable {
                 let place = CacheLocation(state.settings, app: app.name, database: databaseName)
                 let engine = try SyncEngine(
                     place.configuration,
-                    makeClient: { () throws(RequestError) in
-                        let client = try HearthClient(HearthClient.Configuration(state.settings))
+                    makeClient: { (userChanged) throws(RequestError) in
+                        var configuration = try HearthClient.Configuration(state.settings)
+                        configuration.userChanged = userChanged
+                        let client = try HearthClient(configuration)
                         // Before the writes that an earlier process has left can be sent.
                         if !state.isNetworkEnabled { client.switchNetwork(false) }
                         return client
@@ -147,6 +149,15 @@ public final class Firestore: NSObject, @unchecked Sendable {
             $0.client?.switchNetwork(isEnabled)
             if isEnabled { $0.engine?.networkEnabled() }
         }
+    }
+
+    /// Asks ``FirestoreSettings/tokenProvider`` again: the user has signed in or out. Hearth only.
+    ///
+    /// Returns at once; calls show the new token when the provider has given it. It has no effect without a provider,
+    /// and before the first use.
+    public func userDidChange() {
+        checkUsable()
+        state.withLock { $0.client }?.tokenMayHaveChanged()
     }
 
     /// Opens the cache, and returns when the network is as the last switch has it.

@@ -42,6 +42,26 @@ public final class FirestoreSettings: NSObject, NSCopying {
     /// Hearth only. Starts as `HEARTH_TLS_CA` says.
     public var certificateAuthorities: String?
 
+    /// Gives the token of the user, which every call shows to the server; `nil`, as the setting and from the provider,
+    /// stands for no user. Hearth only.
+    ///
+    /// It is called on any thread, one call at a time: before a connection opens, again before the token expires if it
+    /// is a JSON Web Token, and with `forceRefresh` if the server has refused the token. With Firebase Auth it is
+    /// `{ try await Auth.auth().currentUser?.getIDTokenResult(forcingRefresh: $0).token }`. If it throws, calls that
+    /// need its answer fail with `.unauthenticated`; writes wait. Call ``Firestore/userDidChange()`` when the user
+    /// signs in or out.
+    public var tokenProvider: (@Sendable (_ forceRefresh: Bool) async throws -> String?)? {
+        get { tokenSource?.provider }
+        set { tokenSource = newValue.map(TokenSource.init) }
+    }
+    private var tokenSource: TokenSource?
+
+    /// A provider with an identity: functions cannot be compared.
+    private final class TokenSource: Sendable {
+        let provider: @Sendable (Bool) async throws -> String?
+        init(_ provider: @escaping @Sendable (Bool) async throws -> String?) { self.provider = provider }
+    }
+
     /// The queue of all callbacks; the main queue unless set.
     public var dispatchQueue: DispatchQueue = .main
 
@@ -110,6 +130,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
         copy.host = host
         copy.explicitSSL = explicitSSL
         copy.certificateAuthorities = certificateAuthorities
+        copy.tokenSource = tokenSource
         copy.dispatchQueue = dispatchQueue
         copy.explicitCacheSettings = explicitCacheSettings
         copy.legacyPersistence = legacyPersistence
@@ -121,7 +142,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
     public override func isEqual(_ object: Any?) -> Bool {
         guard let other = object as? FirestoreSettings else { return false }
         return host == other.host && usesTLS == other.usesTLS
-            && certificateAuthorities == other.certificateAuthorities
+            && certificateAuthorities == other.certificateAuthorities && tokenSource === other.tokenSource
             && Self.areSame(dispatchQueue, other.dispatchQueue) && cacheSettings.isEqual(other.cacheSettings)
             && cacheDirectory == other.cacheDirectory
     }

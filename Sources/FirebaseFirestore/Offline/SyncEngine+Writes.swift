@@ -53,12 +53,15 @@ extension SyncEngine {
     }
 
     /// The order of a call that sends a batch.
+    ///
+    /// - Parameter user: whose batch it is; nil before the user of the program is known.
     func order(
-        _ number: UInt64, _ request: [UInt8], _ ticket: CommitSequence.Ticket, cancellation: Cancellation?,
-        completion: @escaping WriteCompletion
+        _ number: UInt64, _ request: [UInt8], _ ticket: CommitSequence.Ticket, user: String?,
+        cancellation: Cancellation?, completion: @escaping WriteCompletion
     ) -> HearthClient.OrderedCommit {
         let sent = SentBatch(number: number, ticket: ticket, completion: completion)
-        return HearthClient.OrderedCommit(request: request, ticket: ticket, cancellation: cancellation) { result in
+        return HearthClient.OrderedCommit(request: request, ticket: ticket, user: user, cancellation: cancellation) {
+            result in
             self.replies.add(WriteEvent(engine: self, kind: .reply(sent, result)))
         }
     }
@@ -111,7 +114,8 @@ extension SyncEngine {
         do throws(RequestError) {
             let (number, changes) = try store.enqueue(request, identity: ticket.identity)
             broadcast(changes)
-            return order(number, request, ticket, cancellation: cancellation, completion: completion)
+            let user = store.isUserKnown ? store.user : nil
+            return order(number, request, ticket, user: user, cancellation: cancellation, completion: completion)
         } catch {
             numbers.finish(ticket)
             throw error

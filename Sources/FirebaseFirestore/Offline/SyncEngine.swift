@@ -105,10 +105,11 @@ final class SyncEngine: @unchecked Sendable {
     /// Opens the store, and sends the writes that an earlier process has left.
     ///
     /// - Parameters:
-    ///   - makeClient: makes the client when the store is open.
+    ///   - makeClient: makes the client when the store is open; it has the client call `userChanged`.
     ///   - pendingWrites: counts the writes that were left.
     init(
-        _ configuration: LocalStore.Configuration, makeClient: () throws(RequestError) -> HearthClient,
+        _ configuration: LocalStore.Configuration,
+        makeClient: (_ userChanged: @escaping @Sendable (String?) -> Void) throws(RequestError) -> HearthClient,
         pendingWrites: PendingWrites, callBack: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) throws(RequestError) {
         let queue = WorkQueue<WriteEvent>(label: "hearth.firestore") { $0.first?.engine.take($0) }
@@ -116,16 +117,18 @@ final class SyncEngine: @unchecked Sendable {
         database = configuration.database
         self.callBack = callBack
         store = try LocalStore(configuration) { body in queue.async(body) }
-        client = try makeClient()
+        let own = EngineReference()
+        client = try makeClient { user in own.engine?.userChanged(user) }
         replies = TurnCollector(on: client.orderedLoop) { events in
             queue.submit(events, mayRun: events.first?.engine.isLight ?? false)
         }
-        let left = store.queue
+        own.engine = self
+        let left = store.allBatches
         numbers.restore(left.map { CommitSequence.Ticket($0.identity) })
         let orders = left.map { batch in
             let number = pendingWrites.begin(documents: [], byteCount: 0)
             return order(
-                batch.number, batch.request, CommitSequence.Ticket(batch.identity), cancellation: nil
+                batch.number, batch.request, CommitSequence.Ticket(batch.identity), user: batch.user, cancellation: nil
             ) { _ in
                 if let number { pendingWrites.finish(number, documents: [], byteCount: 0) }
             }

@@ -127,9 +127,62 @@ package enum ListenResponseWriter {
         }
     }
 
-    private static func beginMessage(_ field: Int, _ writer: inout ByteBuffer) -> Int {
+    fileprivate static func beginMessage(_ field: Int, _ writer: inout ByteBuffer) -> Int {
         writer.appendTag(field: field, .lengthDelimited)
         return writer.beginLength()
+    }
+}
+
+// MARK: Removing a target
+
+extension ListenResponseWriter {
+    /// Appends a message that was written here, without what concerns one target.
+    ///
+    /// - Parameter target: a target that is going to be removed; messages that add it are appended.
+    /// - Returns: false, and nothing is appended, if the message concerns no other target.
+    package static func append(_ message: RawSpan, without target: Int32, to writer: inout ByteBuffer) -> Bool {
+        // What was written here is readable.
+        guard let response = try? ListenResponse(wire: message) else { return false }
+        switch response {
+        case .targetChange(let change):
+            if change.targets == [target], change.kind != .add { return false }
+        case .documentChange(let change):
+            if !(change.targets + change.removedTargets).contains(target) { break }
+            return append(change, without: target, to: &writer)
+        case .documentDelete(let removal), .documentRemove(let removal):
+            if !removal.removedTargets.contains(target) { break }
+            let left = removal.removedTargets.filter { $0 != target }
+            if left.isEmpty { return false }
+            let (none, name) = ([UInt8](), Array(removal.name.utf8))
+            let parts = Name(prefix: none.byteSpan, path: name.byteSpan)
+            let time = UInt64(clamping: removal.readTime?.microseconds ?? 0)
+            if case .documentDelete = response {
+                appendDelete(parts, removed: left, at: time, to: &writer)
+            } else {
+                appendRemove(parts, removed: left, at: time, to: &writer)
+            }
+            return true
+        case .filter(let filter):
+            if filter.target == target { return false }
+        case .unknown: break
+        }
+        writer.append(message)
+        return true
+    }
+
+    private static func append(
+        _ change: ListenResponse.DocumentChange, without target: Int32, to writer: inout ByteBuffer
+    ) -> Bool {
+        typealias Inner = FieldNumber.DocumentChange
+        let targets = change.targets.filter { $0 != target }
+        let removed = change.removedTargets.filter { $0 != target }
+        if targets.isEmpty && removed.isEmpty { return false }
+        let start = beginMessage(Field.documentChange, &writer)
+        writer.appendField(Inner.document, bytes: change.document)
+        writer.appendTargets(Inner.targetIds, targets)
+        writer.appendTargets(Inner.removedTargetIds, removed)
+        writer.endLength(at: start)
+        return true
     }
 }
 

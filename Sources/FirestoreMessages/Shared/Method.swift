@@ -45,9 +45,18 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case waitOperation = 208
     case cancelOperation = 209
     case deleteOperation = 210
+    case adminApplyRules = 211
+    case adminRollbackRules = 212
+    case adminListRules = 213
+    case adminGetRules = 214
 
-    /// Whether the TCP port serves it. A listing of indexes changes nothing, and says less than the documents.
-    package var isServedOverTCP: Bool { !service.isAdministrative || self == .adminListIndexes }
+    /// Whether the TCP port serves it, to callers that may administer the server.
+    package var isServedOverTCP: Bool {
+        switch self {
+        case .adminListIndexes, .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules: true
+        default: !service.isAdministrative
+        }
+    }
 
     /// The service that an RPC belongs to.
     package enum Service: Sendable {
@@ -69,7 +78,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
         switch self {
         case .healthCheck, .healthWatch: .health
         case .serverReflectionInfo: .reflection
-        case .adminGetServer, .adminBackup, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes: .administration
+        case .adminGetServer, .adminBackup, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes, .adminApplyRules,
+            .adminRollbackRules, .adminListRules, .adminGetRules:
+            .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
             .listDatabases:
             .firestoreAdmin
@@ -142,6 +153,10 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .waitOperation: "WaitOperation"
         case .cancelOperation: "CancelOperation"
         case .deleteOperation: "DeleteOperation"
+        case .adminApplyRules: "ApplyRules"
+        case .adminRollbackRules: "RollbackRules"
+        case .adminListRules: "ListRules"
+        case .adminGetRules: "GetRules"
         }
     }
 }

@@ -2,6 +2,13 @@
 package protocol LongLivedStream: AnyObject {
     /// Takes nothing more, and ends with UNAVAILABLE when what was taken is done.
     func stopServing()
+
+    /// Makes sure that the client may still have the stream, and ends it otherwise.
+    func checkAccess()
+}
+
+extension LongLivedStream {
+    package func checkAccess() {}
 }
 
 /// The lasting streams of one loop. Confined to it.
@@ -20,6 +27,11 @@ package final class LongLivedStreams {
 
     /// A stream is over.
     package func remove(_ stream: some LongLivedStream) { open[ObjectIdentifier(stream)] = nil }
+
+    /// To be called every few seconds while there is an access control.
+    package func checkAccess() {
+        for stream in open.values { stream.checkAccess() }
+    }
 
     /// The server drains.
     package func stopServing() {

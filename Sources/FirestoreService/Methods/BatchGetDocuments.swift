@@ -15,17 +15,23 @@ extension FirestoreService {
                 "A batch get may name at most \(limits.batchGetDocuments) documents, not \(view.documentCount).")
         }
         let database = try database(view.database)
-        try authorize(call, view.database)
+        let access = try admit(call, view.database)
         let source = spareBatchGets.popLast() ?? BatchGetSource(service: self)
         do {
             try source.take(view, in: database)
             if case .newTransaction(let options) = view.consistency {
                 return beginTransaction(call, options, in: database) { service, transaction in
                     source.newTransaction = transaction.bytes
-                    try service.start(source, call, .transaction(transaction), in: database)
+                    do {
+                        try service.start(source, call, .transaction(transaction), in: database, access)
+                    } catch {
+                        // Nobody knows its id.
+                        service.store.rollback(transaction)
+                        throw error
+                    }
                 }
             }
-            try start(source, call, view.consistency.selector(), in: database)
+            try start(source, call, view.consistency.selector(), in: database, access)
         } catch {
             source.recycle()
             throw error
@@ -33,11 +39,13 @@ extension FirestoreService {
     }
 
     private func start(
-        _ source: BatchGetSource, _ call: Call, _ selector: ReadSelector, in database: DatabaseName
+        _ source: BatchGetSource, _ call: Call, _ selector: ReadSelector, in database: DatabaseName,
+        _ access: (any CallAccess)?
     ) throws {
         source.call = call
         try withReadPoint(call, selector, in: database, locking: source.allNames) { service, point in
             source.point = point
+            if let access { try source.check(access, service.judged(at: point)) }
             service.stream(call, source)
         }
     }
@@ -93,6 +101,16 @@ final class BatchGetSource: ResponseSource {
 
     /// The names that are asked for, each once.
     var allNames: [[UInt8]] { names.map { Array(nameBytes[$0]) } }
+
+    /// Makes sure that all documents may be read.
+    func check(_ access: any CallAccess, _ state: JudgedState) throws(RequestError) {
+        if access.isUnrestricted { return }
+        let bytes = nameBytes
+        for name in names {
+            let view = try service.documentName(bytes.byteSpan.extracting(name))
+            try access.checkGet(view.pathBytes, state)
+        }
+    }
 
     private func holds(_ name: RawSpan) -> Bool {
         let bytes = nameBytes

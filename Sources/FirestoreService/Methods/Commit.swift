@@ -9,7 +9,7 @@ internal import FirestoreMessages
 extension FirestoreService {
     func commit(_ call: Call, _ request: RawSpan) throws {
         let view = try CommitRequestView(request)
-        try authorize(call, view.database)
+        let access = try admit(call, view.database)
         var writes = WriteList(database: try database(view.database))
         // The writes make up nearly all of the request, and canonical documents are no longer than they came.
         writes.reserveCapacity(byteCount: request.byteCount)
@@ -17,7 +17,7 @@ extension FirestoreService {
         try writes.checkTransformLimit()
         let transaction =
             view.transaction.isEmpty ? nil : try TransactionIdentifier(bytes: view.transaction)
-        commit(call, writes, transaction) { service, result in
+        commit(call, writes, transaction, permittedBy: access) { service, result in
             let response = CommitResponse(
                 writeResults: result.writeResults,
                 commitTime: TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds)))
@@ -26,18 +26,36 @@ extension FirestoreService {
     }
 
     /// Hands writes to the store and continues on the loop's thread when they are durable.
+    ///
+    /// - Parameter access: asked whether the writes may stand; nil if they may.
     func commit(
         _ call: Call, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil,
-        _ body: @escaping (FirestoreService, CommitResult) throws -> Void
+        permittedBy access: (any CallAccess)?, _ body: @escaping (FirestoreService, CommitResult) throws -> Void
     ) {
         counters.writesSubmitted.add(UInt64(writes.count))
         let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
-        store.commit(request, maySync: isAlone(call), completion: continuation(call, body))
+        commit(call, request, permittedBy: access, maySync: isAlone(call), completion: continuation(call, body))
+    }
+
+    /// Hands a commit to the store, judged if need be.
+    ///
+    /// - Parameters:
+    ///   - maySync: whether this loop may wait for the sync.
+    ///   - completion: called once, on any thread.
+    func commit(
+        _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool = false,
+        completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
+    ) {
+        guard let access, !access.isUnrestricted else {
+            return store.commit(request, maySync: maySync, completion: completion)
+        }
+        JudgedCommit(self, call.loop, request, access, completion).begin()
     }
 
     func batchWrite(_ call: Call, _ request: RawSpan) throws {
         let view = try BatchWriteRequestView(request)
-        try authorize(call, view.database)
+        // Each write by itself is what server libraries do; rules judge the writes of a commit together.
+        try admit(call, view.database)?.requireUnrestricted()
         guard view.writeCount <= limits.batchWriteWrites else {
             throw RequestError.invalidArgument(
                 "A batch write may have at most \(limits.batchWriteWrites) writes, not \(view.writeCount).")

@@ -35,10 +35,10 @@ extension FirestoreService {
 
     func deleteDocument(_ call: Call, _ request: RawSpan) throws {
         let message = try DeleteDocumentRequest(wire: request)
-        let writes = try writeList(call, message.name) { (writes, name) throws(RequestError) in
+        let (writes, access) = try writeList(call, message.name) { (writes, name) throws(RequestError) in
             try writes.delete(name, precondition: message.precondition)
         }
-        commit(call, writes) { service, _ in service.succeed(call) { _ in } }
+        commit(call, writes, permittedBy: access) { service, _ in service.succeed(call) { _ in } }
     }
 
     /// Commits one write and answers with the document as of that commit, whatever came after it.
@@ -46,14 +46,15 @@ extension FirestoreService {
         _ call: Call, _ name: String, mask: DocumentMask?,
         _ build: (inout WriteList, RawSpan) throws(RequestError) -> Void
     ) throws(RequestError) {
-        let writes = try writeList(call, name, build)
+        let (writes, access) = try writeList(call, name, build)
         let database = writes.database
         let selection = mask?.selection
-        commit(call, writes) { service, result in
+        commit(call, writes, permittedBy: access) { service, result in
             let commitTime = TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds))
             try service.withReadPoint(call, .time(commitTime), in: database) { service, point in
                 try name.withUTF8Span { (name) throws(RequestError) in
-                    try service.sendDocument(call, service.documentName(name), at: point, selection: selection)
+                    try service.sendDocument(
+                        call, service.documentName(name), at: point, selection: selection, permittedBy: access)
                 }
             }
         }
@@ -63,13 +64,13 @@ extension FirestoreService {
     private func writeList(
         _ call: Call, _ name: String,
         _ build: (inout WriteList, RawSpan) throws(RequestError) -> Void
-    ) throws(RequestError) -> WriteList {
+    ) throws(RequestError) -> (WriteList, (any CallAccess)?) {
         try name.withUTF8Span { (name) throws(RequestError) in
             let view = try documentName(name)
-            try authorize(call, name)
+            let access = try admit(call, name)
             var writes = WriteList(database: try database(view.databaseBytes))
             try build(&writes, name)
-            return writes
+            return (writes, access)
         }
     }
 }

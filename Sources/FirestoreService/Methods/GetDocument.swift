@@ -11,9 +11,9 @@ extension FirestoreService {
     func getDocument(_ call: Call, _ request: RawSpan) throws {
         let view = try GetDocumentRequestView(request)
         let name = try documentName(view.name)
-        try authorize(call, view.name)
+        let access = try admit(call, view.name)
         let selection = view.mask?.selection
-        if case .latest = view.consistency {
+        if case .latest = view.consistency, access == nil {
             return try reader.withLatestDocument(name) { (document) throws(RequestError) in
                 try send(call, name, document, selection)
             }
@@ -22,17 +22,22 @@ extension FirestoreService {
         if try store.mustWait(for: selector) {
             let bytes = [UInt8](copying: view.name)
             return try withReadPoint(call, selector, in: database(name.databaseBytes), locking: [bytes]) {
-                try $0.sendDocument(call, $0.documentName(bytes.byteSpan), at: $1, selection: selection)
+                try $0.sendDocument(
+                    call, $0.documentName(bytes.byteSpan), at: $1, selection: selection, permittedBy: access)
             }
         }
         let point = try reader.readPoint(selector, inDatabase: name.databaseBytes)
-        try sendDocument(call, name, at: point, selection: selection)
+        try sendDocument(call, name, at: point, selection: selection, permittedBy: access)
     }
 
     /// Ends the call with the document of this name as of a read point.
+    ///
+    /// - Parameter access: asked whether the document may be read; nil if it may.
     func sendDocument(
-        _ call: Call, _ name: borrowing ResourceNameView, at point: ReadPoint, selection: FieldSelection?
+        _ call: Call, _ name: borrowing ResourceNameView, at point: ReadPoint, selection: FieldSelection?,
+        permittedBy access: (any CallAccess)?
     ) throws(RequestError) {
+        try access?.checkGet(name.pathBytes, judged(at: point))
         try reader.withDocument(name, at: point) { (document) throws(RequestError) in
             try send(call, name, document, selection)
         }

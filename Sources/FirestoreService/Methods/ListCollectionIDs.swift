@@ -10,8 +10,10 @@ extension FirestoreService {
     func listCollectionIDs(_ call: Call, _ request: RawSpan) throws {
         let message = try ListCollectionIdsRequest(wire: request)
         guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
-        let database = try withParent(call, message.parent) { (parent) throws(RequestError) in
-            try self.database(parent.databaseBytes)
+        let database = try withParent(call, message.parent) { (parent, access) throws(RequestError) in
+            // No rule is about the names of collections.
+            try access?.requireUnrestricted()
+            return try self.database(parent.databaseBytes)
         }
         try withReadPoint(call, try message.consistency.selector(), in: database) { service, point in
             try service.sendPage(call, message, at: point)

@@ -18,11 +18,14 @@ extension FirestoreService {
         if message.showMissing, !message.orderBy.isEmpty {
             throw RequestError.invalidArgument("cannot specify an order when show_missing is true")
         }
-        let database = try withParent(call, message.parent) { (parent) throws(RequestError) in
-            try self.database(parent.databaseBytes)
+        let (database, access) = try withParent(call, message.parent) { (parent, access) throws(RequestError) in
+            (try self.database(parent.databaseBytes), access)
         }
+        // Rules are about collections, and about documents that exist.
+        if message.showMissing || message.collectionID.isEmpty { try access?.requireUnrestricted() }
         let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
         try withReadPoint(call, try message.consistency.selector(), in: database) { service, point in
+            try service.check(message.query(), message.parent, at: point, permittedBy: access)
             try service.sendPage(call, message, after: token, at: point)
         }
     }

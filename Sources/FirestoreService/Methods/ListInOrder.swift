@@ -12,8 +12,8 @@ extension FirestoreService {
         _ message: ListDocumentsRequest, after token: PageToken?, at point: ReadPoint, _ page: inout ListingPage,
         _ writer: inout ByteBuffer
     ) throws {
-        let orders = try OrderText.parse(message.orderBy)
-        var query = StructuredQuery(from: [CollectionSelector(collectionID: message.collectionID)], orderBy: orders)
+        var query = try message.query()
+        let orders = query.orderBy
         if let token {
             guard case .cursor(let cursor) = token else {
                 throw RequestError.invalidArgument("The page token belongs to another listing.")
@@ -50,6 +50,15 @@ extension FirestoreService {
             if page.nextToken != nil { return }
             if case .finished = progress { return }
         }
+    }
+}
+
+extension ListDocumentsRequest {
+    /// The query that lists the same documents, without the position of a page.
+    func query() throws(RequestError) -> StructuredQuery {
+        StructuredQuery(
+            from: [CollectionSelector(collectionID: collectionID)],
+            orderBy: orderBy.isEmpty ? [] : try OrderText.parse(orderBy), limit: pageSize > 0 ? pageSize : nil)
     }
 }
 

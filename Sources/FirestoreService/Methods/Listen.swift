@@ -48,6 +48,7 @@ private final class ListenStream: CallStream, LongLivedStream {
     private let call: Call
     private let database: DatabaseName
     private var session: ListenSession?
+    private var access: StreamAccess?
     /// How the stream ends; nil while it lasts.
     private var end: SourceStep?
     private var isPaused = false
@@ -63,14 +64,11 @@ private final class ListenStream: CallStream, LongLivedStream {
 
     /// Opens the session with the first request.
     func begin(_ first: ListenRequest) throws {
-        let resource = database.utf8
-        try service.authorize(call, resource.byteSpan)
         let call = self.call
-        let service = self.service
+        let access = try StreamAccess(service, call, database)
         let session = ListenSession(
             service.listeners(on: call.loop).hub, database: database,
-            authorize: { (resource) throws(RequestError) in try service.authorize(call, resource) },
-            wake: { call.resume() })
+            judge: service.accessControl == nil ? nil : access, wake: { call.resume() })
         do throws(RequestError) {
             try session.receive(first)
         } catch {
@@ -78,6 +76,7 @@ private final class ListenStream: CallStream, LongLivedStream {
             throw error
         }
         self.session = session
+        self.access = access
     }
 
     // MARK: From the client
@@ -102,6 +101,15 @@ private final class ListenStream: CallStream, LongLivedStream {
 
     func stopServing() {
         if end == nil { finish(with: RequestError(.unavailable, "the server is draining")) }
+    }
+
+    func checkAccess() {
+        if end != nil { return }
+        do throws(RequestError) {
+            if try access?.renew() == true { session?.judgeAgain() }
+        } catch {
+            finish(with: error)
+        }
     }
 
     private func finish(with error: any Error) {

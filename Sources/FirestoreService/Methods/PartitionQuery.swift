@@ -17,7 +17,9 @@ extension FirestoreService {
         guard message.pageSize >= 0 else { throw RequestError.invalidArgument("A page size cannot be negative.") }
         // No more than asked for; fewer is within the contract.
         let cuts = Int(min(message.partitionCount, Int64(limits.partitionCursors)))
-        try withParent(call, message.parent) { (parent) throws(RequestError) in
+        try withParent(call, message.parent) { (parent, access) throws(RequestError) in
+            // Cursors have names of documents.
+            try access?.requireUnrestricted()
             guard parent.isRoot else {
                 throw .invalidArgument("The parent of a partition query must be the documents root of a database.")
             }

@@ -11,8 +11,8 @@ extension FirestoreService {
     func runAggregationQuery(_ call: Call, _ request: RawSpan) throws {
         let message = try RunAggregationQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("An aggregation query is missing.") }
-        let database = try withParent(call, message.parent) { (parent) throws(RequestError) in
-            try self.database(parent.databaseBytes)
+        let (database, access) = try withParent(call, message.parent) { (parent, access) throws(RequestError) in
+            (try self.database(parent.databaseBytes), access)
         }
         let source = try message.parent.withUTF8Span { (parent) throws(RequestError) in
             AggregationSource(
@@ -20,6 +20,7 @@ extension FirestoreService {
                 explain: message.explain)
         }
         try withReadPoint(call, message.consistency, in: database) { service, point, transaction in
+            try service.check(query.query, message.parent, at: point, permittedBy: access)
             source.point = point
             source.newTransaction = transaction
             service.stream(call, source)

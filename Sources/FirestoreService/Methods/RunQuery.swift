@@ -11,11 +11,12 @@ extension FirestoreService {
     func runQuery(_ call: Call, _ request: RawSpan) throws {
         let message = try RunQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("A query is missing.") }
-        let plan = try withParent(call, message.parent) { (parent) throws(RequestError) in
-            try QueryPlan(query, parent: parent.bytes, options: queryOptions)
+        let (plan, access) = try withParent(call, message.parent) { (parent, access) throws(RequestError) in
+            (try QueryPlan(query, parent: parent.bytes, options: queryOptions), access)
         }
         let source = QueryResponses(service: self, call: call, plan, explain: message.explain)
         try withReadPoint(call, message.consistency, in: plan.database) { service, point, transaction in
+            try service.check(query, message.parent, at: point, permittedBy: access)
             source.point = point
             source.newTransaction = transaction
             service.stream(call, source)
@@ -29,10 +30,23 @@ extension FirestoreService {
         return options
     }
 
-    /// Checks the parent of a query or listing and lends it.
+    /// Makes sure that a query may be run.
+    ///
+    /// - Parameter parent: a full resource name that has been checked.
+    func check(
+        _ query: StructuredQuery, _ parent: String, at point: ReadPoint, permittedBy access: (any CallAccess)?
+    ) throws(RequestError) {
+        guard let access, !access.isUnrestricted else { return }
+        try parent.withUTF8Span { (parent) throws(RequestError) in
+            let view = try ResourceNameView(resource: parent)
+            try access.checkList(query, parent: view.pathBytes, judged(at: point))
+        }
+    }
+
+    /// Checks the parent of a query or listing and lends it, with what the caller may do.
     func withParent<Answer>(
         _ call: Call, _ parent: String,
-        _ body: (borrowing ResourceNameView) throws(RequestError) -> Answer
+        _ body: (borrowing ResourceNameView, (any CallAccess)?) throws(RequestError) -> Answer
     ) throws(RequestError) -> Answer {
         try parent.withUTF8Span { (bytes) throws(RequestError) in
             let view = try ResourceNameView(resource: bytes, rules: .request)
@@ -40,8 +54,7 @@ extension FirestoreService {
                 throw .invalidArgument(
                     "The parent \"\(parent)\" must be a document or the documents root of a database.")
             }
-            try authorize(call, bytes)
-            return try body(view)
+            return try body(view, try admit(call, bytes))
         }
     }
 
@@ -57,7 +70,13 @@ extension FirestoreService {
         }
         beginTransaction(call, options, in: database) { service, transaction in
             try service.withReadPoint(call, .transaction(transaction), in: database) { service, point in
-                try body(service, point, transaction.bytes)
+                do {
+                    try body(service, point, transaction.bytes)
+                } catch {
+                    // Nobody knows its id.
+                    service.store.rollback(transaction)
+                    throw error
+                }
             }
         }
     }

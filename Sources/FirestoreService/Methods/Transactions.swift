@@ -10,7 +10,7 @@ extension FirestoreService {
     func beginTransaction(_ call: Call, _ request: RawSpan) throws {
         let message = try BeginTransactionRequest(wire: request)
         let database = try message.database.withUTF8Span { (name) throws(RequestError) in
-            try authorize(call, name)
+            _ = try admit(call, name)
             return try self.database(name)
         }
         beginTransaction(call, message.options ?? .readWrite, in: database) { service, transaction in
@@ -38,7 +38,7 @@ extension FirestoreService {
     func rollback(_ call: Call, _ request: RawSpan) throws {
         let message = try RollbackRequest(wire: request)
         try message.database.withUTF8Span { (name) throws(RequestError) in
-            try authorize(call, name)
+            _ = try admit(call, name)
             _ = try database(name)
         }
         guard !message.transaction.isEmpty else {

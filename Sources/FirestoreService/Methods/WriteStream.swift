@@ -28,11 +28,12 @@ extension FirestoreService {
     func write(_ call: Call, _ request: RawSpan) throws {
         let view = try WriteRequestView(request)
         let database = try database(view.database)
-        try authorize(call, view.database)
+        let access = try StreamAccess(self, call, database)
         guard view.writeCount == 0 else {
             throw RequestError.invalidArgument("The first message of a write stream must not have writes.")
         }
-        let stream = WriteStream(self, call, database: database, session: try WriteSession(view))
+        let stream = WriteStream(
+            self, call, database: database, session: try WriteSession(view), permittedBy: access)
         counters.streamsOpen.add()
         call.open(stream)
         longLivedStreams.insert(stream)
@@ -111,6 +112,7 @@ private final class WriteStream: CallStream, LongLivedStream {
     private unowned let service: FirestoreService
     private let call: Call
     private let database: DatabaseName
+    private let access: StreamAccess
     private var session: WriteSession
     private var waiting: [Waiting] = []
     private var waitingBytes = 0
@@ -123,7 +125,11 @@ private final class WriteStream: CallStream, LongLivedStream {
     private var isLeaving = false
     private var end: End?
 
-    init(_ service: FirestoreService, _ call: Call, database: DatabaseName, session: WriteSession) {
+    init(
+        _ service: FirestoreService, _ call: Call, database: DatabaseName, session: WriteSession,
+        permittedBy access: StreamAccess
+    ) {
+        self.access = access
         self.service = service
         self.call = call
         self.database = database
@@ -181,6 +187,11 @@ private final class WriteStream: CallStream, LongLivedStream {
         if !isLeaving { fail(after: RequestError(.unavailable, "the server is draining")) }
     }
 
+    func checkAccess() {
+        if isLeaving { return }
+        do throws(RequestError) { _ = try access.renew() } catch { fail(after: error) }
+    }
+
     /// How the stream ends after the replies to everything before; nil for OK.
     private var failure: RequestError?
 
@@ -202,7 +213,8 @@ private final class WriteStream: CallStream, LongLivedStream {
         isCommitting = true
         service.counters.writesSubmitted.add(UInt64(next.writes.count))
         let stream = LoopBound(self)
-        service.store.commit(CommitRequest(writes: next.writes, identifier: session.next)) { [call] outcome in
+        let request = CommitRequest(writes: next.writes, identifier: session.next)
+        service.commit(call, request, permittedBy: access.current) { [call] outcome in
             call.loop.execute { stream.value.finish(outcome) }
         }
     }

@@ -28,11 +28,11 @@ package final class ServiceCounters: TurnObserver, Sendable {
     package let listenMessages = Counter()
 
     /// Calls ended, by method and status code.
-    private let ended = InlineArray<48, InlineArray<17, Counter>> { _ in InlineArray { _ in Counter() } }
+    private let ended = InlineArray<64, InlineArray<17, Counter>> { _ in InlineArray { _ in Counter() } }
     /// Nanoseconds from a call's arrival to its answer, by method.
-    private let latencies = InlineArray<48, Histogram> { _ in Histogram() }
+    private let latencies = InlineArray<64, Histogram> { _ in Histogram() }
     /// Calls that began and ended in this loop iteration, by method; a bit for each method that has any.
-    private let answeredImmediately = InlineArray<48, Counter> { _ in Counter() }
+    private let answeredImmediately = InlineArray<64, Counter> { _ in Counter() }
     private let methodsAnswered = Counter()
 
     package init() {}
@@ -80,7 +80,7 @@ package final class ServiceCounters: TurnObserver, Sendable {
 }
 
 extension RPC {
-    /// Where its counters are, below 48: Firestore's methods by their numbers, then those of other services.
+    /// Where its counters are, below 64: Firestore's methods by their numbers, then those of other services.
     @inline(__always)
     fileprivate var row: Int {
         let number = Int(number)

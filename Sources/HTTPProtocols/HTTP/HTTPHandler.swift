@@ -40,6 +40,12 @@ package struct HTTPExchange: Sendable {
 
     package var loop: EventLoop { carrier.loop }
     package var peerAddress: String { carrier.peerAddress }
+    /// The names of the client's verified certificate, as `URI:spiffe://a/b` or `DNS:job.example`; empty without one.
+    package var certificateNames: [String] { carrier.certificateNames }
+    /// Whether the request came to a loopback address of this machine.
+    package var isLoopback: Bool { carrier.isLoopback }
+    /// Whether a proxy has forwarded the request, or one before it on the same connection.
+    package var isProxied: Bool { carrier.isProxied }
     /// Whether the connection carries no other request until this one has its reply, as over HTTP/1.1.
     package var holdsConnection: Bool { carrier.holdsConnection }
 

@@ -33,6 +33,8 @@ package struct HTTPHead: Sendable {
     /// Whether the client waits for `100 Continue` before it sends the body.
     package internal(set) var expectsContinue = false
     package internal(set) var body = Body.none
+    /// Whether the request has a header of a proxy: `Forwarded`, `X-Forwarded-For` or `Via`.
+    package private(set) var isProxied = false
 
     /// Target, names in lower case, and values, back to back.
     private var text: [UInt8] = []
@@ -87,6 +89,7 @@ package struct HTTPHead: Sendable {
         keepsAlive = true
         expectsContinue = false
         body = .none
+        isProxied = false
         text.removeAll(keepingCapacity: true)
         fields.removeAll(keepingCapacity: true)
         path = 0..<0
@@ -102,11 +105,24 @@ package struct HTTPHead: Sendable {
     }
 
     mutating func append(name: RawSpan, value: RawSpan) {
+        if Self.isOfProxy(name) { isProxied = true }
         let start = text.count
         for at in 0..<name.byteCount { text.append(ASCII.lowercased(name[byteAt: at])) }
         let middle = text.count
         text.append(contentsOf: [UInt8](copying: value))
         fields.append((start..<middle, middle..<text.count))
+    }
+}
+
+extension HTTPHead {
+    /// Whether a header of this name comes from a proxy (RFC 7239; RFC 9110, section 7.6.3). Letters may have any case.
+    static func isOfProxy(_ name: RawSpan) -> Bool {
+        switch name.byteCount {
+        case 3: name.equalsIgnoringCase("via")
+        case 9: name.equalsIgnoringCase("forwarded")
+        case 15: name.equalsIgnoringCase("x-forwarded-for")
+        default: false
+        }
     }
 }
 

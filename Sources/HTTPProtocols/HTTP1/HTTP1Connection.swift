@@ -113,6 +113,8 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
 
     // MARK: Calls
 
+    package var isProxied: Bool { session.hasProxiedRequests }
+
     package func authorization(_ stream: UInt32) -> String? { session.reply(stream)?.authorization }
 
     package func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }

@@ -49,6 +49,8 @@ struct HTTP1Session {
     private var exchange: Exchange?
     private var exchangeCount: UInt32 = 0
     private(set) var isDraining = false
+    /// Whether a request had a header of a proxy.
+    private(set) var hasProxiedRequests = false
     /// When the client was last heard, or the last reply ended; monotonic milliseconds.
     private(set) var heardAt: UInt64
     /// When the incomplete request began, in monotonic milliseconds.
@@ -112,6 +114,7 @@ struct HTTP1Session {
         // Zero stands for no exchange.
         exchangeCount = exchangeCount == .max ? 1 : exchangeCount + 1
         let head = parser.head
+        if head.isProxied { hasProxiedRequests = true }
         let reply = HTTPReply(number: exchangeCount, head: head, keepsAuthorization: keepsAuthorization)
         exchange = Exchange(reply: reply, keepsAlive: head.keepsAlive, isChunkable: head.minorVersion > 0)
         let gathered = body

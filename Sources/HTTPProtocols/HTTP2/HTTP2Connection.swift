@@ -229,6 +229,8 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         channel.needsSettling()
     }
 
+    package var isProxied: Bool { session.hasProxiedRequests }
+
     package func authorization(_ stream: UInt32) -> String? {
         if let exchange = session.exchange(stream) { return exchange.reply.authorization }
         guard let bytes = session.find(stream)?.state.authorization, !bytes.isEmpty else { return nil }

@@ -15,6 +15,9 @@ import CNGHTTP2
 extension HTTP2Session {
     // MARK: Fields
 
+    /// Whether a request had a header of a proxy.
+    var hasProxiedRequests: Bool { hot.state.fields.isProxied }
+
     func fieldsBegin() -> Int32 {
         hot.state.fields.reset()
         hot.state.fieldsSince = hot.state.now

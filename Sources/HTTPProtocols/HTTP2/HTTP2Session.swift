@@ -16,6 +16,7 @@
 import Basics
 import CNGHTTP2
 import Calls
+import Connections
 
 /// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)`` and
 /// ``HTTP2Session/beginWaiting(atMost:)``, and may answer calls there.

@@ -22,6 +22,8 @@ struct RequestFields {
     private(set) var encoding: MessageEncoding? = .identity
     /// The value of `authorization`, if it is to be kept; empty without one.
     private(set) var authorization: [UInt8] = []
+    /// Whether a request had a header of a proxy; stays when the fields start again.
+    private(set) var isProxied = false
     /// Their size as RFC 9113 section 6.5.2 counts it.
     private(set) var byteCount = 0
 
@@ -108,6 +110,7 @@ struct RequestFields {
     }
 
     private mutating func takeGRPCField(_ name: RawSpan, _ value: RawSpan, keepsAuthorization: Bool) {
+        if HTTPHead.isOfProxy(name) { isProxied = true }
         switch name.byteCount {
         case 12 where name.spells("content-type"): contentType = Self.contentType(value)
         case 12 where name.spells("grpc-timeout"): timeout = Self.timeout(value)

@@ -108,6 +108,9 @@ extension WebChannelConnection {
 extension WebChannelConnection: CallCarrier {
     package var carriesCredentials: Bool { true }
     package func authorization(_ stream: UInt32) -> String? { origin.authorization }
+    package var certificateNames: [String] { origin.certificateNames }
+    package var isLoopback: Bool { origin.isLoopback }
+    package var isProxied: Bool { origin.isProxied }
 
     package func isOpen(_ stream: UInt32) -> Bool { stream == Self.stream && call != nil }
     package func hasRoom(_ stream: UInt32) -> Bool { isOpen(stream) && session.hasRoom }

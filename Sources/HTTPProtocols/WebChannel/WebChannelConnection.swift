@@ -2,7 +2,7 @@ package import Basics
 import Calls
 package import EventLoops
 
-/// What the request that opens a session says about its page.
+/// What the request that opens a session, and its connection, say about the page.
 package struct WebChannelOrigin: Sendable {
     /// The name of the database from the URL; empty without one.
     let database: String
@@ -11,10 +11,25 @@ package struct WebChannelOrigin: Sendable {
     /// Equal for pages that may be of one browser and share its connections.
     let browser: Int
 
+    /// The names of the browser's verified certificate.
+    var certificateNames: [String] = []
+    /// Whether the request came to a loopback address of this machine.
+    var isLoopback = true
+    /// Whether a proxy has forwarded the request, or one before it on the same connection.
+    var isProxied = false
+
     package init(database: String, authorization: String?, browser: Int) {
         self.database = database
         self.authorization = authorization
         self.browser = browser
+    }
+
+    /// What `exchange` says too.
+    package init(database: String, authorization: String?, browser: Int, of exchange: HTTPExchange) {
+        self.init(database: database, authorization: authorization, browser: browser)
+        certificateNames = exchange.certificateNames
+        isLoopback = exchange.isLoopback
+        isProxied = exchange.isProxied
     }
 }
 

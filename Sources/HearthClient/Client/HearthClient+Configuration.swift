@@ -6,6 +6,12 @@ import NativeProtocol
 package import TLS
 
 extension HearthClient {
+    /// Gives the token of the user for whom calls are made; nil or an empty text if there is none. Called on any
+    /// thread, one call at a time.
+    ///
+    /// - Parameter forceRefresh: whether a token that the provider has kept will not do.
+    package typealias TokenProvider = @Sendable (_ forceRefresh: Bool) async throws -> String?
+
     /// The configuration of a client. Every value has a default that suits a service on the same network.
     package struct Configuration: Sendable {
         /// The server's host name or address, without brackets.
@@ -18,6 +24,17 @@ extension HearthClient {
         package var openStore: (@Sendable (StoreLocation) throws(RequestError) -> any OpenStore)?
         /// TLS with the server; `nil` = plain text.
         package var tls: TLSContext?
+        /// Gives the token that calls show to the server; `nil` = they show none. A store in this process needs none.
+        ///
+        /// The client asks before it opens a connection, again before the token expires if it is a JSON Web Token, and
+        /// with `forceRefresh` when the server has refused the token; the call is then made once more. If the provider
+        /// fails, calls that need an answer of it end with UNAUTHENTICATED and its text.
+        package var tokenProvider: TokenProvider?
+        /// How long an answer of the token provider may take.
+        package var tokenTimeout: Duration = .seconds(30)
+        /// Gets the user of the token (``TokenClaims/user``) with the first token and whenever it changes; `nil`
+        /// without a token, and if the token does not say. Called on a loop's thread, before calls show the token.
+        package var userChanged: (@Sendable (_ user: String?) -> Void)?
         /// Event loops, each a thread with separate connections. One is enough for about 200,000 calls a second.
         package var eventLoops = 1
         /// Connections for each loop; a further one is opened when those there are busy.
@@ -50,6 +67,28 @@ extension HearthClient {
         package var address: String {
             if let store { return "\(store)" }
             return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        }
+
+        /// Has all calls show one token, which never changes.
+        ///
+        /// - Throws: `.invalidArgument`, without a part of the token, if it is none.
+        package mutating func useToken(_ token: String) throws(RequestError) {
+            if Credential(token) == nil { throw .invalidArgument(Self.tokenRule) }
+            tokenProvider = { _ in token }
+        }
+
+        /// What a text must be to be a token.
+        static let tokenRule = "A token is visible ASCII without spaces, at most \(Credential.bytesMax) bytes."
+
+        /// Whether others on the network could read the token: it leaves this machine in plain text.
+        package var exposesToken: Bool {
+            tokenProvider != nil && tls == nil && store == nil && !Self.isLoopback(host.lowercased())
+        }
+
+        private static func isLoopback(_ host: String) -> Bool {
+            if host == "localhost" || host.hasSuffix(".localhost") || host == "::1" { return true }
+            let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+            return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
         }
 
         /// Has connections encrypted; the server's certificate must have the host's name.

@@ -20,16 +20,20 @@ extension HearthClient {
         let request: [UInt8]
         /// The identifier of the request, which its owner gives back.
         let ticket: CommitSequence.Ticket
+        /// Whose write it is, empty for nobody's: it is sent with a token of this user alone. Nil for the first user of
+        /// the client. It has no effect without a token provider.
+        let user: String?
         let cancellation: Cancellation?
         /// Called once, on the thread of ``HearthClient/orderedLoop``; on that of the caller if the commit is not sent.
         let completion: @Sendable (Result<[UInt8], RequestError>) -> Void
 
         package init(
-            request: [UInt8], ticket: CommitSequence.Ticket, cancellation: Cancellation?,
+            request: [UInt8], ticket: CommitSequence.Ticket, user: String? = nil, cancellation: Cancellation?,
             completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
         ) {
             self.request = request
             self.ticket = ticket
+            self.user = user
             self.cancellation = cancellation
             self.completion = completion
         }
@@ -47,6 +51,7 @@ extension HearthClient {
                 completion: commit.completion)
             call.ticket = commit.ticket
             call.numbers = numbers
+            call.owner = commit.user
             return call
         }
         startInOrder(calls)

@@ -31,6 +31,8 @@ package final class HearthClient: Sendable {
     package let configuration: HearthClient.Configuration
     private let loops: EventLoopGroup
     private let pools: [ConnectionPool]
+    /// The token of the calls, if the configuration has a provider of it.
+    private let tokens: TokenKeeper?
     /// The store in this process, if there is no server.
     private let store: (any OpenStore)?
     private let nextLoop = Atomic<Int>(0)
@@ -50,18 +52,25 @@ package final class HearthClient: Sendable {
         let store = try configuration.store.map { (location) throws(RequestError) in try configuration.open(location) }
         self.store = store
         loops = EventLoopGroup(count: configuration.eventLoops, name: "hearth-client")
-        pools = loops.loops.map { ConnectionPool(loop: $0, configuration: configuration, store: store) }
+        let first = loops.loops[0]
+        let tokens = store == nil ? configuration.tokenProvider.map { TokenKeeper($0, configuration, on: first) } : nil
+        self.tokens = tokens
+        pools = loops.loops.map { loop in
+            ConnectionPool(loop: loop, configuration: configuration, store: store, tokens: tokens)
+        }
     }
 
     /// Ends all calls with CANCELLED, closes all connections and ends the threads. Calling it again does nothing.
     package func close() async {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         for stream in watchStreams.withLock({ $0 }) { stream.close() }
+        tokens?.close()
         await Self.end(pools, loops, store)
     }
 
     deinit {
         guard !isClosed.load(ordering: .relaxed) else { return }
+        tokens?.close()
         // The task keeps the pools until nothing refers to them any more.
         Task { [pools, loops, store] in await Self.end(pools, loops, store) }
     }
@@ -103,6 +112,9 @@ package final class HearthClient: Sendable {
     package func switchNetwork(_ isEnabled: Bool) {
         for pool in pools { pool.loop.execute { pool.setNetworkEnabled(isEnabled) } }
     }
+
+    /// The user of the program has changed, or may have: the token provider is asked again. Returns at once.
+    package func tokenMayHaveChanged() { tokens?.changed() }
 
     /// Returns when the network is as the last switch has it.
     package func networkSwitched() async {

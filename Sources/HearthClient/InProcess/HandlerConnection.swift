@@ -4,6 +4,7 @@ import Calls
 import Connections
 import DocumentModel
 import FirestoreMessages
+import NativeProtocol
 
 /// A connection to the service of the pool's loop. For the thread of that loop.
 final class HandlerConnection: PooledConnection, @unchecked Sendable {
@@ -22,11 +23,13 @@ final class HandlerConnection: PooledConnection, @unchecked Sendable {
         connection = InProcessConnection(to: service, on: pool.loop)
     }
 
-    func dial(_ configuration: HearthClient.Configuration) {
+    func dial(_ configuration: HearthClient.Configuration, _ credential: Credential) {
         pool.loop.execute { [self] in
             if !isClosing { pool.connected(id) }
         }
     }
+
+    func show(_ credential: Credential) {}
 
     func start(_ call: PooledCall, deadlineMilliseconds: UInt32?, requestID: RequestID?) -> (any StartedCall)? {
         let options = RequestOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)

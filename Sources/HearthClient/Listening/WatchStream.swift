@@ -79,6 +79,15 @@ package final class WatchStream: @unchecked Sendable {
         }
     }
 
+    /// Continues on a new stream, whose call shows the present token.
+    package func restart() {
+        loop.execute {
+            guard self.call != nil else { return }
+            self.endCall()
+            self.open()
+        }
+    }
+
     /// Ends the stream for good.
     package func close() {
         loop.execute {

@@ -5,6 +5,7 @@ import Basics
 import Calls
 import DocumentModel
 import EventLoops
+import NativeProtocol
 import Synchronization
 
 /// The pool of one loop. Everything except the part "From other threads" and the initializer is for the loop's thread.
@@ -29,6 +30,18 @@ final class ConnectionPool: @unchecked Sendable {
     private var nextOrderNumber: UInt64 = 1
     /// Calls that ended as unavailable in this iteration; the next one shows whether their connection ended too.
     private var orphans: [ObjectIdentifier: PooledCall] = [:]
+    /// Gives the token of the calls; nil if they show none.
+    private let tokens: TokenKeeper?
+    /// What the connections show; nil before the first answer.
+    private var token: ClientToken?
+    /// The user of the first token; nil before it.
+    private var firstUser: String?
+    /// Writes of other users than that of the token.
+    private var held: [ObjectIdentifier: PooledCall] = [:]
+    /// Why the last attempt to connect got no token; nil if it got one.
+    private var tokenFailure: RequestError?
+    /// Calls whose token was refused, while there is no other.
+    private var renewing: [ObjectIdentifier: PooledCall] = [:]
     /// Calls in backoff, so that the shutdown of the pool can end them.
     private var backingOff: [ObjectIdentifier: PooledCall] = [:]
     /// Ended calls in the machine's queue; they are removed when they are many.
@@ -42,9 +55,15 @@ final class ConnectionPool: @unchecked Sendable {
     /// Ends the calls that wait when an outage has lasted too long; nil while no call waits for a connection.
     private var outageTimer: EventLoop.Timer?
 
-    /// - Parameter store: where the calls go; `nil` = to the server of the configuration.
-    init(loop: EventLoop, configuration: HearthClient.Configuration, store: (any OpenStore)? = nil) {
+    /// - Parameters:
+    ///   - store: where the calls go; `nil` = to the server of the configuration.
+    ///   - tokens: gives the token of the calls; `nil` = they show none.
+    init(
+        loop: EventLoop, configuration: HearthClient.Configuration, store: (any OpenStore)? = nil,
+        tokens: TokenKeeper? = nil
+    ) {
         self.loop = loop
+        self.tokens = tokens
         service = store?.makeService(on: loop, log: configuration.log)
         self.configuration = configuration
         var pool = Machine.Configuration()
@@ -54,6 +73,10 @@ final class ConnectionPool: @unchecked Sendable {
         machine = Machine(configuration: pool, jitterSeed: .random(in: 0 ... .max))
         notice = configuration.outageNoticeAfter.map {
             OutageNotice(firstAfterMilliseconds: $0.nanoseconds / 1_000_000)
+        }
+        tokens?.observe { [weak self] token in
+            guard let self else { return }
+            loop.execute { self.show(token) }
         }
     }
 
@@ -128,6 +151,7 @@ final class ConnectionPool: @unchecked Sendable {
             endedWaitingCalls = max(0, endedWaitingCalls - 1)
             return machine.finished(on: id, answered: false)
         }
+        if isOfOtherUser(call) { return hold(call, on: id) }
         guard let connection = connections[id] else {
             preconditionFailure("the pool chose a connection that does not exist")
         }
@@ -143,6 +167,7 @@ final class ConnectionPool: @unchecked Sendable {
         // A connection that is closing ends the call before `start` returns.
         call.sending()
         call.phase = .inFlight(id, nil)
+        call.tokenGeneration = token?.generation ?? 0
         let started = connection.start(call, deadlineMilliseconds: deadline, requestID: requestID)
         if case .inFlight(id, nil) = call.phase { call.phase = .inFlight(id, started) }
     }
@@ -186,6 +211,7 @@ final class ConnectionPool: @unchecked Sendable {
     private func answered(_ call: PooledCall, _ outcome: CallOutcome) {
         call.answeredTries += 1
         let error = RequestError(outcome.code, outcome.message)
+        if error.code == .unauthenticated, let tokens { return renewToken(of: call, tokens, error) }
         // A server that sends GOAWAY did not process these calls.
         let isUnprocessed = outcome.isUnprocessed && outcome.code == .unavailable
         tryAgain(call, isUnprocessed ? .notProcessed : .status(outcome.code), error)
@@ -200,15 +226,17 @@ final class ConnectionPool: @unchecked Sendable {
         case .now:
             call.restart()
             place(call)
-        case .afterBackoff:
-            call.restart()
-            startDeadline(call)
-            let wait = BackoffPolicy.reconnect.delayNanoseconds(
-                attempt: call.answeredTries - 1, unit: random.nextUnit())
-            let timer = loop.schedule(afterMilliseconds: wait / 1_000_000) { [weak self] in self?.backoffEnded(call) }
-            call.phase = .backingOff(timer)
-            backingOff[ObjectIdentifier(call)] = call
+        case .afterBackoff: backOff(call)
         }
+    }
+
+    private func backOff(_ call: PooledCall) {
+        call.restart()
+        startDeadline(call)
+        let wait = BackoffPolicy.reconnect.delayNanoseconds(attempt: call.answeredTries - 1, unit: random.nextUnit())
+        let timer = loop.schedule(afterMilliseconds: wait / 1_000_000) { [weak self] in self?.backoffEnded(call) }
+        call.phase = .backingOff(timer)
+        backingOff[ObjectIdentifier(call)] = call
     }
 
     private func backoffEnded(_ call: PooledCall) {
@@ -245,6 +273,7 @@ final class ConnectionPool: @unchecked Sendable {
         guard !call.isOver else { return }
         call.isOver = true
         stopDeadline(call)
+        if !held.isEmpty { held[ObjectIdentifier(call)] = nil }
         if let ticket = call.ticket, call.numbers == nil { sequence.finish(ticket) }
         switch call.phase {
         case .idle: break
@@ -279,9 +308,9 @@ final class ConnectionPool: @unchecked Sendable {
     private func error(for rejection: Machine.Rejection) -> RequestError {
         switch rejection {
         case .notConnected:
-            RequestError(
-                .unavailable,
-                machine.isNetworkEnabled ? unreachable : "The network is disabled.")
+            machine.isNetworkEnabled
+                ? tokenFailure ?? RequestError(.unavailable, unreachable)
+                : RequestError(.unavailable, "The network is disabled.")
         case .queueFull:
             RequestError(.resourceExhausted, "\(configuration.waitingCallsMax) calls already wait for the server.")
         case .shutDown:
@@ -361,8 +390,7 @@ final class ConnectionPool: @unchecked Sendable {
                     SocketConnection(id, pool: self)
                 }
             connections[id] = connection
-            configuration.log?(.debug) { "connecting to \(configuration.address)" }
-            connection.dial(configuration)
+            if let tokens { awaitToken(tokens, for: id) } else { dial(connection, .none) }
         case .close(let id):
             connections[id]?.close()
         case .send(let call, let id):
@@ -375,6 +403,97 @@ final class ConnectionPool: @unchecked Sendable {
             let wait = time > now ? (time - now + 999_999) / 1_000_000 : 0
             loop.schedule(afterMilliseconds: wait) { [weak self] in self?.wake() }
         }
+    }
+
+    // MARK: Tokens
+
+    /// Asks for a token, and opens a connection when it is there.
+    private func awaitToken(_ tokens: TokenKeeper, for id: ConnectionID) {
+        tokens.token { answer in self.loop.execute { self.dial(id, answer) } }
+    }
+
+    private func dial(_ id: ConnectionID, _ answer: TokenAnswer) {
+        // The pool may have closed the connection meanwhile.
+        guard let connection = connections[id] else { return }
+        if case .failure(let error) = answer { return cannotDial(id, error) }
+        if case .token(let token) = answer { show(token) }
+        tokenFailure = nil
+        dial(connection, token?.credential ?? .none)
+    }
+
+    private func dial(_ connection: any PooledConnection, _ credential: Credential) {
+        configuration.log?(.debug) { "connecting to \(configuration.address)" }
+        connection.dial(configuration, credential)
+    }
+
+    /// There is no token: calls that wait for the connection end, except the writes that wait as long as it takes.
+    private func cannotDial(_ id: ConnectionID, _ error: RequestError) {
+        tokenFailure = error
+        lastConnectionFailure = error.message
+        connections[id] = nil
+        if machine.readyCount == 0 {
+            let refused = machine.removeWaiting { $0.kind != .queuedWrite }
+            endedWaitingCalls = max(0, endedWaitingCalls - refused.count(where: \.isOver))
+            for call in refused where !call.isOver {
+                call.phase = .idle
+                end(call, error)
+            }
+        }
+        machine.lost(id, now: nowNanoseconds)
+        performActions()
+        reportShutDown()
+        watchForOutage()
+    }
+
+    /// Has all connections show a token, if it is newer than the one that they show.
+    private func show(_ token: ClientToken) {
+        if let shown = self.token, shown.generation >= token.generation { return }
+        let isNew = token.credential != self.token?.credential
+        self.token = token
+        if firstUser == nil { firstUser = token.user }
+        if isNew { for connection in connections.values { connection.show(token.credential) } }
+        if !held.isEmpty { releaseHeld() }
+    }
+
+    /// Whether a call is a write of another user than that of the token: it waits until that one is back.
+    private func isOfOtherUser(_ call: PooledCall) -> Bool {
+        guard call.kind == .queuedWrite, let token, let owner = call.owner ?? firstUser else { return false }
+        return owner != token.user
+    }
+
+    private func hold(_ call: PooledCall, on id: ConnectionID) {
+        machine.finished(on: id, answered: false)
+        call.phase = .idle
+        held[ObjectIdentifier(call)] = call
+    }
+
+    private func releaseHeld() {
+        let calls = held.values.filter { !isOfOtherUser($0) }.sorted { $0.orderNumber < $1.orderNumber }
+        for call in calls { held[ObjectIdentifier(call)] = nil }
+        for call in calls { place(call) }
+    }
+
+    /// The server has refused the token of a call.
+    private func renewToken(of call: PooledCall, _ tokens: TokenKeeper, _ error: RequestError) {
+        startDeadline(call)
+        renewing[ObjectIdentifier(call)] = call
+        tokens.renew(after: call.tokenGeneration) { answer in
+            self.loop.execute { self.renewed(call, answer, error) }
+        }
+    }
+
+    /// Makes a call again with a new token, once. A write of the SDK is made again until the server takes its token.
+    private func renewed(_ call: PooledCall, _ answer: TokenAnswer, _ refusal: RequestError) {
+        renewing[ObjectIdentifier(call)] = nil
+        if case .token(let token) = answer { show(token) }
+        guard !call.isOver else { return }
+        if case .token = answer, call.isRepeatable, !call.hasRenewedToken {
+            call.hasRenewedToken = true
+            call.restart()
+            return place(call)
+        }
+        if call.kind == .queuedWrite { return backOff(call) }
+        if case .failure(let error) = answer { end(call, error) } else { end(call, refusal) }
     }
 
     private func wake() {
@@ -419,7 +538,11 @@ final class ConnectionPool: @unchecked Sendable {
         onShutDown = completion
         machine.shutDown()
         performActions()
-        for call in Array(backingOff.values) + Array(orphans.values) { end(call, error(for: .shutDown)) }
+        for call in Array(backingOff.values) + Array(orphans.values) + Array(renewing.values)
+            + Array(held.values)
+        {
+            end(call, error(for: .shutDown))
+        }
         reportShutDown()
     }
 

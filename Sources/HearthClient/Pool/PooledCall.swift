@@ -41,6 +41,12 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     var ticket: CommitSequence.Ticket?
     /// What the ticket is of; nil if the pool makes the ticket.
     var numbers: WriteNumbers?
+    /// The token that the last attempt showed, by the number of its answer; 0 for none.
+    var tokenGeneration: UInt64 = 0
+    /// Whether an attempt was made again because the server had refused the token.
+    var hasRenewedToken = false
+    /// The user whose write this is, empty for none; nil for the first user of the client, and for other calls.
+    var owner: String?
     /// Attempts that ended with a status.
     var answeredTries = 0
     /// The loop's time at which the call was submitted.

@@ -1,11 +1,17 @@
 import Calls
+import NativeProtocol
 
 /// One connection of a pool: to a server, or to a store in this process. For the thread of the pool's loop.
 ///
 /// It reports to its pool: `connected`, `goingAway`, the end of each call with `ended`, and once `closed`.
 protocol PooledConnection: AnyObject, Sendable {
     /// Starts to connect.
-    func dial(_ configuration: HearthClient.Configuration)
+    ///
+    /// - Parameter credential: the token that the first calls show.
+    func dial(_ configuration: HearthClient.Configuration, _ credential: Credential)
+
+    /// Has calls that start from now on show another token.
+    func show(_ credential: Credential)
 
     /// Sends a call.
     ///

@@ -13,6 +13,7 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
     /// Refers to this connection too, until the connection is closed.
     private let pool: ConnectionPool
     private var connection: ClientConnection?
+    private var isDialled = false
     /// Whether this side is closing it: calls that end now end for this reason.
     private var isClosing = false
 
@@ -21,11 +22,13 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
         self.pool = pool
     }
 
-    func dial(_ configuration: HearthClient.Configuration) {
+    func dial(_ configuration: HearthClient.Configuration, _ credential: Credential) {
+        isDialled = true
         var transport = ClientConfiguration()
         transport.connectMilliseconds = max(1, configuration.connectTimeout.nanoseconds / 1_000_000)
         transport.messageBytesMax = UInt32(clamping: configuration.messageBytesMax)
         transport.tls = configuration.tls
+        transport.credential = credential
         connection = ClientConnection.connect(
             to: configuration.host, port: configuration.port, on: pool.loop, transport
         ) { event in
@@ -38,6 +41,8 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
             }
         }
     }
+
+    func show(_ credential: Credential) { connection?.show(credential) }
 
     func start(_ call: PooledCall, deadlineMilliseconds: UInt32?, requestID: RequestID?) -> (any StartedCall)? {
         guard let connection else {
@@ -61,8 +66,9 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
     }
 
     func close() {
+        guard !isClosing else { return }
         isClosing = true
-        connection?.close()
+        if isDialled { connection?.close() } else { pool.closed(id, "the connection was closed before it was opened") }
     }
 }
 

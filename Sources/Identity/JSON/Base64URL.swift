@@ -1,7 +1,7 @@
 internal import Basics
 
 /// Base64 in the URL alphabet without padding (RFC 7515, section 2), as tokens and keys use it.
-enum Base64URL {
+package enum Base64URL {
     /// The bytes that a text spells; nil for padding, white space, another alphabet or unused bits that are not zero.
     static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         let bytes = Array(text)
@@ -16,7 +16,7 @@ enum Base64URL {
         return isPlain && bytes.count % 4 != 1 ? Base64.decodeAnyForm(bytes.span) : nil
     }
 
-    static func encode(_ bytes: [UInt8]) -> String {
+    package static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         Base64.append(bytes.byteSpan, to: &text)
         for index in text.indices {

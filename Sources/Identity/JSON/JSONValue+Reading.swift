@@ -6,7 +6,7 @@ internal import DocumentJSON
 
 extension JSONValue {
     /// Why a text is not one value; without any of its characters, for it may be secret.
-    enum Fault: Error {
+    package enum Fault: Error {
         case malformed
         case duplicateName
     }
@@ -15,7 +15,7 @@ extension JSONValue {
     static let depthMax = 32
 
     /// Reads one value with white space around it.
-    static func read(_ text: [UInt8]) throws(Fault) -> JSONValue {
+    package static func read(_ text: [UInt8]) throws(Fault) -> JSONValue {
         var scanner = JSONScanner(text.span)
         let value = try read(&scanner, depth: 0)
         scanner.skipSpace()

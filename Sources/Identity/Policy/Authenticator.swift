@@ -2,6 +2,9 @@
 
 /// Everything that credentials are checked against. Immutable: a reload makes another one. Thread-safe.
 package final class Authenticator: Sendable {
+    /// The difference of clocks, in seconds, that calls are granted; streams are not.
+    package static var clockSkewSeconds: Int64 { Claims.skewSeconds }
+
     package let mode: SecurityMode
     private let users: TokenVerifier
     private let principals: Principals
@@ -19,6 +22,12 @@ package final class Authenticator: Sendable {
         self.principals = principals
         self.revocations = revocations
         self.accessTokens = accessTokens
+    }
+
+    /// The same in another mode.
+    package func with(mode: SecurityMode) -> Authenticator {
+        Authenticator(
+            mode: mode, users: users, principals: principals, revocations: revocations, accessTokens: accessTokens)
     }
 
     // MARK: Calls

@@ -14,12 +14,14 @@ package final class Revocations: Sendable {
         /// By the bytes of the identifier; seconds since 1970.
         var moments: [[UInt8]: Int64] = [:]
         var version: UInt64 = 0
+        /// The file that `moments` was read from; nil while there has been none.
+        var file: SmallFile.Version?
     }
 
     private let path: String?
     private let state = Mutex(State())
-    /// Held while the file is written, so that nobody who asks waits for the disk.
-    private let writing = Mutex(())
+    /// Held while the file is read or written, so that nobody who asks waits for the disk.
+    private let changing = Mutex(())
 
     /// Revocations that last as long as the process.
     package init() { path = nil }
@@ -29,8 +31,28 @@ package final class Revocations: Sendable {
     /// - Throws: `PrincipalFault` if the file is damaged: a server that forgot revocations must not start.
     package init(_ path: String) throws(PrincipalFault) {
         self.path = path
-        let moments = try Self.read(path)
-        state.withLock { $0.moments = moments }
+        try refresh()
+    }
+
+    /// Reads the file again if another process has replaced it. Cheap if not, so it may be called every second.
+    ///
+    /// - Throws: `PrincipalFault` if the file is damaged or has been removed; nothing has changed then.
+    package func refresh() throws(PrincipalFault) {
+        guard let path else { return }
+        try Self.faults {
+            try changing.withLock { _ in
+                // Before the file is read: a change meanwhile is seen the next time.
+                let file = SmallFile.Version(path)
+                let known = state.withLock { $0.file }
+                if file == known { return }
+                if file == nil { throw PrincipalFault("\(path) has been removed") }
+                adopt(try Self.read(path), of: file)
+            }
+        }
+    }
+
+    private func adopt(_ moments: [[UInt8]: Int64], of file: SmallFile.Version?) {
+        state.withLock { ($0.moments, $0.version, $0.file) = (moments, $0.version + 1, file) }
     }
 
     /// Grows with each change; streams look again then.
@@ -42,20 +64,38 @@ package final class Revocations: Sendable {
     }
 
     /// Refuses the user's tokens of sign-ins before `moment`, in seconds since 1970. An earlier revocation that reaches
-    /// farther stays. Durable when this returns.
+    /// farther stays, one of another process too. Durable when this returns.
     ///
     /// - Throws: `PrincipalFault` if the file cannot be written or has too many users; nothing has changed then.
     package func revoke(uid: String, before moment: Int64) throws(PrincipalFault) {
-        do {
-            try writing.withLock { _ in
-                var moments = state.withLock { $0.moments }
-                moments[Array(uid.utf8)] = max(moment, moments[Array(uid.utf8)] ?? moment)
-                guard moments.count <= Self.usersMax else {
-                    throw PrincipalFault("more than \(Self.usersMax) users have revoked tokens")
+        try Self.faults {
+            try changing.withLock { _ in
+                guard let path else { return adopt(try revoking(uid, moment, [:]), of: nil) }
+                try SmallFile.locked(besides: path) {
+                    let moments = try revoking(uid, moment, try Self.read(path))
+                    try SmallFile.replace(path, Self.text(moments))
+                    adopt(moments, of: SmallFile.Version(path))
                 }
-                if let path { try SmallFile.replace(path, Self.text(moments)) }
-                state.withLock { ($0.moments, $0.version) = (moments, $0.version + 1) }
             }
+        }
+    }
+
+    /// The known moments, those of the file and a further one: of each user the latest.
+    private func revoking(
+        _ uid: String, _ moment: Int64, _ others: [[UInt8]: Int64]
+    ) throws(PrincipalFault) -> [[UInt8]: Int64] {
+        var moments = state.withLock { $0.moments }
+        moments.merge(others, uniquingKeysWith: max)
+        moments.merge([Array(uid.utf8): moment], uniquingKeysWith: max)
+        guard moments.count <= Self.usersMax else {
+            throw PrincipalFault("more than \(Self.usersMax) users have revoked tokens")
+        }
+        return moments
+    }
+
+    private static func faults(_ body: () throws -> Void) throws(PrincipalFault) {
+        do {
+            try body()
         } catch let fault as PrincipalFault {
             throw fault
         } catch {

@@ -44,7 +44,7 @@ package enum SettingsFault: Error, Equatable, Sendable, CustomStringConvertible 
 }
 
 /// Who is trusted without a credential.
-package enum SecurityMode: Equatable, Sendable {
+package enum SecurityMode: String, Sendable {
     /// Every program of this machine may do everything.
     case open
     /// Everyone who reaches the port may do everything: `--insecure`.
@@ -71,6 +71,9 @@ package enum SecurityMode: Equatable, Sendable {
         case .insecure, .closed: nil
         }
     }
+
+    /// The mode after rules have been put into the data directory.
+    package var withKeptRules: SecurityMode { self == .open ? .closed : self }
 
     /// Whether `owner` and unsigned tokens are credentials.
     package var acceptsUnsigned: Bool { self == .emulator }

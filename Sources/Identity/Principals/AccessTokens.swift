@@ -8,13 +8,14 @@ package struct AccessTokens: Sendable {
     static let prefix = "hearthat_"
     /// How long a token is valid, in seconds.
     package static let validSeconds: Int64 = 3600
+    static let secretBytes = 32
 
     private let secret: [UInt8]
 
     /// - Parameter secret: 32 random bytes, kept over restarts; nil for some that last as long as the process.
     package init(secret: [UInt8]? = nil) {
-        self.secret = secret ?? randomSecret(byteCount: 32)
-        precondition(self.secret.count >= 32, "a secret has at least 32 bytes")
+        self.secret = secret ?? randomSecret(byteCount: Self.secretBytes)
+        precondition(self.secret.count >= Self.secretBytes, "a secret has at least 32 bytes")
     }
 
     /// - Parameter now: seconds since 1970.

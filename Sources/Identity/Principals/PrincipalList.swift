@@ -2,7 +2,7 @@
 package struct PrincipalList: Sendable {
     package private(set) var records: [PrincipalRecord]
 
-    init(_ records: [PrincipalRecord]) { self.records = records }
+    package init(_ records: [PrincipalRecord] = []) { self.records = records }
 
     /// The text of the file.
     var text: String { JSONValue.object(["principals": .array(records.map(\.json))]).jsonLines }

@@ -38,5 +38,5 @@ package struct PrincipalRecord: Equatable, Sendable {
 package struct PrincipalFault: Error, Equatable, Sendable, CustomStringConvertible {
     package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }

@@ -14,6 +14,8 @@ package struct ClientConfiguration: Sendable {
     /// TLS with servers on TCP, whose certificate must have the host's name; nil = plain text. The context should offer
     /// ``Preface/protocolName``.
     package var tls: TLSContext?
+    /// The token that calls show until there is another one.
+    package var credential = Credential.none
     /// Largest frame payload accepted.
     package var frameBytesMax: UInt32 = 256 << 10
     /// Largest message accepted. Replies can exceed the request limit: a page of documents, each up to 1 MiB.

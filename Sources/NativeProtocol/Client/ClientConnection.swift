@@ -10,8 +10,8 @@ package import Calls
 package import EventLoops
 import TLS
 
-/// A connection to a server. `unary`, `stream`, `ping`, `drain` and `close` may be called from any thread; completions
-/// and handlers are called on the loop's.
+/// A connection to a server. `unary`, `stream`, `show`, `ping`, `drain` and `close` may be called from any thread;
+/// completions and handlers are called on the loop's.
 package final class ClientConnection: @unchecked Sendable {
     // Sendable: all `var`s are touched on the loop's thread only.
 
@@ -38,6 +38,8 @@ package final class ClientConnection: @unchecked Sendable {
     var keepAlivePingAt: UInt64?
     private var livenessTimer: EventLoop.Timer?
     private var isDraining = false
+    /// What calls show that are sent now.
+    private var credential: Credential
 
     enum Phase {
         case connecting
@@ -55,6 +57,7 @@ package final class ClientConnection: @unchecked Sendable {
         self.loop = loop
         self.configuration = configuration
         self.onEvent = onEvent
+        credential = configuration.credential
         session = ClientSession(settings: configuration.settings)
     }
 
@@ -125,6 +128,15 @@ package final class ClientConnection: @unchecked Sendable {
             rpc, options, payload: payload, isComplete: isComplete, connection: self, receiver: .streaming(handler))
         onLoop { $0.start(call) }
         return call
+    }
+
+    /// Has calls that are sent from now on show another token. Calls that are open keep theirs.
+    package func show(_ credential: Credential) {
+        onLoop { connection in
+            guard connection.credential != credential else { return }
+            connection.credential = credential
+            if connection.phase == .connected { connection.channel?.write { $0.appendCredential(credential) } }
+        }
     }
 
     /// Asks the server for a sign of life; `completion` gets false when the connection ended first.
@@ -328,9 +340,11 @@ package final class ClientConnection: @unchecked Sendable {
             channel.driver = self
             guard secure(channel) else { return }
             let settings = session.settings
+            let credential = credential
             channel.write {
                 $0.append(Preface.hearth)
                 settings.appendHello(to: &$0)
+                if credential != .none { $0.appendCredential(credential) }
             }
             channel.startReading()
         }

@@ -30,6 +30,8 @@ package enum FrameKind: UInt8, Sendable, CaseIterable {
     case pong = 9
     /// The sender will take no new streams beyond the one named.
     case goAway = 10
+    /// The client's token for calls that begin after this frame; client only.
+    case credential = 11
 }
 
 /// Bits of the header's flags byte; those not named here must be zero.

@@ -48,6 +48,12 @@ extension ByteBuffer {
         append(littleEndian: opaque)
     }
 
+    /// Shows a token for the calls that begin after this frame.
+    package mutating func appendCredential(_ credential: Credential) {
+        append(FrameHeader(length: credential.token.utf8.count, kind: .credential))
+        append(utf8: credential.token)
+    }
+
     private mutating func appendText(_ text: String, kind: FrameKind, code: UInt16, stream: UInt32) {
         let start = count
         append(FrameHeader(length: 0, kind: kind, code: code, stream: stream))

@@ -19,12 +19,15 @@ package enum ProtocolViolation: Error, Equatable, Sendable {
     case streamNeverOpened(FrameKind, UInt32)
     case messageAfterEnd(UInt32)
     case unknownStatus(UInt16)
+    case malformedCredential
+    case tooManyCredentials
 
     /// What GOAWAY carries.
     package var code: StatusCode {
         switch self {
         case .frameTooLarge: .resourceExhausted
         case .unsupportedVersion: .unimplemented
+        case .tooManyCredentials: .resourceExhausted
         default: .invalidArgument
         }
     }
@@ -49,6 +52,8 @@ extension ProtocolViolation: CustomStringConvertible {
         case .streamNeverOpened(let kind, let stream): "\(kind.name) for stream \(stream), which was never opened"
         case .messageAfterEnd(let stream): "a message on stream \(stream) after the end of the stream"
         case .unknownStatus(let code): "\(code) is not a status code"
+        case .malformedCredential: "the token of CREDENTIAL is not visible ASCII"
+        case .tooManyCredentials: "CREDENTIAL was sent too often"
         }
     }
 }
@@ -67,6 +72,7 @@ extension FrameKind {
         case .ping: "PING"
         case .pong: "PONG"
         case .goAway: "GOAWAY"
+        case .credential: "CREDENTIAL"
         }
     }
 }

@@ -2,11 +2,15 @@ import Connections
 
 extension ServerConfiguration {
     var session: ServerSessionLimits {
-        ServerSessionLimits(
+        var limits = ServerSessionLimits(
             settings: Settings(
                 frameBytesMax: max(frameBytesMax, Settings.frameBytesFloor), messageBytesMax: messageBytesMax,
                 streamsMax: streamsPerConnectionMax, initialWindowBytes: min(initialWindowBytes, FlowWindow.max),
                 idleMilliseconds: UInt32(clamping: idleMilliseconds)),
             assemblyBytesMax: assemblyBytesMax)
+        limits.keepsAuthorization = keepsAuthorization
+        limits.credentialsMax = credentialsMax
+        limits.credentialsPerSecond = credentialsPerSecond
+        return limits
     }
 }

@@ -161,6 +161,11 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
 
     // MARK: CallCarrier
 
+    /// Over the socket in the file system nobody shows a token: only the user of the server may use it.
+    package var carriesCredentials: Bool { !core.isLocal }
+
+    package func authorization(_ stream: UInt32) -> String? { session.authorization(of: stream) }
+
     package func isOpen(_ stream: UInt32) -> Bool { !isOver && session.isOpen(stream) }
 
     package func beginMessage(_ stream: UInt32) -> ByteBuffer? {

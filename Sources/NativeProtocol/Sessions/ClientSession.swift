@@ -107,7 +107,7 @@ struct ClientSession<Attachment> {
         case .pong: return .pongReceived(UInt64(littleEndian: payload.loadInteger(at: 0)))
         case .goAway: return receiveGoAway(header)
         case .hello: return .fail(.secondHello)
-        case .request, .end, .cancel: return .fail(.kindFromWrongSide(kind))
+        case .request, .end, .cancel, .credential: return .fail(.kindFromWrongSide(kind))
         }
     }
 

@@ -6,8 +6,9 @@ enum FrameRules {
         let strange = header.flags.subtracting(allowedFlags(kind))
         guard strange.isEmpty else { return .unknownFlags(kind, strange.rawValue) }
         if let length = exactLength(kind), header.length != length { return .wrongLength(kind, header.length) }
+        if kind == .credential, header.length > Credential.bytesMax { return .wrongLength(kind, header.length) }
         switch kind {
-        case .hello, .ping, .pong: return header.stream == 0 ? nil : .noStreamExpected(kind)
+        case .hello, .ping, .pong, .credential: return header.stream == 0 ? nil : .noStreamExpected(kind)
         case .goAway: return nil
         case .request, .message, .end, .status, .cancel, .window:
             return header.stream == 0 ? .streamExpected(kind) : nil

@@ -19,6 +19,11 @@ package struct ServerSessionLimits: Sendable {
     package var settings: Settings
     /// Bytes of incomplete messages that one connection may make this side hold.
     package var assemblyBytesMax: Int
+    /// Whether the tokens of the client are kept for the service.
+    package var keepsAuthorization = false
+    /// CREDENTIAL frames that the client may send at once, and in a second in the long run.
+    package var credentialsMax: UInt64 = 32
+    package var credentialsPerSecond: UInt64 = 1
 
     package init(settings: Settings, assemblyBytesMax: Int) {
         self.settings = settings
@@ -42,6 +47,8 @@ struct ServerStream {
     /// The handler asked for no more messages for now.
     var isPaused = false
     var assembly = MessageAssembly()
+    /// What the client had shown when the call began.
+    let authorization: String?
 }
 
 /// What the connection has to do about a frame.
@@ -88,6 +95,9 @@ struct ServerSession {
     private(set) var assembled: [UInt8] = []
     /// Bytes of incomplete messages.
     private(set) var assemblyBytes = 0
+    /// What calls that begin now show, as HTTP's `authorization` has it; nil without a token, and where none is kept.
+    private var authorization: String?
+    private var credentials: TokenBucket
     /// When the frames that are shown now arrived, in monotonic milliseconds.
     var now: UInt64 = 0
 
@@ -97,6 +107,7 @@ struct ServerSession {
     init(limits: ServerSessionLimits, rpcs: RPCTable) {
         self.limits = limits
         self.rpcs = rpcs
+        credentials = TokenBucket(max: limits.credentialsMax, perSecond: limits.credentialsPerSecond, now: 0)
     }
 
     /// Calls that are not over.
@@ -121,6 +132,12 @@ struct ServerSession {
     /// Whether the call still waits for (more of) its answer.
     func isOpen(_ stream: UInt32) -> Bool {
         stream == current && current != 0 || streams.contains(stream)
+    }
+
+    /// What the client had shown when the call began: `Bearer` and the token; nil without one.
+    func authorization(of stream: UInt32) -> String? {
+        if stream == current { return authorization }
+        return streams.position(of: stream).flatMap { streams[position: $0].authorization }
     }
 
     /// The call whose REQUEST is being handled is over; false when `stream` is another one.
@@ -150,7 +167,7 @@ struct ServerSession {
             ServerStream(
                 head: currentHead, hasBegun: true, clientEnded: currentHead.isComplete,
                 sendWindow: FlowWindow(peer.initialWindowBytes),
-                receiveWindow: FlowWindow(limits.settings.initialWindowBytes)))
+                receiveWindow: FlowWindow(limits.settings.initialWindowBytes), authorization: authorization))
     }
 
     /// The handler has returned: a call that is still current is parked.
@@ -200,6 +217,7 @@ struct ServerSession {
         case .goAway:
             clientLeaves = true
             return .clientLeaves
+        case .credential: return receiveCredential(payload)
         case .hello: return .fail(.secondHello)
         case .status: return .fail(.kindFromWrongSide(kind))
         }
@@ -211,6 +229,16 @@ struct ServerSession {
         peer = settings
         isOpen = true
         return .opened
+    }
+
+    private mutating func receiveCredential(_ payload: RawSpan) -> ServerAction {
+        credentials.fill(now: now)
+        guard credentials.take() else { return .fail(.tooManyCredentials) }
+        guard Credential.isToken(payload) else { return .fail(.malformedCredential) }
+        if limits.keepsAuthorization {
+            authorization = payload.byteCount == 0 ? nil : "Bearer \(String(repairingUTF8: payload))"
+        }
+        return .nothing
     }
 
     private mutating func receiveRequest(_ header: FrameHeader, _ payload: RawSpan) -> ServerAction {

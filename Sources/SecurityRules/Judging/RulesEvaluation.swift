@@ -34,6 +34,7 @@ final class RulesEvaluation: EvaluationHost {
     private var newCalls: Set<AccessLedger.Call> = []
     private var resource: Operand?
     private var newResource: Operand?
+    private(set) var hasReadNewResource = false
 
     /// Lines of `debug()` that are kept, and characters of each.
     private static let debugLinesMax = 100
@@ -94,6 +95,7 @@ final class RulesEvaluation: EvaluationHost {
     }
 
     private func newDocument() throws(ExpressionError) -> Operand {
+        hasReadNewResource = true
         if let newResource { return newResource }
         let operand: Operand
         switch request.newResource {

@@ -81,6 +81,7 @@ extension RulesEvaluation {
         if isAgain { forgetCalls() }
         return Verdict(
             decision: judgement.isAllowed ? .allowed : isAgain ? .needs(missing) : .denied,
-            statements: judgement.statements, reads: reads, debugLines: debugLines)
+            statements: judgement.statements, reads: reads, readsNewResource: hasReadNewResource, debugLines: debugLines
+        )
     }
 }

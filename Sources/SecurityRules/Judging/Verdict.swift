@@ -32,6 +32,8 @@ package struct Verdict: Sendable {
     /// What the evaluation has read, or would have read: a commit that relies on the verdict is valid while all of it
     /// is unchanged.
     package let reads: Set<DocumentRead>
+    /// Whether the evaluation has read `request.resource`.
+    package let readsNewResource: Bool
     /// The values that `debug()` was given, in order.
     package let debugLines: [String]
 

@@ -4,7 +4,7 @@ internal import Dispatch
 package import DocumentModel
 internal import DocumentStore
 internal import EventLoops
-internal import FirestoreMessages
+package import FirestoreMessages
 package import Indexing
 internal import NativeProtocol
 internal import Synchronization
@@ -66,8 +66,9 @@ package enum AdminClient {
         try call(.adminGetServer, EmptyMessage(), directory, as: ServerInformation.self).address
     }
 
-    private static func call<Reply: FirestoreMessage>(
-        _ method: Method, _ request: some FirestoreMessage, _ directory: String, as type: Reply.Type
+    /// Makes a unary call of `hearth.admin.v1`.
+    package static func call<Reply: FirestoreMessage>(
+        _ method: FirestoreMessages.Method, _ request: some FirestoreMessage, _ directory: String, as type: Reply.Type
     ) throws(Failure) -> Reply {
         let loop = EventLoop(name: "hearth-admin")
         let connection: ClientConnection

@@ -1,3 +1,4 @@
+internal import Authorization
 internal import Basics
 internal import Calls
 internal import DocumentModel
@@ -10,14 +11,16 @@ internal import Synchronization
 /// `hearth.admin.v1.Admin` on one loop: what an operator's tools ask over the socket in the data directory. Confined to
 /// the loop.
 ///
-/// The permissions of the directory and the socket decide who may ask; no access policy is consulted. The exception is
-/// the listing of indexes, which the TCP port serves too.
+/// Over the socket the permissions of the directory and the socket decide who may ask; no access policy is consulted.
+/// The TCP port serves the listing of indexes and the methods of rules, to callers that may administer the server.
 final class AdminService {
     /// What all loops share.
     struct Context: Sendable {
         let store: DocumentStore
         let log: Log
         let address: ServerAddress
+        /// The rules of the data directory; nil if the server has nothing to do with them.
+        let rules: RulesKeeper?
     }
 
     /// Requests that may block threads at once.
@@ -41,9 +44,13 @@ final class AdminService {
         case .adminBackup: try backup(call, BackupRequest(wire: request))
         case .adminCheckpoint:
             _ = try EmptyMessage(wire: request)
-            try onThread(call) { try $0.store.checkpoint() }
+            try onThread(call) { context in
+                try context.store.checkpoint()
+                return EmptyMessage()
+            }
         case .adminApplyIndexes: try applyIndexes(call, ApplyIndexesRequest(wire: request))
         case .adminListIndexes: try listIndexes(call, ListIndexesRequest(wire: request))
+        case .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules: try rules(call, request)
         default: throw RequestError(.unimplemented, "\(call.method.name) is not an administrative method.")
         }
     }
@@ -57,6 +64,7 @@ final class AdminService {
             do {
                 try context.store.backup(to: target)
                 context.log(.info, "backup_written", ["directory": target])
+                return EmptyMessage()
             } catch {
                 context.log(.error, "backup_failed", ["directory": target, "message": "\(error)"])
                 throw error
@@ -83,7 +91,6 @@ final class AdminService {
 
     private func listIndexes(_ call: Call, _ message: ListIndexesRequest) throws {
         let database = try DatabaseName(message.database)
-        try service.authorize(call, database.utf8.byteSpan)
         let entries = context.store.indexListing(in: database).map {
             ListIndexesResponse.Entry(
                 state: $0.state.rawValue, json: $0.json, entries: Int64($0.size?.entries ?? 0),
@@ -92,8 +99,10 @@ final class AdminService {
         service.succeed(call) { ListIndexesResponse(entries: entries).encode(into: &$0) }
     }
 
-    /// Does blocking work in a separate thread, then replies without a message, or with the text of the error.
-    private func onThread(_ call: Call, _ work: @escaping @Sendable (Context) throws -> Void) throws {
+    /// Does blocking work in a separate thread, then replies with what it returns, or with the text of the error.
+    func onThread<Reply: FirestoreMessage & Sendable>(
+        _ call: Call, _ work: @escaping @Sendable (Context) throws -> Reply
+    ) throws {
         guard blocking < Self.blockingMax else {
             throw RequestError(.resourceExhausted, "\(Self.blockingMax) administrative requests are being carried out.")
         }
@@ -105,10 +114,11 @@ final class AdminService {
         blocking += 1
     }
 
-    private func ended(_ call: Call, _ outcome: Result<Void, any Error>) {
+    private func ended(_ call: Call, _ outcome: Result<some FirestoreMessage, any Error>) {
         blocking -= 1
         switch outcome {
-        case .success: service.succeed(call) { _ in }
+        case .success(let reply): service.succeed(call) { reply.encode(into: &$0) }
+        case .failure(let error as RequestError): service.fail(call, error)
         case .failure(let error): service.fail(call, RequestError(.failedPrecondition, "\(error)"))
         }
     }

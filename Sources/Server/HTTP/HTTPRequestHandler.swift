@@ -4,27 +4,38 @@
 //     GET  /                    Ok
 //     GET  /livez  /readyz      whether the process runs; whether it takes work
 //     GET  /metrics             docs/metrics.md
+//     GET  /hearth-auth.js      AuthScript
 //     *    /v1/projects/...     docs/rest.md; also as /v1beta1
-//     DELETE /emulator/v1/...   EmulatorReset
+//     *    /emulator/v1/...     EmulatorHandler
+//     POST /token               TokenEndpoint
 //     *    /google.firestore.v1.Firestore/METHOD/channel   WebChannelHandler
 
+package import Authorization
 internal import Basics
-internal import DocumentModel
+internal import Calls
 internal import FirestoreJSON
 package import FirestoreService
 package import HTTPProtocols
+internal import Identity
 
 /// The HTTP side of one loop.
 package final class HTTPRequestHandler: HTTPHandler {
     private let pages: ServerPages
     private let rest: RESTHandler
     private let webChannel: WebChannelHandler
-    private let service: FirestoreService
     private let options: HTTPOptions
+    private let authorization: Authorization?
+    private let emulator: EmulatorHandler
 
-    /// - Parameter sessions: those of WebChannel, of all loops.
-    package init(_ service: FirestoreService, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions) {
-        self.service = service
+    /// - Parameters:
+    ///   - sessions: those of WebChannel, of all loops.
+    ///   - authorization: decides who may do what; nil permits everything.
+    package init(
+        _ service: FirestoreService, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions,
+        authorization: Authorization?
+    ) {
+        self.authorization = authorization
+        emulator = EmulatorHandler(service, isEnabled: options.emulatorEndpoints, authorization)
         self.pages = pages
         self.options = options
         rest = RESTHandler(service)
@@ -45,7 +56,8 @@ package final class HTTPRequestHandler: HTTPHandler {
         switch segments.first {
         case "v1", "v1beta1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case WebChannelHandler.pathPrefix: webChannel.handle(exchange, head, Array(segments.dropFirst()), body: body)
-        case "emulator": emulator(exchange, head, Array(segments.dropFirst()))
+        case "emulator": emulator.handle(exchange, head, Array(segments.dropFirst()), body: body)
+        case "token" where segments.count == 1: TokenEndpoint.answer(exchange, head, body: body, authorization)
         default: page(exchange, head, segments)
         }
     }
@@ -60,37 +72,12 @@ package final class HTTPRequestHandler: HTTPHandler {
             exchange.addField("Allow", "GET, HEAD")
             return exchange.reply(.methodNotAllowed, "Only GET and HEAD are allowed.\n")
         }
-        pages.answer(page, exchange)
-    }
-
-    /// `DELETE /emulator/v1/projects/P/databases/D/documents`
-    private func emulator(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
-        let names = segments.map { PercentEncoding.decoded($0) ?? "" }
-        guard head.method == .delete, names.count == 6, names[0] == "v1", names[1] == "projects",
-            names[3] == "databases",
-            names[5] == "documents"
-        else { return exchange.fail(RequestError(.notFound, "There is no resource at this path.")) }
-        guard options.emulatorEndpoints else {
-            return exchange.fail(
-                RequestError(
-                    .permissionDenied,
-                    """
-                    Deleting a database over HTTP is disabled. Start the server with --emulator-endpoints on to enable \
-                    it.
-                    """))
-        }
         do throws(RequestError) {
-            let database = try DatabaseName(project: names[2], database: names[4])
-            try service.authorizeReset(of: database, by: Principal(authorization: head.value(of: "authorization")))
-            EmulatorReset(service, database) { result in
-                switch result {
-                case .success: exchange.reply(.ok, contentType: HTTPError.contentType) { $0.append(utf8: "{}\n") }
-                case .failure(let error): exchange.fail(error)
-                }
-            }.start(on: exchange.loop)
+            if page == .metrics { try authorization?.admit(exchange.origin(head), for: .observation) }
         } catch {
-            exchange.fail(error)
+            return exchange.fail(error)
         }
+        pages.answer(page, exchange)
     }
 }
 
@@ -104,4 +91,13 @@ package struct HTTPOptions: Sendable {
     package var emulatorEndpoints = false
 
     package init() {}
+}
+
+extension HTTPExchange {
+    /// What a request shows of its sender.
+    func origin(_ head: HTTPHead) -> RequestOrigin {
+        RequestOrigin(
+            authorization: head.value(of: "authorization"), certificateNames: certificateNames, isLoopback: isLoopback,
+            isProxied: isProxied, peerAddress: peerAddress)
+    }
 }

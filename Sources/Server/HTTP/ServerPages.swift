@@ -1,4 +1,4 @@
-// The pages about the server itself: Ok, liveness, readiness, metrics.
+// The pages about the server itself: Ok, liveness, readiness, metrics; and the script for web pages.
 
 internal import DocumentModel
 internal import DocumentStore
@@ -10,6 +10,7 @@ package final class ServerPages: Sendable {
     enum Page: String {
         case root = ""
         case livez, readyz, metrics
+        case authScript = "hearth-auth.js"
     }
 
     private let readiness: Readiness
@@ -31,6 +32,7 @@ package final class ServerPages: Sendable {
                 exchange.reply(.ok, "ready\n")
             }
         case .metrics: metrics.answer(exchange)
+        case .authScript: AuthScript.answer(exchange)
         }
     }
 }

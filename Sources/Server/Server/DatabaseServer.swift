@@ -1,5 +1,6 @@
 // A running server: the store, the event loops, the listeners, and their shutdown.
 
+package import Authorization
 package import Connections
 internal import Dispatch
 package import DocumentStore
@@ -22,8 +23,11 @@ package struct DatabaseServerConfiguration: Sendable {
     package var drainMilliseconds = 10_000
     /// Time between two lines of figures in the log; 0 writes none.
     package var summaryMilliseconds = 60_000
-    /// Asked before every call; nil allows everything.
-    package var policy: (any AccessPolicy)?
+    /// Decides who may do what; nil permits everything to everyone.
+    package var authorization: Authorization?
+    /// The rules of the data directory, and the number of those in force; nil if the server has nothing to do with
+    /// them.
+    package var rules: (keeper: RulesKeeper, number: Int?)?
     package var log: Log
 
     package init(store: StoreConfiguration, log: Log) {
@@ -90,29 +94,35 @@ package final class DatabaseServer: Sendable {
         let group = EventLoopGroup(count: configuration.loops)
         var transport = configuration.transport
         transport.onEvent = { event in Self.write(event, to: log) }
-        transport.keepsAuthorization = configuration.policy != nil
+        transport.keepsAuthorization = configuration.authorization != nil
         let counters = group.loops.map { _ in ServiceCounters() }
         do {
+            try configuration.rules?.keeper.checkNewest(is: configuration.rules?.number)
             try limitConnections(of: &transport, log)
             let sessions = WebChannelTable(limits: configuration.webChannel)
             let metrics = MetricsPage(
                 counters: counters, store: store, sessions: sessions, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
-            let administration = AdminService.Context(store: store, log: log, address: ServerAddress())
+            let administration = AdminService.Context(
+                store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper)
             var routers: [LoopBound<CallRouter>] = []
-            let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { _ in
+            let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { loop in
                 // One service for each loop, whichever protocol its clients use.
                 let service = FirestoreService(
-                    store: store, limits: configuration.service, policy: configuration.policy,
+                    store: store, limits: configuration.service, accessControl: configuration.authorization,
                     counters: counters[routers.count], log: log)
                 let router = CallRouter(
-                    service, AdminService(administration, service), IndexAdminService(store, log, service))
-                routers.append(LoopBound(router))
+                    service, AdminService(administration, service), IndexAdminService(store, log, service),
+                    configuration.authorization)
+                let bound = LoopBound(router)
+                loop.execute { bound.value.checkAccess(on: loop) }
+                routers.append(bound)
                 return LoopServices(
                     calls: router,
                     http: HTTPRequestHandler(
-                        service, pages: pages, sessions: sessions, options: configuration.http))
+                        service, pages: pages, sessions: sessions, options: configuration.http,
+                        authorization: configuration.authorization))
             }
             metrics.setServer(server)
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host

@@ -84,14 +84,15 @@ final class WebChannelHandler {
         guard post.offset == 0 else { throw .unknownSession }
         var head = head
         try HeadersInQuery.add(post.headers, named: "headers", to: &head)
-        let authorization = service.policy == nil ? nil : head.value(of: "authorization")
+        let authorization = service.accessControl == nil ? nil : head.value(of: "authorization")
         guard service.longLivedStreams.isServing else {
             throw RequestError(.unavailable, "the server is draining")
         }
         let session = try table.open(
             found.method.rpc, found.messages, for: exchange,
             WebChannelOrigin(
-                database: request.database, authorization: authorization, browser: Self.browser(exchange, head)))
+                database: request.database, authorization: authorization, browser: Self.browser(exchange, head),
+                of: exchange))
         service.longLivedStreams.insert(session)
         let handshake = session.handshake
         session.receive(post, acknowledged: nil, for: exchange) { _ in

@@ -46,6 +46,9 @@ struct ParsedArguments {
         if isFurther { texts[flag.name]?.append(text) } else { texts[flag.name] = [text] }
     }
 
+    /// The texts of a flag's values: those that were given, or the default.
+    func texts(of flag: any FlagDeclaration) -> [String] { texts[flag.name] ?? flag.defaultText.map { [$0] } ?? [] }
+
     /// Whether the command line or the environment gives a flag.
     func has(_ flag: any FlagDeclaration) -> Bool { texts[flag.name] != nil }
 }

@@ -1,6 +1,7 @@
 // The flags that every command uses to reach a server and a database.
 
 import Basics
+import Glibc
 import HearthClient
 import InProcess
 
@@ -26,19 +27,25 @@ enum ServerFlags {
     /// The same without the address.
     static let rest: [any FlagDeclaration] = [project, database, timeout, tls, authorities]
 
+    /// The environment variable with the token that the commands show. It has no flag: other users of the machine see
+    /// the arguments of a process.
+    static let tokenVariable = "HEARTH_TOKEN"
+
     private static let connectTimeMax = Duration.seconds(5)
     private static let noticeAfter = Duration.seconds(1)
 
     /// A client's configuration: it says on standard error that it waits for the server, and gives up when the timeout
     /// has passed.
     static func configuration(
-        _ arguments: ParsedArguments, of address: String
+        _ arguments: ParsedArguments, of address: String,
+        environment: (String) -> String? = { name in getenv(name).map { String(cString: $0) } }
     ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: address)
         configuration.openStore = SharedStore.use
         if arguments[tls] || arguments.has(authorities) {
             try configuration.useTLS(authorities: arguments.value(of: authorities))
         }
+        try addToken(to: &configuration, environment(tokenVariable) ?? "")
         configuration.log = { level, message in
             if level == .error { CommandRouter.complain(message()) }
         }
@@ -49,5 +56,18 @@ enum ServerFlags {
         let name = configuration.address
         configuration.outageNotice = { CommandRouter.complain("waiting for \(name): \($0)") }
         return configuration
+    }
+
+    /// Has calls show a token, if there is one.
+    private static func addToken(to configuration: inout HearthClient.Configuration, _ token: String) throws {
+        if token.isEmpty { return }
+        do throws(RequestError) {
+            try configuration.useToken(token)
+        } catch {
+            throw UsageError(message: "\(tokenVariable): \(error.message)")
+        }
+        if configuration.exposesToken {
+            CommandRouter.complain("warning: the token is sent to \(configuration.address) in plain text; use --tls")
+        }
     }
 }

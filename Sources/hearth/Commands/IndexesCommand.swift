@@ -113,7 +113,7 @@ enum IndexesCommand: Subcommand {
     }
 
     /// Whether a server is named, and no directory. The command line wins over the environment.
-    private static func asksAddress(_ arguments: ParsedArguments) throws -> Bool {
+    static func asksAddress(_ arguments: ParsedArguments) throws -> Bool {
         let given = (
             address: arguments.given.contains(ServerFlags.address.name), data: arguments.given.contains(data.name)
         )

@@ -1,6 +1,7 @@
 // `hearth salvage`: what is readable of a damaged data directory.
 
 import DocumentStore
+import EmbeddedEngine
 import FileSystem
 
 /// Makes a new data directory of what is readable of a damaged one.
@@ -18,8 +19,8 @@ enum SalvageCommand: Subcommand {
         in an older version, or if its deletion cannot be read.
 
         Documents keep their times. Earlier versions are not taken, and the indexes are
-        built when a server opens OUT. OUT must not exist; its disk needs room for the
-        documents twice.
+        built when a server opens OUT. The security rules of DIR are copied. OUT must not
+        exist; its disk needs room for the documents twice.
 
         Example:
 
@@ -34,11 +35,16 @@ enum SalvageCommand: Subcommand {
         if Directory.exists(target) { throw CommandFailure("\(target) exists") }
         try Directory.checkApart(directory, target, for: "hearth salvage")
         let report = try StoreSalvage.run(directory, to: target)
+        let rules = Result { try CompanionFiles.copy(from: directory, to: target) }
         for loss in report.losses { try StandardOutput.print("unreadable: \(loss)") }
         if report.lossCount > report.losses.count {
             try StandardOutput.print("unreadable: \(report.lossCount - report.losses.count) more places")
         }
         try StandardOutput.print(
             "\(target): \(report.documents) documents of \(directory); \(report.lossCount) places cannot be read")
+        if case .failure(let error) = rules {
+            throw CommandFailure(
+                "\(target) has no security rules, because those of \(directory) cannot be read: \(error)")
+        }
     }
 }

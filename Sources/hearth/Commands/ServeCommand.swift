@@ -1,5 +1,6 @@
 // `hearth serve`: the server.
 
+import Authorization
 import Basics
 import DocumentStore
 import EventLoops
@@ -44,6 +45,17 @@ enum ServeCommand: MainThreadSubcommand {
         var configuration = ServeSettings.configuration(arguments, log)
         let tls = try ServeTLS.make(arguments)
         configuration.transport.tls = tls?.acceptance
+        if arguments[ConfigurationCheck.flag] {
+            return try ConfigurationCheck.print(arguments, configuration, tls: tls)
+        }
+        let history = RulesHistory(dataDirectory: configuration.store.directory)
+        let security = try ServeSecurity.make(
+            arguments, host: configuration.transport.host, hasCertificate: tls != nil,
+            hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: configuration.store.directory,
+            history: history, log: log)
+        let authorization = security.makeAuthorization()
+        configuration.authorization = authorization
+        configuration.rules = security.makeRulesKeeper(history, authorization)
         log(
             .info, "starting",
             [
@@ -58,11 +70,19 @@ enum ServeCommand: MainThreadSubcommand {
             throw CommandFailure("cannot serve \(configuration.store.directory): \(ErrorText.describe(error))")
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
-        log(.info, "ready", ["address": endpoint, "tls": tls.map { "certificate until \($0.expires)" } ?? "off"])
+        let certificate = tls.map { "certificate until \($0.expires)" } ?? "off"
+        log(.info, "ready", ["address": endpoint, "tls": certificate, "security": security.mode.rawValue])
+        if security.mode == .insecure {
+            log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
+        }
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)
-        let signal = Shutdown.waitForSignal(onReload: { Reloading(tls: tls).run(log) })
+        // The first keys are fetched at once.
+        security.tick()
+        let tick: (() -> Void)? = security.readsFiles ? { security.tick() } : nil
+        let reloading = Reloading(tls: tls, security: security, authorization)
+        let signal = Shutdown.waitForSignal(onReload: { reloading.run(log) }, eachSecond: tick)
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
         Shutdown.endAtOnceOnAnotherSignal(log)
         gateway.stop()
@@ -88,7 +108,11 @@ struct Reloading {
     private let parts: [Part]
 
     /// - Parameter tls: nil without TLS.
-    init(tls: ServeTLS?) { parts = tls.map { [("tls", $0.reload)] } ?? [] }
+    init(tls: ServeTLS?, security: ServeSecurity, _ authorization: Authorization) {
+        var parts: [Part] = tls.map { [("tls", $0.reload)] } ?? []
+        if security.readsFiles { parts.append(("security", { try security.reload(authorization) })) }
+        self.parts = parts
+    }
 
     /// Reads all parts again, and logs each that cannot be read.
     func run(_ log: Log) {
@@ -123,13 +147,20 @@ enum Shutdown {
     }
 
     /// Waits for a signal that ends the server, and calls `onReload` for each SIGHUP before.
-    static func waitForSignal(onReload: () -> Void) -> Int32 {
+    ///
+    /// - Parameter tick: called once a second, and after each signal; nil lets the thread sleep.
+    static func waitForSignal(onReload: () -> Void, eachSecond tick: (() -> Void)? = nil) -> Int32 {
         var set = signals
-        var received: Int32 = 0
+        var second = timespec(tv_sec: 1, tv_nsec: 0)
         while true {
-            guard sigwait(&set, &received) == 0 else { continue }
-            if received != SIGHUP { return received }
-            onReload()
+            let received = tick == nil ? sigwaitinfo(&set, nil) : sigtimedwait(&set, nil, &second)
+            switch received {
+            case SIGHUP: onReload()
+            case SIGTERM, SIGINT: return received
+            // A second has passed, or the wait was interrupted.
+            default: break
+            }
+            tick?()
         }
     }
 

@@ -319,6 +319,7 @@ enum ServeSettings {
     static let groups = [
         FlagGroup(heading: "Location", flags: location.map(\.flag)),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
+        FlagGroup(heading: "Security", flags: ServeSecurity.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
         FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
@@ -344,7 +345,13 @@ enum ServeSettings {
         return configuration
     }
 
-    private static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || host.hasPrefix("127.")
+    /// Whether `--allow-host` names hosts, which is one of the settings that close a server.
+    static func namesHosts(_ arguments: ParsedArguments) -> Bool { arguments[allowHost] != "auto" }
+
+    /// Whether a host is an address of this machine alone.
+    static func isLoopback(_ host: String) -> Bool {
+        var address = in_addr()
+        if inet_pton(AF_INET, host, &address) == 1 { return UInt32(bigEndian: address.s_addr) >> 24 == 127 }
+        return host == "localhost" || host == "::1"
     }
 }

@@ -14,7 +14,10 @@ final class ServeTLS: Sendable {
     static let key = Flag<String>("tls-key", "FILE", required: false, help: "The private key of --tls-cert, PEM.")
     static let clientAuthorities = Flag<String>(
         "tls-client-ca", "FILE", required: false,
-        help: "Authorities of client certificates, PEM. A client without such a certificate is refused.")
+        help: """
+            Authorities of client certificates, PEM. A client without such a certificate is refused, unless --rules, \
+            --token-issuer or --principals let it in by other means.
+            """)
     static let revocationLists = Flag<String>(
         "tls-client-crl", "FILE", required: false,
         help:
@@ -45,7 +48,8 @@ final class ServeTLS: Sendable {
         if lists != nil, authorities == nil { throw CommandFailure("--tls-client-crl needs --tls-client-ca") }
         return try ServeTLS(
             TLSFiles(
-                certificate: certificate, key: key, authorities: authorities, lists: lists,
+                certificate: certificate, key: key, authorities: authorities,
+                requiresClientCertificate: !ServeSecurity.identifies(arguments), lists: lists,
                 minimum: TLSVersion(rawValue: arguments[minimum]) ?? .tls12))
     }
 
@@ -77,6 +81,8 @@ private struct TLSFiles: Sendable {
     let certificate: String
     let key: String
     let authorities: String?
+    /// Whether a client without a certificate of these authorities is refused.
+    let requiresClientCertificate: Bool
     let lists: String?
     let minimum: TLSVersion
 
@@ -85,7 +91,7 @@ private struct TLSFiles: Sendable {
         let credential = TLSCredential(certificates: try bytes(certificate), key: try bytes(key))
         var clients: TLSClientVerification?
         if let authorities {
-            clients = TLSClientVerification(authorities: try bytes(authorities), isRequired: true)
+            clients = TLSClientVerification(authorities: try bytes(authorities), isRequired: requiresClientCertificate)
             if let lists { clients?.revocationLists = try bytes(lists) }
         }
         do throws(TLSError) {

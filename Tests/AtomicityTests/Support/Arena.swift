@@ -15,7 +15,7 @@ final class Arena: Sendable {
     /// Rounds, tasks and so on are multiplied by this: 1, or 20 in a soak.
     static let scale = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 1 : 20
 
-    let directory = TemporaryDirectory("hearth-atomicity")
+    let directory = TemporaryDirectory("hearth-atomicity", on: .disk)
     var data: String { directory.path(of: "data") }
 
     /// Starts a server. With `port` 0 the system picks one.

@@ -1,6 +1,7 @@
 // Copies made while serving.
 
 import Dispatch
+import EmbeddedEngine
 import EngineTestSupport
 import Foundation
 import Storage
@@ -10,7 +11,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct BackupTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     @Test
     func `A backup is a separate directory with everything up to a version, history included`() throws {
@@ -36,6 +37,51 @@ struct BackupTests {
         try expectClean(copy)
         #expect(throws: StorageError.self) { try store.engine.backup(to: copy) }
         try store.engine.close()
+    }
+
+    private func write(_ path: String, _ text: String) throws {
+        try FileManager.default.createDirectory(
+            atPath: URL(filePath: path).deletingLastPathComponent().path, withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: URL(filePath: path))
+    }
+
+    @Test
+    func `Backups and copies have the rules that lie in the directory, with their times`() throws {
+        let (data, one, two) = (
+            directory.path(of: "data"), directory.path(of: "one"), directory.path(of: "two")
+        )
+        let store = try Store(data)
+        let time = Date(timeIntervalSince1970: 1_700_000_000.5)
+        for (name, text) in [("000001.rules", "old"), ("000002.rules", ""), ("000003.rules.7.new", "unfinished")] {
+            try write("\(data)/rules/\(name)", text)
+            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: "\(data)/rules/\(name)")
+        }
+        try FileManager.default.createDirectory(atPath: "\(data)/rules/folder", withIntermediateDirectories: true)
+        try store.engine.backup(to: one)
+        try store.engine.close()
+        try DirectoryCopy.run(from: one, to: two)
+        for copy in [one, two] {
+            let names = try FileManager.default.contentsOfDirectory(atPath: "\(copy)/rules").sorted()
+            #expect(names == ["000001.rules", "000002.rules"])
+            let file = "\(copy)/rules/000001.rules"
+            #expect(try String(contentsOfFile: file, encoding: .utf8) == "old")
+            let attributes = try FileManager.default.attributesOfItem(atPath: file)
+            #expect(attributes[.modificationDate] as? Date == time)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+        }
+    }
+
+    @Test
+    func `Rules that cannot be copied fail a backup and a copy, which leave nothing`() throws {
+        let (data, copy) = (directory.path(of: "data"), directory.path(of: "copy"))
+        let store = try Store(data)
+        // Its files cannot be listed.
+        try write("\(data)/rules", "no directory")
+        #expect(throws: StorageError.self) { try store.engine.backup(to: copy) }
+        #expect(!FileManager.default.fileExists(atPath: copy))
+        try store.engine.close()
+        #expect(throws: StorageError.self) { try DirectoryCopy.run(from: data, to: copy) }
+        #expect(!FileManager.default.fileExists(atPath: copy))
     }
 
     @Test

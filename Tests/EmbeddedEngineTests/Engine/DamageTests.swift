@@ -11,7 +11,7 @@ import Testing
 
 /// A directory with several runs, one being merged, history, large values, and a log.
 private final class DamagedDirectory {
-    private let directory = TemporaryDirectory(on: .memory)
+    private let directory = TemporaryDirectory()
     let original: String
     let copy: String
     let model: Model
@@ -186,7 +186,7 @@ struct DamageTests {
 
     @Test
     func `A damaged value is named by its file and block, and others are served`() throws {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         let value = Bytes((0..<5_000).map { UInt8(truncatingIfNeeded: $0 * 31 >> 3) })
         do {
             let store = try Store(directory.path)
@@ -223,7 +223,7 @@ struct DamageTests {
 
     @Test
     func `A checkpoint does not read damaged runs; a merge that meets damage ends writing`() throws {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         let value = String(repeating: "the value ", count: 5)
         do {
             let store = try Store(directory.path)

@@ -12,7 +12,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(20)))
 struct DocumentWriteFaultTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
     private static let errors = [EIO, ENOSPC, Int32(SHORT_WRITE)]
     /// What they may be for the engine. LMDB does not always say why a write was short.
     private static func codes(_ error: Int32) -> [StorageError.Code] {

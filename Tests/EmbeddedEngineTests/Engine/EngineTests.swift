@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct EngineTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     @Test
     func `A commit is visible once it is sealed, and still there after reopening`() throws {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct EstimateTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     private func estimate(_ lower: Bytes, _ upper: Bytes, _ store: Store) throws -> KeyRangeEstimate {
         try store.engine.estimate(from: lower.span.bytes, to: upper.span.bytes)

@@ -31,7 +31,7 @@ final class Faults: Sendable {
 
 @Suite(.timeLimit(.minutes(20)))
 struct FaultTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     /// Commits until it is refused; answers the last version that was acknowledged.
     private func commitUntilFull(_ store: Store, from first: UInt64) -> (last: UInt64, error: StorageError?) {

@@ -13,7 +13,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct LibraryFaultTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     private func append(_ numbers: Range<Int>, to file: LMDBAppender) throws(StorageError) {
         for number in numbers {

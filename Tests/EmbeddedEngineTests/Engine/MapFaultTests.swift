@@ -104,7 +104,7 @@ private final class FaultingStore {
 
 /// Pages of an empty file: to read them is a fault.
 private func makeUnreadable(_ start: UnsafeRawPointer, byteCount: Int) {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
     let descriptor = open(directory.path(of: "empty"), O_RDWR | O_CREAT, 0o600)
     precondition(descriptor >= 0)
     let place = UnsafeMutableRawPointer(mutating: start)

@@ -46,8 +46,8 @@ private final class StepCopies: Sendable {
 
 @Suite(.timeLimit(.minutes(20)))
 struct MergeKillTests {
-    let directory = TemporaryDirectory(on: .memory)
-    let copies = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
+    let copies = TemporaryDirectory()
 
     /// Commits whose entries a merge moves, supersedes and leaves out.
     private func commit(

@@ -35,7 +35,7 @@ private final class ReadOnlyDisk: Sendable {
 
 @Suite(.timeLimit(.minutes(20)))
 struct ReadOnlyTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     /// A directory as a kill leaves it: runs, a log, and files that nothing names.
     private func makeKilled() throws -> String {

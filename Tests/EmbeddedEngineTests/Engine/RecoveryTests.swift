@@ -12,7 +12,7 @@ import Testing
 
 /// A directory whose log holds some commits, and where they lie.
 private final class LoggedDirectory {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
     let original: String
     let copy: String
     /// Frames of the first segment, in order.
@@ -183,7 +183,7 @@ struct RecoveryTests {
 
     @Test(arguments: UInt64(1)...4)
     func `A missing segment is corruption, unless it is the last`(missing: UInt64) throws {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         let original = directory.path(of: "original")
         let copy = directory.path(of: "copy")
         let store = try Store(original)
@@ -224,7 +224,7 @@ struct RecoveryTests {
     @Test(arguments: UInt64(1)...4)
     func `Recycled segments never give back commits of an earlier life`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         var options = EngineOptions.small
         options.logSegmentBytes = 12 << 10
         options.logSpareSegmentsMax = 2
@@ -259,7 +259,7 @@ struct RecoveryTests {
 
     @Test
     func `A log larger than the memtable is replayed with checkpoints in between`() throws {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         let copy = directory.path(of: "copy")
         let store = try Store(directory.path(of: "original"))
         for version in 1...60 as ClosedRange<UInt64> {
@@ -279,7 +279,7 @@ struct RecoveryTests {
 
     @Test
     func `A group larger than a segment gets its own segment`() throws {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         let copy = directory.path(of: "copy")
         let store = try Store(directory.path(of: "original"))
         let giant = Bytes(repeating: 9, count: 300 << 10)

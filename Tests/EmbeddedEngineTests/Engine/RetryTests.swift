@@ -81,7 +81,7 @@ private final class FailingDisk: Sendable {
 
 @Suite(.timeLimit(.minutes(20)))
 struct RetryTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     private static let options: EngineOptions = {
         var options = EngineOptions.small

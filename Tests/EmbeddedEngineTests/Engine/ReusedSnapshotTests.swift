@@ -11,7 +11,7 @@ struct ReusedSnapshotTests {
     func `A reader sees every version, whether it keeps its view or not`(
         keepsViews: Bool, scannedSpaces: ClosedRange<UInt8>?
     ) throws {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         var options = EngineOptions.small
         options.scannedSpaces = scannedSpaces
         options.retentionMicroseconds = 1 << 40
@@ -61,7 +61,7 @@ struct ReusedSnapshotTests {
 
     @Test(arguments: [false, true])
     func `What the writer reads stays readable while runs and memtables are replaced`(isBackward: Bool) throws {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         var options = EngineOptions.small
         options.retentionMicroseconds = 0
         let store = try Store(directory.path, options)

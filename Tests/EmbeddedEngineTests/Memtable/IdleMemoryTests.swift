@@ -8,7 +8,7 @@ import Testing
 @testable import EmbeddedEngine
 
 @Suite(.timeLimit(.minutes(20))) struct IdleMemoryTests {
-    private let directory = TemporaryDirectory(on: .memory)
+    private let directory = TemporaryDirectory()
 
     /// Commits that fill several memtables, so that the memory of one is kept for the next.
     private static let burst = 12

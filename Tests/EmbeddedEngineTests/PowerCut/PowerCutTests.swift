@@ -12,7 +12,7 @@ import Testing
 
 /// Makes recordings.
 private final class RecordedRun {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
     let recorder: DiskRecorder
     var recording: Recording
     var random: SeededGenerator

@@ -232,7 +232,7 @@ struct PowerCuts {
         of recording: Recording, _ disk: SimulatedDisk, _ kept: SimulatedDisk.Kept
     ) -> String? {
         count += 1
-        let directory = TemporaryDirectory("power-cut", on: .memory)
+        let directory = TemporaryDirectory("power-cut")
         let path = directory.path(of: "disk")
         disk.write(kept, to: path, &random)
         // After a kill of the process alone, what was not synced may still be lost later.

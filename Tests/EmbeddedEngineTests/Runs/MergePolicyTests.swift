@@ -91,7 +91,7 @@ struct MergePolicyTests {
     @Test(arguments: 0...6)
     func `A merge that ends in the middle continues after a restart, and reads are right in between`(steps: Int) throws
     {
-        let directory = TemporaryDirectory(on: .memory)
+        let directory = TemporaryDirectory()
         let left = Atomic<Int>(steps)
         var options = EngineOptions.small
         options.runFileBytesMax = 8 << 10

@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct RunTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
 
     /// What a version sees of entries in order.
     private func seen(_ entries: [RunEntry], at version: UInt64) -> [RunEntry] {

@@ -129,7 +129,8 @@ struct BundleTests {
         var builder = Builder()
         for number in 1...3 { builder.add("c/d\(number)", number) }
         let events = Mutex<[String]>([])
-        let task = firestore.loadBundle(InputStream(data: builder.data)) { progress, error in
+        let stream = HeldStream(data: builder.data)
+        let task = firestore.loadBundle(stream) { progress, error in
             events.withLock { $0.append("end \(progress?.documentsLoaded ?? -1) \(error == nil)") }
         }
         let removed = task.addObserver { _ in events.withLock { $0.append("removed") } }
@@ -137,6 +138,7 @@ struct BundleTests {
         task.addObserver { progress in
             if progress.state == .success { events.withLock { $0.append("success \(progress.documentsLoaded)") } }
         }
+        stream.release()
         try await eventually("the end") { events.withLock { $0 }.count >= 2 }
         #expect(Set(events.withLock { $0 }) == ["success 3", "end 3 true"])
         try await eventually("the listener's snapshot") { counts.withLock { $0 }.last == 3 }
@@ -334,5 +336,17 @@ extension SyncEngine {
                     })
             }
         }
+    }
+}
+
+/// A stream that cannot be opened before it is released.
+private final class HeldStream: InputStream {
+    private let gate = DispatchSemaphore(value: 0)
+
+    func release() { gate.signal() }
+
+    override func open() {
+        gate.wait()
+        super.open()
     }
 }

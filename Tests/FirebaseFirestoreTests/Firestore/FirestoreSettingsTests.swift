@@ -36,6 +36,20 @@ import Testing
     }
 
     @Test
+    func `A token provider belongs to the settings and their copies`() async throws {
+        let settings = FirestoreSettings(environment: [:])
+        #expect(settings.tokenProvider == nil)
+        settings.tokenProvider = { $0 ? "new" : "old" }
+        let copy = settings.copy() as! FirestoreSettings
+        #expect(copy == settings)
+        #expect(try await copy.tokenProvider?(true) == "new")
+        copy.tokenProvider = { _ in "other" }
+        #expect(copy != settings)
+        copy.tokenProvider = nil
+        #expect(copy == FirestoreSettings(environment: [:]))
+    }
+
+    @Test
     func `Cache settings compare by value`() {
         #expect(PersistentCacheSettings() == PersistentCacheSettings(sizeBytes: 104_857_600))
         #expect(PersistentCacheSettings(sizeBytes: 1_048_576) != PersistentCacheSettings())

@@ -1,5 +1,6 @@
 // sources: Sources/Basics Sources/Calls Sources/Connections/StreamTable.swift Sources/Connections/MessageAssembly.swift
-// sources: Sources/Connections/ArrivalTime.swift Sources/NativeProtocol/Frames Sources/NativeProtocol/Sessions
+// sources: Sources/Connections/ArrivalTime.swift Sources/Connections/TokenBucket.swift
+// sources: Sources/NativeProtocol/Frames Sources/NativeProtocol/Sessions
 // sources: Tests/ConnectionTestSupport/TestProcedures.swift Tests/NativeProtocolTests/Frames/FrameParserCheck.swift
 // modules: Basics Calls Connections
 //

@@ -8,7 +8,7 @@
 // sources: Sources/HTTPProtocols/HTTP2/HTTP2Session+Requests.swift Sources/HTTPProtocols/HTTP2/HTTP2Stream.swift
 // sources: Sources/HTTPProtocols/HTTP2/MessageEncoding.swift Sources/HTTPProtocols/HTTP2/MessageReader.swift
 // sources: Sources/HTTPProtocols/HTTP2/RequestFields.swift Sources/HTTPProtocols/HTTP2/StatusFields.swift
-// sources: Sources/HTTPProtocols/HTTP2/TokenBucket.swift Tests/ConnectionTestSupport/TestProcedures.swift
+// sources: Sources/Connections/TokenBucket.swift Tests/ConnectionTestSupport/TestProcedures.swift
 // sources: Tests/HTTPProtocolsTests/HTTP2/HTTP2SessionCheck.swift
 // modules: Basics Calls Connections
 // flags: -ISources/System/CNGHTTP2 -ISources/System/CZlib -lnghttp2 -lz

@@ -38,6 +38,21 @@ import Testing
         #expect(receive(&session, bytes, &offset) == .request(2, .inBytes(0..<0)))
     }
 
+    @Test(arguments: ["Via", "FORWARDED", "x-forwarded-for"])
+    func `A header of a proxy marks the request and, from then on, the session`(name: String) throws {
+        var session = HTTP1Session(limits: HTTP1Limits())
+        var marks: [[Bool]] = []
+        for (index, line) in ["X-Forwarded-Proto: https", "\(name): a", "Accept: */*"].enumerated() {
+            var offset = 0
+            let bytes = text("GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n")
+            #expect(receive(&session, bytes, &offset) == .request(UInt32(index + 1), .inBytes(0..<0)))
+            marks.append([session.head.isProxied, session.hasProxiedRequests])
+            _ = try reply(&session, UInt32(index + 1))
+            #expect(session.endExchange(now: 0) == true)
+        }
+        #expect(marks == [[false, false], [true, true], [false, true]])
+    }
+
     @Test func `A body in one piece is a range, one in several is gathered`() {
         let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n"
         var whole = HTTP1Session(limits: HTTP1Limits())

@@ -41,6 +41,8 @@ class Host(http.server.ThreadingHTTPServer):
         self.folders = {"pages": PAGES, **dict(folders)}
         self.reports = []
         self.done = threading.Event()
+        # Makes a token from a user and its seconds.
+        self.mint = None
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request, client_address):
@@ -83,6 +85,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.server.done.set()
         elif self.path == "/control":
             getattr(self.server.server_under_test, {"kill": "kill", "start": "start"}[body.decode()])()
+        elif self.path == "/mint":
+            return self.reply(200, self.server.mint(**json.loads(body)).encode())
         self.reply(200)
 
 

@@ -30,9 +30,13 @@ def run(server, arguments, chromium, scratch):
     server.start()
     host = browser.Host(arguments.sdk, server, {"tasks": EXAMPLE}.items())
     proxy = browser.BufferingProxy(server)
+    guarded = server.guarded()
+    if guarded:
+        guarded.start()
+        host.mint = guarded.mint
     url = host.url(
         "pages/suite.html", port=server.port, only=arguments.only, durable=int(server.is_durable),
-        latency=int(arguments.latency), proxy=proxy.server_port)
+        latency=int(arguments.latency), proxy=proxy.server_port, guarded=guarded.port if guarded else 0)
     try:
         with browser.showing(chromium, url, scratch):
             shown = 0
@@ -48,6 +52,8 @@ def run(server, arguments, chromium, scratch):
         host.shutdown()
         proxy.shutdown()
         server.stop()
+        if guarded:
+            guarded.stop()
 
 
 def show(server, report):

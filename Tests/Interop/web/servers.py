@@ -58,6 +58,10 @@ class Server:
     def kill(self):
         self.stop(signal.SIGKILL)
 
+    def guarded(self):
+        """A server of the same kind with rules; None where there is none."""
+        return None
+
 
 class Hearth(Server):
     name = "Hearth"
@@ -71,6 +75,48 @@ class Hearth(Server):
     def command(self):
         data = str(self.scratch / "hearth-data")
         return [self.binary, "serve", "--data", data, "--port", str(self.port), "--log-level", "warning"]
+
+    def guarded(self):
+        return GuardedHearth(self.binary, self.scratch)
+
+
+class GuardedHearth(Hearth):
+    """Users with tokens of an issuer of the tests reach the collection of their name, in the project `web`."""
+
+    name = "Hearth with rules"
+    issuer = "https://id.example"
+    rules = """
+        rules_version = '2';
+        service cloud.firestore {
+          match /databases/{database}/documents {
+            match /{user}/{document} { allow read, write: if request.auth.uid == user; }
+          }
+        }
+        """
+
+    def __init__(self, binary, scratch):
+        super().__init__(binary, scratch)
+        self.key, self.rules_file = self.scratch / "issuer.pem", self.scratch / "firestore.rules"
+        self.keys = self.scratch / "issuer-keys"
+        self.keys.mkdir()
+        self.rules_file.write_text(self.rules)
+        subprocess.run(
+            ["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", self.key],
+            check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(["openssl", "pkey", "-in", self.key, "-pubout", "-out", self.keys / "issuer.pem"], check=True)
+
+    def command(self):
+        return [
+            self.binary, "serve", "--data", str(self.scratch / "guarded-data"), "--port", str(self.port), "--log-level",
+            "warning", "--rules", str(self.rules_file), "--token-issuer", self.issuer, "--token-audience", "web",
+            "--token-projects", "web", "--token-keys", str(self.keys)]
+
+    def mint(self, uid, seconds):
+        """A token of a user, valid for so many seconds."""
+        minted = subprocess.run(
+            [self.binary, "token", "mint", "--uid", uid, "--key", self.key, "--issuer", self.issuer, "--audience", "web",
+             "--lifetime", f"{seconds}s"], check=True, capture_output=True, text=True)
+        return minted.stdout.strip()
 
 
 class Emulator(Server):

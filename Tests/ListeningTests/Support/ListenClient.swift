@@ -4,9 +4,10 @@ import Basics
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
-import Listening
 import TestSupport
 import Testing
+
+@testable import Listening
 
 /// What a test listens to.
 enum Subject {
@@ -30,6 +31,8 @@ final class ListenClient {
     }
 
     let harness: ListenHarness
+    /// Judges the targets of the sessions that follow.
+    var judge: TestJudge?
     private(set) var session: ListenSession?
     private(set) var targets: [Int32: TargetState] = [:]
     /// Targets as they are with the messages since the last snapshot.
@@ -39,6 +42,8 @@ final class ListenClient {
     private var latestTime: UInt64 = 0
     private(set) var snapshots = 0
     private(set) var wakes = 0
+    /// Targets that the server removed with an error.
+    private(set) var denied: Set<Int32> = []
     /// Messages since the last call of `takeMessages`.
     private var messages: [ListenResponse] = []
 
@@ -50,7 +55,7 @@ final class ListenClient {
 
     func connect() throws {
         session = ListenSession(
-            harness.hub, database: harness.database, authorize: { (_) throws(RequestError) in },
+            harness.hub, database: harness.database, judge: judge,
             wake: { [weak self] in self?.wakes += 1 })
         latestTime = readTime
     }
@@ -142,6 +147,7 @@ final class ListenClient {
             let document = try DocumentMessage(wire: change.document.byteSpan)
             let path = String(document.name.dropFirst(harness.name("").count))
             let update = UInt64(try #require(document.updateTime).microseconds)
+            for id in change.targets + change.removedTargets { try expectAllowed(id) }
             for id in change.targets where isAdded(id) {
                 let known = staged[id]?.documents.updateValue(update, forKey: path)
                 #expect(known != update, "\(path) was sent twice to target \(id)")
@@ -150,6 +156,7 @@ final class ListenClient {
         case .documentDelete(let removal), .documentRemove(let removal):
             let path = String(removal.name.dropFirst(harness.name("").count))
             noteTime(removal.readTime)
+            for id in removal.removedTargets { try expectAllowed(id) }
             for id in removal.removedTargets { remove(path, id) }
         case .filter(let filter):
             guard isAdded(filter.target) else { return }
@@ -160,6 +167,14 @@ final class ListenClient {
 
     /// Messages before ADD are for an earlier target with the same id.
     private func isAdded(_ id: Int32) -> Bool { staged[id]?.isAdded ?? false }
+
+    /// A message of a target is sent only while the verdict at the hub's position allows it.
+    private func expectAllowed(_ id: Int32) throws {
+        #expect(!denied.contains(id), "a message of target \(id), which is removed")
+        guard let judge, isAdded(id), let subject = staged[id]?.subject else { return }
+        let isAllowed = try judge.allows(subject, at: harness.hub.position)
+        #expect(isAllowed, "a message of target \(id), \(subject)")
+    }
 
     private func remove(_ path: String, _ id: Int32) {
         guard isAdded(id) else { return }
@@ -176,11 +191,15 @@ final class ListenClient {
         }
         switch change.kind {
         case .add:
-            for id in change.targets { staged[id]?.isAdded = true }
+            for id in change.targets {
+                staged[id]?.isAdded = true
+                denied.remove(id)
+            }
         case .remove:
-            for id in change.targets where change.cause != nil {
+            for id in change.targets where change.cause != nil && isAdded(id) {
                 targets[id] = nil
                 staged[id] = nil
+                denied.insert(id)
             }
         case .current:
             for id in change.targets where isAdded(id) { staged[id]?.isCurrent = true }

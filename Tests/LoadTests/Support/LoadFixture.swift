@@ -13,7 +13,7 @@ final class LoadFixture: Sendable {
     /// 1, or 20 in a soak.
     static let scale = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? 1 : 20
 
-    let directory = TemporaryDirectory("hearth-load")
+    let directory = TemporaryDirectory("hearth-load", on: .disk)
     let server: ServerProcess
 
     init(_ arguments: [String] = []) throws {

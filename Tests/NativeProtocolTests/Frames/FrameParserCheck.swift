@@ -29,11 +29,11 @@ enum FrameParserCheck {
 
     /// Plays a connection of the server: bytes arrive in chunks, calls complete at once or are kept, by their number.
     private static func serve(_ bytes: RawSpan, chunk: Int, log: inout [String]) -> String? {
-        var session = ServerSession(
-            limits: ServerSessionLimits(
-                settings: Settings(messageBytesMax: messageBytesMax, streamsMax: streamsMax, initialWindowBytes: 64),
-                assemblyBytesMax: assemblyBytesMax),
-            rpcs: TestProcedures.table)
+        var limits = ServerSessionLimits(
+            settings: Settings(messageBytesMax: messageBytesMax, streamsMax: streamsMax, initialWindowBytes: 64),
+            assemblyBytesMax: assemblyBytesMax)
+        limits.keepsAuthorization = true
+        var session = ServerSession(limits: limits, rpcs: TestProcedures.table)
         var available = 0
         var offset = 0
         var highest: UInt32 = 0
@@ -69,6 +69,7 @@ enum FrameParserCheck {
             if stream == 0 || !session.isOpen(stream) { return "a call began on stream \(stream), which is not open" }
             if case .inFrame = place, stream <= highest { return "stream \(stream) after \(highest)" }
             highest = max(highest, stream)
+            if let shown = session.authorization(of: stream), !isBearer(shown) { return "a token that is none" }
             if let broken = check(place, payload, session) { return broken }
             // Every other call completes at once.
             if stream.isMultiple(of: 2) { _ = session.finish(stream) } else { _ = session.settleCurrent() }
@@ -82,6 +83,12 @@ enum FrameParserCheck {
         }
         if session.current != 0 { return "a call is left current" }
         return session.openCalls > Int(streamsMax) ? "\(session.openCalls) calls are open" : nil
+    }
+
+    private static func isBearer(_ text: String) -> Bool {
+        let token = text.utf8.dropFirst("Bearer ".utf8.count)
+        return text.hasPrefix("Bearer ") && (1...frameBytesMax).contains(token.count)
+            && token.allSatisfy { 0x21...0x7E ~= $0 }
     }
 
     private static func check(_ place: MessageBytes, _ payload: RawSpan, _ session: ServerSession) -> String? {

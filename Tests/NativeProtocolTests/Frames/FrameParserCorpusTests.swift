@@ -30,8 +30,11 @@ import Testing
                 var frame = TestFrame(
                     .hello, FrameFlags(rawValue: UInt8(random.next() % 5)), code: UInt16(random.next() % 18),
                     stream: UInt32(random.next() % 6), [UInt8](repeating: 1, count: Int(random.next() % 200)))
-                frame.kind = UInt8(random.next() % 11)
+                frame.kind = UInt8(random.next() % 12)
                 if [4, 6].contains(frame.kind) { frame.payload = [] }
+                if frame.kind == FrameKind.credential.rawValue, random.next() % 2 == 0 {
+                    frame.payload = [UInt8](repeating: 0x61, count: frame.payload.count)
+                }
                 if frame.kind == 7 { frame.payload = littleEndianBytes(UInt32(random.next() % 1_000)) }
                 bytes += frame.bytes
             }

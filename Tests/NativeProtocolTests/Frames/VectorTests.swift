@@ -69,6 +69,8 @@ enum ProtocolPage {
         "window": { $0.appendWindow(65_536, stream: 3) },
         "ping": { $0.appendPing(.ping, 0x0102_0304_0506_0708) },
         "pong": { $0.appendPing(.pong, 0x0102_0304_0506_0708) },
+        "credential": { if let token = Credential("eyJhbGciOiJSUzI1NiJ9") { $0.appendCredential(token) } },
+        "no-credential": { $0.appendCredential(.none) },
         "goaway": { $0.appendGoAway(.ok, "the server is draining", lastStream: 7) },
         "split-first": { $0.append(splitMessage().bytes.extracting(0..<12)) },
         "split-last": { $0.append(splitMessage().bytes.extracting(12 + 16_384..<24 + 16_384)) },
@@ -107,6 +109,8 @@ enum ProtocolPage {
         ("window", .windowOpened(3)),
         ("ping", .pong(0x0102_0304_0506_0708)),
         ("pong", .pongReceived(0x0102_0304_0506_0708)),
+        ("credential", .nothing),
+        ("no-credential", .nothing),
         ("goaway", .clientLeaves),
     ])
     func `The server understands the bytes of the page`(name: String, expected: ServerAction) throws {

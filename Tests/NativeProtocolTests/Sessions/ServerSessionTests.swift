@@ -12,7 +12,7 @@ import Testing
         for kind in FrameKind.allCases where kind != .hello {
             var session = ServerSession(limits: .forTests(), rpcs: TestProcedures.table)
             let length = kind == .window ? 4 : kind == .ping || kind == .pong ? 8 : 0
-            let stream: UInt32 = [.ping, .pong].contains(kind) ? 0 : 1
+            let stream: UInt32 = [.ping, .pong, .credential].contains(kind) ? 0 : 1
             let frame = TestFrame(kind, stream: stream, [UInt8](repeating: 0, count: length))
             #expect(session.receive(frame) == .fail(.helloExpected))
         }

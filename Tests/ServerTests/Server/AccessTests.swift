@@ -1,80 +1,167 @@
-// Who calls, as a policy sees it over each protocol, and what a policy decides about resets.
+// Who may do what over each protocol of a server.
 
+import Authorization
+import AuthorizationTestSupport
 import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
+import Identity
 import Server
 import ServiceTestSupport
-import Synchronization
 import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct AccessTests {
-    /// Notes who asked, and permits all but resets by others than `owner`.
-    private final class Witness: AccessPolicy {
-        let seen = Mutex<[Principal]>([])
+    private static let document = "/v1/projects/p/databases/d/documents/c/x"
+    private static let reset = "/emulator/v1/projects/p/databases/d/documents"
+    private static let rules = "/emulator/v1/projects/p:securityRules"
 
-        func check(_ method: FirestoreMessages.Method, on resource: RawSpan, by principal: Principal)
-            throws(RequestError)
-        {
-            seen.withLock { $0.append(principal) }
-        }
-
-        func checkReset(of database: RawSpan, by principal: Principal) throws(RequestError) {
-            seen.withLock { $0.append(principal) }
-            if principal != .bearer("owner") {
-                throw RequestError(.permissionDenied, "\(String(repairingUTF8: database)) stays.")
-            }
-        }
-    }
-
-    /// Says nothing about resets.
-    private struct Silent: AccessPolicy {
-        func check(_ method: FirestoreMessages.Method, on resource: RawSpan, by principal: Principal)
-            throws(RequestError)
-        {}
-    }
-
-    private let reset = "/emulator/v1/projects/p/databases/d/documents"
-
-    @Test
-    func `Callers are trusted over native frames, and show a token or nothing over HTTP`() throws {
-        let witness = Witness()
-        let live = try LiveDatabaseServer { $0.policy = witness }
-        _ = live.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes())
-        let http = HTTPTestClient(port: Int(live.gateway.port))
-        let target = "/v1/projects/p/databases/d/documents/c/x"
-        for header in ["authorization: Bearer owner", "Authorization: bearer a.b.c", "Authorization: Basic eA=="] {
-            #expect(http.request("GET", target, headers: [header])?.status == 404)
-        }
-        #expect(http.request("GET", target)?.status == 404)
-        // Where a page puts it so as to need no preflight; the header itself counts before it.
-        let inQuery = target + "?$httpHeaders=Authorization:Bearer%20page%0D%0A"
-        #expect(http.request("GET", inQuery)?.status == 404)
-        #expect(http.request("GET", inQuery, headers: ["Authorization: Bearer owner"])?.status == 404)
-        #expect(
-            witness.seen.withLock { $0 } == [
-                .trusted, .bearer("owner"), .bearer("a.b.c"), .anonymous, .anonymous, .bearer("page"), .bearer("owner"),
-            ])
+    /// A principal and the header that shows its key.
+    private static func principal(
+        _ role: Role, collections: [String]? = nil, bypassesRules: Bool = true
+    ) throws -> (records: [PrincipalRecord], header: String) {
+        var list = PrincipalList()
+        let grant = PrincipalList.Grant(
+            role: role, scope: Scope(projects: ["p"], collections: collections), bypassesRules: bypassesRules)
+        let key = try list.addAPIKey(to: "batch", grant, now: 1)
+        return (list.records, "Authorization: Bearer \(key)")
     }
 
     @Test
-    func `A reset asks the policy, which permits none by default`() throws {
+    func `A closed server answers nobody without a credential, over any protocol`() throws {
+        let (records, key) = try Self.principal(.reader)
+        let authorization = try TestAuthorization.make(nil, mode: .closed, records: records)
         let live = try LiveDatabaseServer {
-            $0.policy = Witness()
+            $0.authorization = authorization
+            $0.http.emulatorEndpoints = true
+        }
+        let native = live.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes())
+        #expect(native.outcome.code == .unauthenticated)
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        #expect(http.request("GET", Self.document)?.status == 401)
+        #expect(http.request("GET", Self.document, headers: [key])?.status == 404)
+        for wrong in [
+            key + "x", "Authorization: Bearer owner", "Authorization: Basic eA==", "Authorization: Bearer a.b.c",
+        ] {
+            #expect(http.request("GET", Self.document, headers: [wrong])?.status == 401, "\(wrong)")
+        }
+        // A reader does not write, and does not administer.
+        #expect(http.request("DELETE", Self.document, headers: [key])?.status == 403)
+        #expect(http.request("DELETE", Self.reset, headers: [key])?.status == 403)
+        #expect(http.request("PUT", Self.rules, body: "{}", headers: [key])?.status == 403)
+        for page in ["/livez", "/readyz", "/"] { #expect(http.request("GET", page)?.status == 200, "\(page)") }
+    }
+
+    @Test
+    func `A principal's role and collections bound what it does`() throws {
+        let (records, key) = try Self.principal(.writer, collections: ["c"])
+        let live = try LiveDatabaseServer {
+            $0.authorization = try? TestAuthorization.make(nil, mode: .closed, records: records)
+        }
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        func status(_ method: String, _ target: String, _ body: String? = nil) -> Int? {
+            let path = "/v1/projects/p/databases/d/documents" + target
+            return http.request(method, path, body: body, headers: [key])?.status
+        }
+        #expect(status("PATCH", "/c/x", "{\"fields\":{}}") == 200)
+        #expect(status("PATCH", "/c/x/d/y", "{\"fields\":{}}") == 200)
+        #expect(status("PATCH", "/d/x", "{\"fields\":{}}") == 403)
+        #expect(status("GET", "/c/x") == 200)
+        #expect(status("GET", "/d/x") == 403)
+        #expect(status("GET", "/c") == 200)
+        #expect(status("GET", "/d") == 403)
+        #expect(status("POST", ":runQuery", Self.query("c", isGroup: false)) == 200)
+        #expect(status("POST", ":runQuery", Self.query("c", isGroup: true)) == 403)
+        #expect(status("POST", ":runQuery", Self.query("d", isGroup: false)) == 403)
+        #expect(status("POST", ":listCollectionIds", "{}") == 403)
+        let elsewhere = "/v1/projects/q/databases/d/documents/c/x"
+        #expect(http.request("GET", elsewhere, headers: [key])?.status == 403)
+    }
+
+    @Test
+    func `A principal that does not bypass rules needs some`() throws {
+        let (records, key) = try Self.principal(.writer, bypassesRules: false)
+        for (rules, status) in [(nil, 403), ("match /c/{x} { allow get; }", 404), ("match /d/{x} { allow get; }", 403)]
+        {
+            let live = try LiveDatabaseServer {
+                $0.authorization = try? TestAuthorization.make(rules, mode: .closed, records: records)
+            }
+            let http = HTTPTestClient(port: Int(live.gateway.port))
+            #expect(http.request("GET", Self.document, headers: [key])?.status == status)
+        }
+    }
+
+    private static func query(_ collection: String, isGroup: Bool) -> String {
+        "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"\(collection)\",\"allDescendants\":\(isGroup)}]}}"
+    }
+
+    @Test
+    func `An open server refuses what comes through a proxy`() throws {
+        let live = try LiveDatabaseServer {
+            $0.authorization = try? TestAuthorization.make(nil, mode: .open)
+            $0.http.emulatorEndpoints = true
+        }
+        for header in ["Forwarded: for=10.0.0.1", "X-Forwarded-For: 10.0.0.1", "Via: 1.1 proxy"] {
+            let http = HTTPTestClient(port: Int(live.gateway.port))
+            #expect(http.request("GET", Self.document)?.status == 404)
+            let refused = try #require(http.request("GET", Self.document, headers: [header]))
+            #expect(refused.status == 403 && refused.body.contains("--rules"), "\(header)")
+            #expect(http.request("GET", "/metrics", headers: [header])?.status == 403)
+            #expect(http.request("DELETE", Self.reset, headers: [header])?.status == 403)
+            #expect(http.request("GET", "/livez", headers: [header])?.status == 200)
+        }
+    }
+
+    @Test
+    func `Rules that come over the emulator's route decide from then on`() throws {
+        let live = try LiveDatabaseServer {
+            $0.authorization = try? TestAuthorization.make(nil, mode: .open)
             $0.http.emulatorEndpoints = true
         }
         let http = HTTPTestClient(port: Int(live.gateway.port))
-        let refused = try #require(http.request("DELETE", reset))
-        #expect(refused.status == 403 && refused.body.contains("projects/p/databases/d stays."))
-        #expect(http.request("DELETE", reset, headers: ["Authorization: Bearer owner"])?.status == 200)
-        let silent = try LiveDatabaseServer {
-            $0.policy = Silent()
+        #expect(http.request("GET", Self.rules)?.status == 404)
+        let block = "match /c/{x} { allow read: if 'a' == 'a' && request.auth != null; }"
+        let text = "service cloud.firestore { match /databases/{d}/documents { \(block) } }"
+        let body = "{\"rules\":{\"files\":[{\"name\":\"security.rules\",\"content\":\"\(text)\"}]}}"
+        #expect(http.request("PUT", Self.rules, body: body)?.status == 200)
+        #expect(http.request("GET", Self.rules)?.body.contains("request.auth != null") == true)
+        #expect(http.request("GET", Self.document)?.status == 403)
+        let user = "Authorization: \(TestAuthorization.user("alice"))"
+        #expect(http.request("GET", Self.document, headers: [user])?.status == 404)
+        #expect(http.request("DELETE", Self.document, headers: [user])?.status == 403)
+        #expect(http.request("DELETE", Self.document, headers: ["Authorization: Bearer owner"])?.status == 200)
+        let other = Self.document.replacing("/p/", with: "/q/")
+        #expect(http.request("GET", other)?.status == 404)
+        let wrong = try #require(http.request("PUT", Self.rules, body: body.replacing("!= null", with: "!=")))
+        #expect(wrong.status == 400 && wrong.body.contains("Error compiling rules:\\nL1:"))
+        #expect(http.request("GET", Self.document)?.status == 403)
+        let coverage = "/emulator/v1/projects/p:ruleCoverage"
+        #expect(http.request("GET", coverage)?.body.contains("\"count\":") == true)
+        #expect(http.request("GET", coverage + ".html")?.body.contains("<html>") == true)
+        for damaged in ["", "{}", "{\"rules\":{}}", "{\"rules\":{\"files\":[]}}", "{\"rules\":{\"files\":[{}]}}"] {
+            #expect(http.request("PUT", Self.rules, body: damaged)?.status == 400, "\(damaged)")
+        }
+    }
+
+    @Test
+    func `A closed server takes no rules over the emulator's route`() throws {
+        var list = PrincipalList()
+        let key = try list.addAPIKey(
+            to: "root", PrincipalList.Grant(role: .admin, scope: Scope(projects: nil)), now: 1)
+        let authorization = try TestAuthorization.make(
+            "match /none { allow get; }", mode: .closed, records: list.records)
+        let live = try LiveDatabaseServer {
+            $0.authorization = authorization
             $0.http.emulatorEndpoints = true
         }
-        #expect(HTTPTestClient(port: Int(silent.gateway.port)).request("DELETE", reset)?.status == 403)
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        let text = "service cloud.firestore { match /x { allow read; } }"
+        let body = "{\"rules\":{\"files\":[{\"content\":\"\(text)\"}]}}"
+        let refused = try #require(
+            http.request("PUT", Self.rules, body: body, headers: ["Authorization: Bearer \(key)"]))
+        #expect(refused.status == 403 && refused.body.contains("hearth rules apply"))
     }
 
     @Test

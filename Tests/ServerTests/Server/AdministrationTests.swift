@@ -126,10 +126,10 @@ struct AdministrationTests {
     }
 
     @Test
-    func `Administration is not served over TCP, except a listing of indexes`() throws {
+    func `Administration is not served over TCP, except the methods of rules and a listing of indexes`() throws {
         let live = try LiveDatabaseServer()
         for method in FirestoreMessages.Method.allCases
-        where method.service.isAdministrative && method != .adminListIndexes {
+        where method.service.isAdministrative && !method.isServedOverTCP {
             #expect(live.call(method, []).outcome.code == .unimplemented)
         }
         let request = ListIndexesRequest(database: Harness.database).encodedBytes()

@@ -1,5 +1,6 @@
 // WebChannel over sockets: what a page's SDK does, request by request, and what a bad page may try.
 
+import AuthorizationTestSupport
 import Basics
 import FirestoreMessages
 import FirestoreService
@@ -279,27 +280,24 @@ import Testing
         #expect(http.request("GET", listen)?.status == 400)
     }
 
-    /// Notes who asked.
-    private final class Witness: AccessPolicy {
-        let seen = Mutex<[Principal]>([])
-
-        func check(_ method: FirestoreMessages.Method, on resource: RawSpan, by principal: Principal)
-            throws(RequestError)
-        {
-            seen.withLock { $0.append(principal) }
-        }
-    }
-
     @Test func `The token of a page comes in the first body or in its URL`() throws {
-        let witness = Witness()
-        let live = try LiveDatabaseServer { $0.policy = witness }
+        let log = TestLog()
+        let authorization = try TestAuthorization.make("match /none { allow get; }", log: log.log)
+        let live = try LiveDatabaseServer { $0.authorization = authorization }
         let page = Page(live)
-        let message = "count=1&ofs=0&req0___data__={\"database\":\"\(Self.database)\"}"
-        _ = try page.open("headers=Authorization%3ABearer%20one%0D%0Ax-goog-api-key%3Aa%0D%0A&" + message)
-        let inQuery = "&RID=1&%24httpHeaders=Authorization%3ABearer%20two%0D%0A"
+        let write = "{\"writes\":[{\"delete\":\"\(Self.database)/documents/c/a\"}]}"
+        let message = "count=2&ofs=0&req0___data__={\"database\":\"\(Self.database)\"}&req1___data__=\(write)"
+        func header(_ uid: String) -> String {
+            "Authorization%3A" + TestAuthorization.user(uid).replacing(" ", with: "%20") + "%0D%0A"
+        }
+        _ = try page.open("headers=\(header("one"))x-goog-api-key%3Aa%0D%0A&" + message)
+        let inQuery = "&RID=1&%24httpHeaders=\(header("two"))"
         #expect(page.request("POST", inQuery, body: message)?.status == 200)
         _ = try page.open(message)
-        #expect(witness.seen.withLock { $0 } == [.bearer("one"), .bearer("two"), .anonymous])
+        try waitUntil("all writes are judged") { log.lines.count { $0.contains("access_denied") } == 3 }
+        for caller in ["one", "two", "anonymous"] {
+            #expect(log.lines.count { $0.contains("caller=\(caller) ") } == 1, "\(caller)")
+        }
         let forbidden = page.request("POST", "&RID=1", body: "headers=Host%3Aevil%0D%0A&count=0")
         #expect(forbidden?.status == 400)
     }

@@ -26,6 +26,14 @@ typedef struct Held__Admin__ApplyIndexesResponse Held__Admin__ApplyIndexesRespon
 typedef struct Held__Admin__ListIndexesRequest Held__Admin__ListIndexesRequest;
 typedef struct Held__Admin__ListIndexesResponse Held__Admin__ListIndexesResponse;
 typedef struct Held__Admin__ListedIndex Held__Admin__ListedIndex;
+typedef struct Held__Admin__ApplyRulesRequest Held__Admin__ApplyRulesRequest;
+typedef struct Held__Admin__ApplyRulesResponse Held__Admin__ApplyRulesResponse;
+typedef struct Held__Admin__RollbackRulesRequest Held__Admin__RollbackRulesRequest;
+typedef struct Held__Admin__ListRulesRequest Held__Admin__ListRulesRequest;
+typedef struct Held__Admin__ListRulesResponse Held__Admin__ListRulesResponse;
+typedef struct Held__Admin__GetRulesRequest Held__Admin__GetRulesRequest;
+typedef struct Held__Admin__GetRulesResponse Held__Admin__GetRulesResponse;
+typedef struct Held__Admin__KeptRules Held__Admin__KeptRules;
 typedef struct Held__Admin__Index Held__Admin__Index;
 typedef struct Held__Admin__IndexField Held__Admin__IndexField;
 typedef struct Held__Admin__FieldOverride Held__Admin__FieldOverride;
@@ -189,6 +197,127 @@ struct  Held__Admin__ListedIndex
 #define HELD__ADMIN__LISTED_INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__listed_index__descriptor) \
     , {0,NULL}, {0,NULL}, 0, 0 }
+
+
+struct  Held__Admin__ApplyRulesRequest
+{
+  ProtobufCMessage base;
+  /*
+   * As in firestore.rules, at most 256 KiB.
+   */
+  ProtobufCBinaryData text;
+};
+#define HELD__ADMIN__APPLY_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__apply_rules_request__descriptor) \
+    , {0,NULL} }
+
+
+struct  Held__Admin__ApplyRulesResponse
+{
+  ProtobufCMessage base;
+  /*
+   * The rules that are in force now.
+   */
+  size_t n_rules;
+  ProtobufCBinaryData *rules;
+  /*
+   * Whether the call has changed them.
+   */
+  protobuf_c_boolean changed;
+  /*
+   * The mode of the server after the call: closed, emulator or insecure. An insecure server does not ask rules.
+   */
+  ProtobufCBinaryData security;
+  /*
+   * Whether the server was open before the call.
+   */
+  protobuf_c_boolean closed;
+};
+#define HELD__ADMIN__APPLY_RULES_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__apply_rules_response__descriptor) \
+    , 0,NULL, 0, {0,NULL}, 0 }
+
+
+struct  Held__Admin__RollbackRulesRequest
+{
+  ProtobufCMessage base;
+};
+#define HELD__ADMIN__ROLLBACK_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__rollback_rules_request__descriptor) \
+     }
+
+
+struct  Held__Admin__ListRulesRequest
+{
+  ProtobufCMessage base;
+};
+#define HELD__ADMIN__LIST_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__list_rules_request__descriptor) \
+     }
+
+
+struct  Held__Admin__ListRulesResponse
+{
+  ProtobufCMessage base;
+  /*
+   * At most 100. The last one is in force, unless `file` is set.
+   */
+  size_t n_rules;
+  ProtobufCBinaryData *rules;
+  /*
+   * The file of --rules, which is in force instead; else empty.
+   */
+  ProtobufCBinaryData file;
+};
+#define HELD__ADMIN__LIST_RULES_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__list_rules_response__descriptor) \
+    , 0,NULL, {0,NULL} }
+
+
+struct  Held__Admin__GetRulesRequest
+{
+  ProtobufCMessage base;
+  /*
+   * 0 is the newest.
+   */
+  int64_t number;
+};
+#define HELD__ADMIN__GET_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__get_rules_request__descriptor) \
+    , 0 }
+
+
+struct  Held__Admin__GetRulesResponse
+{
+  ProtobufCMessage base;
+  size_t n_rules;
+  ProtobufCBinaryData *rules;
+  ProtobufCBinaryData text;
+};
+#define HELD__ADMIN__GET_RULES_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__get_rules_response__descriptor) \
+    , 0,NULL, {0,NULL} }
+
+
+/*
+ * Rules of the history.
+ */
+struct  Held__Admin__KeptRules
+{
+  ProtobufCMessage base;
+  /*
+   * From 1 on.
+   */
+  int64_t number;
+  /*
+   * When they were applied, in microseconds since 1970.
+   */
+  int64_t time_microseconds;
+  int64_t byte_count;
+};
+#define HELD__ADMIN__KEPT_RULES__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__kept_rules__descriptor) \
+    , 0, 0, 0 }
 
 
 /*
@@ -481,6 +610,158 @@ Held__Admin__ListedIndex *
 void   held__admin__listed_index__free_unpacked
                      (Held__Admin__ListedIndex *message,
                       ProtobufCAllocator *allocator);
+/* Held__Admin__ApplyRulesRequest methods */
+void   held__admin__apply_rules_request__init
+                     (Held__Admin__ApplyRulesRequest         *message);
+size_t held__admin__apply_rules_request__get_packed_size
+                     (const Held__Admin__ApplyRulesRequest   *message);
+size_t held__admin__apply_rules_request__pack
+                     (const Held__Admin__ApplyRulesRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__apply_rules_request__pack_to_buffer
+                     (const Held__Admin__ApplyRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ApplyRulesRequest *
+       held__admin__apply_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__apply_rules_request__free_unpacked
+                     (Held__Admin__ApplyRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__ApplyRulesResponse methods */
+void   held__admin__apply_rules_response__init
+                     (Held__Admin__ApplyRulesResponse         *message);
+size_t held__admin__apply_rules_response__get_packed_size
+                     (const Held__Admin__ApplyRulesResponse   *message);
+size_t held__admin__apply_rules_response__pack
+                     (const Held__Admin__ApplyRulesResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__apply_rules_response__pack_to_buffer
+                     (const Held__Admin__ApplyRulesResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ApplyRulesResponse *
+       held__admin__apply_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__apply_rules_response__free_unpacked
+                     (Held__Admin__ApplyRulesResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__RollbackRulesRequest methods */
+void   held__admin__rollback_rules_request__init
+                     (Held__Admin__RollbackRulesRequest         *message);
+size_t held__admin__rollback_rules_request__get_packed_size
+                     (const Held__Admin__RollbackRulesRequest   *message);
+size_t held__admin__rollback_rules_request__pack
+                     (const Held__Admin__RollbackRulesRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__rollback_rules_request__pack_to_buffer
+                     (const Held__Admin__RollbackRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__RollbackRulesRequest *
+       held__admin__rollback_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__rollback_rules_request__free_unpacked
+                     (Held__Admin__RollbackRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__ListRulesRequest methods */
+void   held__admin__list_rules_request__init
+                     (Held__Admin__ListRulesRequest         *message);
+size_t held__admin__list_rules_request__get_packed_size
+                     (const Held__Admin__ListRulesRequest   *message);
+size_t held__admin__list_rules_request__pack
+                     (const Held__Admin__ListRulesRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__list_rules_request__pack_to_buffer
+                     (const Held__Admin__ListRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ListRulesRequest *
+       held__admin__list_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__list_rules_request__free_unpacked
+                     (Held__Admin__ListRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__ListRulesResponse methods */
+void   held__admin__list_rules_response__init
+                     (Held__Admin__ListRulesResponse         *message);
+size_t held__admin__list_rules_response__get_packed_size
+                     (const Held__Admin__ListRulesResponse   *message);
+size_t held__admin__list_rules_response__pack
+                     (const Held__Admin__ListRulesResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__list_rules_response__pack_to_buffer
+                     (const Held__Admin__ListRulesResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ListRulesResponse *
+       held__admin__list_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__list_rules_response__free_unpacked
+                     (Held__Admin__ListRulesResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__GetRulesRequest methods */
+void   held__admin__get_rules_request__init
+                     (Held__Admin__GetRulesRequest         *message);
+size_t held__admin__get_rules_request__get_packed_size
+                     (const Held__Admin__GetRulesRequest   *message);
+size_t held__admin__get_rules_request__pack
+                     (const Held__Admin__GetRulesRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__get_rules_request__pack_to_buffer
+                     (const Held__Admin__GetRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__GetRulesRequest *
+       held__admin__get_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__get_rules_request__free_unpacked
+                     (Held__Admin__GetRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__GetRulesResponse methods */
+void   held__admin__get_rules_response__init
+                     (Held__Admin__GetRulesResponse         *message);
+size_t held__admin__get_rules_response__get_packed_size
+                     (const Held__Admin__GetRulesResponse   *message);
+size_t held__admin__get_rules_response__pack
+                     (const Held__Admin__GetRulesResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__get_rules_response__pack_to_buffer
+                     (const Held__Admin__GetRulesResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__GetRulesResponse *
+       held__admin__get_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__get_rules_response__free_unpacked
+                     (Held__Admin__GetRulesResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__KeptRules methods */
+void   held__admin__kept_rules__init
+                     (Held__Admin__KeptRules         *message);
+size_t held__admin__kept_rules__get_packed_size
+                     (const Held__Admin__KeptRules   *message);
+size_t held__admin__kept_rules__pack
+                     (const Held__Admin__KeptRules   *message,
+                      uint8_t             *out);
+size_t held__admin__kept_rules__pack_to_buffer
+                     (const Held__Admin__KeptRules   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__KeptRules *
+       held__admin__kept_rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__kept_rules__free_unpacked
+                     (Held__Admin__KeptRules *message,
+                      ProtobufCAllocator *allocator);
 /* Held__Admin__Index methods */
 void   held__admin__index__init
                      (Held__Admin__Index         *message);
@@ -592,6 +873,30 @@ typedef void (*Held__Admin__ListIndexesResponse_Closure)
 typedef void (*Held__Admin__ListedIndex_Closure)
                  (const Held__Admin__ListedIndex *message,
                   void *closure_data);
+typedef void (*Held__Admin__ApplyRulesRequest_Closure)
+                 (const Held__Admin__ApplyRulesRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__ApplyRulesResponse_Closure)
+                 (const Held__Admin__ApplyRulesResponse *message,
+                  void *closure_data);
+typedef void (*Held__Admin__RollbackRulesRequest_Closure)
+                 (const Held__Admin__RollbackRulesRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__ListRulesRequest_Closure)
+                 (const Held__Admin__ListRulesRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__ListRulesResponse_Closure)
+                 (const Held__Admin__ListRulesResponse *message,
+                  void *closure_data);
+typedef void (*Held__Admin__GetRulesRequest_Closure)
+                 (const Held__Admin__GetRulesRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__GetRulesResponse_Closure)
+                 (const Held__Admin__GetRulesResponse *message,
+                  void *closure_data);
+typedef void (*Held__Admin__KeptRules_Closure)
+                 (const Held__Admin__KeptRules *message,
+                  void *closure_data);
 typedef void (*Held__Admin__Index_Closure)
                  (const Held__Admin__Index *message,
                   void *closure_data);
@@ -622,6 +927,14 @@ extern const ProtobufCMessageDescriptor held__admin__apply_indexes_response__des
 extern const ProtobufCMessageDescriptor held__admin__list_indexes_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__list_indexes_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__listed_index__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__apply_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__apply_rules_response__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__rollback_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__list_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__list_rules_response__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__get_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__get_rules_response__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__kept_rules__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__index__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__index_field__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__field_override__descriptor;

@@ -13,7 +13,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct DocumentFileTests {
-    let directory = TemporaryDirectory(on: .memory)
+    let directory = TemporaryDirectory()
     /// The space that keeps the latest value only.
     private static let latestOnly: Set<UInt8> = [1]
 

@@ -7,6 +7,8 @@ const parameters = new URLSearchParams(location.search);
 export const port = Number(parameters.get("port"));
 /// The port of a proxy that buffers responses.
 export const proxyPort = Number(parameters.get("proxy"));
+/// The port of a server with rules; 0 where there is none.
+export const guardedPort = Number(parameters.get("guarded"));
 export const only = new RegExp(parameters.get("only") ?? "");
 /// Whether the server keeps documents over a restart.
 export const isDurable = parameters.get("durable") === "1";
@@ -165,13 +167,18 @@ export class Context {
 
 export const settings = { project, port };
 
+/// Why the server cannot run a case; undefined if it can.
+function reasonAgainst({ needsDurability = false, needsRules = false }) {
+  if (needsDurability && !isDurable) return "it keeps nothing over a restart";
+  if (needsRules && !guardedPort) return "there is no such server with rules";
+}
+
 /// Runs one case and reports how it ended.
-export async function runCase(group, name, body, needsDurability) {
+export async function runCase(group, name, body, options) {
   const title = `${group}: ${name}`;
   if (!only.test(title)) return;
-  if (needsDurability && !isDurable) {
-    return report({ kind: "case", group, name, passed: null, milliseconds: 0, text: "it keeps nothing over a restart" });
-  }
+  const reason = reasonAgainst(options);
+  if (reason) return report({ kind: "case", group, name, passed: null, milliseconds: 0, text: reason });
   const started = performance.now();
   const context = new Context();
   let passed = true;

@@ -11,14 +11,15 @@ import { restarts } from "./cases/restarts.js";
 import { load } from "./cases/load.js";
 import { builds } from "./cases/builds.js";
 import { tabs } from "./cases/tabs.js";
+import { signin } from "./cases/signin.js";
 
 window.addEventListener("error", (event) => report({ kind: "error", text: event.message }));
 window.addEventListener("unhandledrejection", (event) => report({ kind: "error", text: String(event.reason) }));
 
-const groups = { documents, queries, transactions, listeners, offline, load, builds, tabs, restarts };
+const groups = { documents, queries, transactions, listeners, offline, load, builds, tabs, signin, restarts };
 if (!wantsLatency) {
   for (const [group, cases] of Object.entries(groups)) {
-    for (const [name, body, options = {}] of cases) await runCase(group, name, body, options.needsDurability ?? false);
+    for (const [name, body, options = {}] of cases) await runCase(group, name, body, options);
   }
 }
 if (only.source === "(?:)") await measure();

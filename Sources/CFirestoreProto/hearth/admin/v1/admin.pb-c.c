@@ -502,6 +502,366 @@ void   hearth__admin__v1__listed_index__free_unpacked
   assert(message->base.descriptor == &hearth__admin__v1__listed_index__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   hearth__admin__v1__apply_rules_request__init
+                     (Hearth__Admin__V1__ApplyRulesRequest         *message)
+{
+  static const Hearth__Admin__V1__ApplyRulesRequest init_value = HEARTH__ADMIN__V1__APPLY_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__apply_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__ApplyRulesRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__apply_rules_request__pack
+                     (const Hearth__Admin__V1__ApplyRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__apply_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ApplyRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ApplyRulesRequest *
+       hearth__admin__v1__apply_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ApplyRulesRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__apply_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__apply_rules_request__free_unpacked
+                     (Hearth__Admin__V1__ApplyRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__apply_rules_response__init
+                     (Hearth__Admin__V1__ApplyRulesResponse         *message)
+{
+  static const Hearth__Admin__V1__ApplyRulesResponse init_value = HEARTH__ADMIN__V1__APPLY_RULES_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__apply_rules_response__get_packed_size
+                     (const Hearth__Admin__V1__ApplyRulesResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__apply_rules_response__pack
+                     (const Hearth__Admin__V1__ApplyRulesResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__apply_rules_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ApplyRulesResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ApplyRulesResponse *
+       hearth__admin__v1__apply_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ApplyRulesResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__apply_rules_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__apply_rules_response__free_unpacked
+                     (Hearth__Admin__V1__ApplyRulesResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__rollback_rules_request__init
+                     (Hearth__Admin__V1__RollbackRulesRequest         *message)
+{
+  static const Hearth__Admin__V1__RollbackRulesRequest init_value = HEARTH__ADMIN__V1__ROLLBACK_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__rollback_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__RollbackRulesRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__rollback_rules_request__pack
+                     (const Hearth__Admin__V1__RollbackRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__rollback_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__RollbackRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__RollbackRulesRequest *
+       hearth__admin__v1__rollback_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__RollbackRulesRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__rollback_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__rollback_rules_request__free_unpacked
+                     (Hearth__Admin__V1__RollbackRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__list_rules_request__init
+                     (Hearth__Admin__V1__ListRulesRequest         *message)
+{
+  static const Hearth__Admin__V1__ListRulesRequest init_value = HEARTH__ADMIN__V1__LIST_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__list_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__ListRulesRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__list_rules_request__pack
+                     (const Hearth__Admin__V1__ListRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__list_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ListRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ListRulesRequest *
+       hearth__admin__v1__list_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ListRulesRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__list_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__list_rules_request__free_unpacked
+                     (Hearth__Admin__V1__ListRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__list_rules_response__init
+                     (Hearth__Admin__V1__ListRulesResponse         *message)
+{
+  static const Hearth__Admin__V1__ListRulesResponse init_value = HEARTH__ADMIN__V1__LIST_RULES_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__list_rules_response__get_packed_size
+                     (const Hearth__Admin__V1__ListRulesResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__list_rules_response__pack
+                     (const Hearth__Admin__V1__ListRulesResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__list_rules_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ListRulesResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ListRulesResponse *
+       hearth__admin__v1__list_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ListRulesResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__list_rules_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__list_rules_response__free_unpacked
+                     (Hearth__Admin__V1__ListRulesResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__get_rules_request__init
+                     (Hearth__Admin__V1__GetRulesRequest         *message)
+{
+  static const Hearth__Admin__V1__GetRulesRequest init_value = HEARTH__ADMIN__V1__GET_RULES_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__get_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__GetRulesRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__get_rules_request__pack
+                     (const Hearth__Admin__V1__GetRulesRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__get_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__GetRulesRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__GetRulesRequest *
+       hearth__admin__v1__get_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__GetRulesRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__get_rules_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__get_rules_request__free_unpacked
+                     (Hearth__Admin__V1__GetRulesRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__get_rules_response__init
+                     (Hearth__Admin__V1__GetRulesResponse         *message)
+{
+  static const Hearth__Admin__V1__GetRulesResponse init_value = HEARTH__ADMIN__V1__GET_RULES_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__get_rules_response__get_packed_size
+                     (const Hearth__Admin__V1__GetRulesResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__get_rules_response__pack
+                     (const Hearth__Admin__V1__GetRulesResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__get_rules_response__pack_to_buffer
+                     (const Hearth__Admin__V1__GetRulesResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__GetRulesResponse *
+       hearth__admin__v1__get_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__GetRulesResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__get_rules_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__get_rules_response__free_unpacked
+                     (Hearth__Admin__V1__GetRulesResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__kept_rules__init
+                     (Hearth__Admin__V1__KeptRules         *message)
+{
+  static const Hearth__Admin__V1__KeptRules init_value = HEARTH__ADMIN__V1__KEPT_RULES__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__kept_rules__get_packed_size
+                     (const Hearth__Admin__V1__KeptRules *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__kept_rules__pack
+                     (const Hearth__Admin__V1__KeptRules *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__kept_rules__pack_to_buffer
+                     (const Hearth__Admin__V1__KeptRules *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__KeptRules *
+       hearth__admin__v1__kept_rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__KeptRules *)
+     protobuf_c_message_unpack (&hearth__admin__v1__kept_rules__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__kept_rules__free_unpacked
+                     (Hearth__Admin__V1__KeptRules *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   hearth__admin__v1__index__init
                      (Hearth__Admin__V1__Index         *message)
 {
@@ -1065,6 +1425,361 @@ const ProtobufCMessageDescriptor hearth__admin__v1__listed_index__descriptor =
   (ProtobufCMessageInit) hearth__admin__v1__listed_index__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor hearth__admin__v1__apply_rules_request__field_descriptors[1] =
+{
+  {
+    "text",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ApplyRulesRequest, text),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__apply_rules_request__field_indices_by_name[] = {
+  0,   /* field[0] = text */
+};
+static const ProtobufCIntRange hearth__admin__v1__apply_rules_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__apply_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ApplyRulesRequest",
+  "ApplyRulesRequest",
+  "Hearth__Admin__V1__ApplyRulesRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ApplyRulesRequest),
+  1,
+  hearth__admin__v1__apply_rules_request__field_descriptors,
+  hearth__admin__v1__apply_rules_request__field_indices_by_name,
+  1,  hearth__admin__v1__apply_rules_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__apply_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__apply_rules_response__field_descriptors[4] =
+{
+  {
+    "rules",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ApplyRulesResponse, rules),
+    &hearth__admin__v1__kept_rules__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "changed",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ApplyRulesResponse, changed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "security",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ApplyRulesResponse, security),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "closed",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ApplyRulesResponse, closed),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__apply_rules_response__field_indices_by_name[] = {
+  1,   /* field[1] = changed */
+  3,   /* field[3] = closed */
+  0,   /* field[0] = rules */
+  2,   /* field[2] = security */
+};
+static const ProtobufCIntRange hearth__admin__v1__apply_rules_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__apply_rules_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ApplyRulesResponse",
+  "ApplyRulesResponse",
+  "Hearth__Admin__V1__ApplyRulesResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ApplyRulesResponse),
+  4,
+  hearth__admin__v1__apply_rules_response__field_descriptors,
+  hearth__admin__v1__apply_rules_response__field_indices_by_name,
+  1,  hearth__admin__v1__apply_rules_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__apply_rules_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define hearth__admin__v1__rollback_rules_request__field_descriptors NULL
+#define hearth__admin__v1__rollback_rules_request__field_indices_by_name NULL
+#define hearth__admin__v1__rollback_rules_request__number_ranges NULL
+const ProtobufCMessageDescriptor hearth__admin__v1__rollback_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.RollbackRulesRequest",
+  "RollbackRulesRequest",
+  "Hearth__Admin__V1__RollbackRulesRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__RollbackRulesRequest),
+  0,
+  hearth__admin__v1__rollback_rules_request__field_descriptors,
+  hearth__admin__v1__rollback_rules_request__field_indices_by_name,
+  0,  hearth__admin__v1__rollback_rules_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__rollback_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define hearth__admin__v1__list_rules_request__field_descriptors NULL
+#define hearth__admin__v1__list_rules_request__field_indices_by_name NULL
+#define hearth__admin__v1__list_rules_request__number_ranges NULL
+const ProtobufCMessageDescriptor hearth__admin__v1__list_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ListRulesRequest",
+  "ListRulesRequest",
+  "Hearth__Admin__V1__ListRulesRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ListRulesRequest),
+  0,
+  hearth__admin__v1__list_rules_request__field_descriptors,
+  hearth__admin__v1__list_rules_request__field_indices_by_name,
+  0,  hearth__admin__v1__list_rules_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__list_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__list_rules_response__field_descriptors[2] =
+{
+  {
+    "rules",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Hearth__Admin__V1__ListRulesResponse, n_rules),
+    offsetof(Hearth__Admin__V1__ListRulesResponse, rules),
+    &hearth__admin__v1__kept_rules__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "file",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ListRulesResponse, file),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__list_rules_response__field_indices_by_name[] = {
+  1,   /* field[1] = file */
+  0,   /* field[0] = rules */
+};
+static const ProtobufCIntRange hearth__admin__v1__list_rules_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__list_rules_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ListRulesResponse",
+  "ListRulesResponse",
+  "Hearth__Admin__V1__ListRulesResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ListRulesResponse),
+  2,
+  hearth__admin__v1__list_rules_response__field_descriptors,
+  hearth__admin__v1__list_rules_response__field_indices_by_name,
+  1,  hearth__admin__v1__list_rules_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__list_rules_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__get_rules_request__field_descriptors[1] =
+{
+  {
+    "number",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__GetRulesRequest, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__get_rules_request__field_indices_by_name[] = {
+  0,   /* field[0] = number */
+};
+static const ProtobufCIntRange hearth__admin__v1__get_rules_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__get_rules_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.GetRulesRequest",
+  "GetRulesRequest",
+  "Hearth__Admin__V1__GetRulesRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__GetRulesRequest),
+  1,
+  hearth__admin__v1__get_rules_request__field_descriptors,
+  hearth__admin__v1__get_rules_request__field_indices_by_name,
+  1,  hearth__admin__v1__get_rules_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__get_rules_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__get_rules_response__field_descriptors[2] =
+{
+  {
+    "rules",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__GetRulesResponse, rules),
+    &hearth__admin__v1__kept_rules__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "text",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__GetRulesResponse, text),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__get_rules_response__field_indices_by_name[] = {
+  0,   /* field[0] = rules */
+  1,   /* field[1] = text */
+};
+static const ProtobufCIntRange hearth__admin__v1__get_rules_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__get_rules_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.GetRulesResponse",
+  "GetRulesResponse",
+  "Hearth__Admin__V1__GetRulesResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__GetRulesResponse),
+  2,
+  hearth__admin__v1__get_rules_response__field_descriptors,
+  hearth__admin__v1__get_rules_response__field_indices_by_name,
+  1,  hearth__admin__v1__get_rules_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__get_rules_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__kept_rules__field_descriptors[3] =
+{
+  {
+    "number",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__KeptRules, number),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "time_microseconds",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__KeptRules, time_microseconds),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "byte_count",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__KeptRules, byte_count),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__kept_rules__field_indices_by_name[] = {
+  2,   /* field[2] = byte_count */
+  0,   /* field[0] = number */
+  1,   /* field[1] = time_microseconds */
+};
+static const ProtobufCIntRange hearth__admin__v1__kept_rules__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__kept_rules__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.KeptRules",
+  "KeptRules",
+  "Hearth__Admin__V1__KeptRules",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__KeptRules),
+  3,
+  hearth__admin__v1__kept_rules__field_descriptors,
+  hearth__admin__v1__kept_rules__field_indices_by_name,
+  1,  hearth__admin__v1__kept_rules__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__kept_rules__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor hearth__admin__v1__index__field_descriptors[3] =
 {
   {
@@ -1368,20 +2083,28 @@ const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
   hearth__admin__v1__mode__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[5] =
+static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[9] =
 {
   { "GetServer", &hearth__admin__v1__get_server_request__descriptor, &hearth__admin__v1__server__descriptor },
   { "Backup", &hearth__admin__v1__backup_request__descriptor, &hearth__admin__v1__backup_response__descriptor },
   { "Checkpoint", &hearth__admin__v1__checkpoint_request__descriptor, &hearth__admin__v1__checkpoint_response__descriptor },
   { "ApplyIndexes", &hearth__admin__v1__apply_indexes_request__descriptor, &hearth__admin__v1__apply_indexes_response__descriptor },
   { "ListIndexes", &hearth__admin__v1__list_indexes_request__descriptor, &hearth__admin__v1__list_indexes_response__descriptor },
+  { "ApplyRules", &hearth__admin__v1__apply_rules_request__descriptor, &hearth__admin__v1__apply_rules_response__descriptor },
+  { "RollbackRules", &hearth__admin__v1__rollback_rules_request__descriptor, &hearth__admin__v1__apply_rules_response__descriptor },
+  { "ListRules", &hearth__admin__v1__list_rules_request__descriptor, &hearth__admin__v1__list_rules_response__descriptor },
+  { "GetRules", &hearth__admin__v1__get_rules_request__descriptor, &hearth__admin__v1__get_rules_response__descriptor },
 };
 const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
   3,        /* ApplyIndexes */
+  5,        /* ApplyRules */
   1,        /* Backup */
   2,        /* Checkpoint */
+  8,        /* GetRules */
   0,        /* GetServer */
-  4         /* ListIndexes */
+  4,        /* ListIndexes */
+  7,        /* ListRules */
+  6         /* RollbackRules */
 };
 const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
 {
@@ -1390,7 +2113,7 @@ const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
   "Admin",
   "Hearth__Admin__V1__Admin",
   "hearth.admin.v1",
-  5,
+  9,
   hearth__admin__v1__admin__method_descriptors,
   hearth__admin__v1__admin__method_indices_by_name
 };
@@ -1433,6 +2156,38 @@ void hearth__admin__v1__admin__list_indexes(ProtobufCService *service,
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
   service->invoke(service, 4, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__apply_rules(ProtobufCService *service,
+                                           const Hearth__Admin__V1__ApplyRulesRequest *input,
+                                           Hearth__Admin__V1__ApplyRulesResponse_Closure closure,
+                                           void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 5, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__rollback_rules(ProtobufCService *service,
+                                              const Hearth__Admin__V1__RollbackRulesRequest *input,
+                                              Hearth__Admin__V1__ApplyRulesResponse_Closure closure,
+                                              void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 6, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__list_rules(ProtobufCService *service,
+                                          const Hearth__Admin__V1__ListRulesRequest *input,
+                                          Hearth__Admin__V1__ListRulesResponse_Closure closure,
+                                          void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 7, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
+                                         const Hearth__Admin__V1__GetRulesRequest *input,
+                                         Hearth__Admin__V1__GetRulesResponse_Closure closure,
+                                         void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 8, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
                                      Hearth__Admin__V1__Admin_ServiceDestroy destroy)

@@ -4,7 +4,7 @@ import * as lite from "/sdk/firebase-firestore-lite.js";
 import { initializeApp } from "/sdk/firebase-app.js";
 import { equal, port, settings, until } from "../harness.js";
 
-function script(source) {
+export function script(source) {
   return new Promise((resolve, reject) => {
     const element = Object.assign(document.createElement("script"), { src: source, onload: resolve, onerror: reject });
     document.head.append(element);

@@ -26,6 +26,14 @@ typedef struct Hearth__Admin__V1__ApplyIndexesResponse Hearth__Admin__V1__ApplyI
 typedef struct Hearth__Admin__V1__ListIndexesRequest Hearth__Admin__V1__ListIndexesRequest;
 typedef struct Hearth__Admin__V1__ListIndexesResponse Hearth__Admin__V1__ListIndexesResponse;
 typedef struct Hearth__Admin__V1__ListedIndex Hearth__Admin__V1__ListedIndex;
+typedef struct Hearth__Admin__V1__ApplyRulesRequest Hearth__Admin__V1__ApplyRulesRequest;
+typedef struct Hearth__Admin__V1__ApplyRulesResponse Hearth__Admin__V1__ApplyRulesResponse;
+typedef struct Hearth__Admin__V1__RollbackRulesRequest Hearth__Admin__V1__RollbackRulesRequest;
+typedef struct Hearth__Admin__V1__ListRulesRequest Hearth__Admin__V1__ListRulesRequest;
+typedef struct Hearth__Admin__V1__ListRulesResponse Hearth__Admin__V1__ListRulesResponse;
+typedef struct Hearth__Admin__V1__GetRulesRequest Hearth__Admin__V1__GetRulesRequest;
+typedef struct Hearth__Admin__V1__GetRulesResponse Hearth__Admin__V1__GetRulesResponse;
+typedef struct Hearth__Admin__V1__KeptRules Hearth__Admin__V1__KeptRules;
 typedef struct Hearth__Admin__V1__Index Hearth__Admin__V1__Index;
 typedef struct Hearth__Admin__V1__IndexField Hearth__Admin__V1__IndexField;
 typedef struct Hearth__Admin__V1__FieldOverride Hearth__Admin__V1__FieldOverride;
@@ -189,6 +197,125 @@ struct  Hearth__Admin__V1__ListedIndex
 #define HEARTH__ADMIN__V1__LISTED_INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__listed_index__descriptor) \
     , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0 }
+
+
+struct  Hearth__Admin__V1__ApplyRulesRequest
+{
+  ProtobufCMessage base;
+  /*
+   * As in firestore.rules, at most 256 KiB.
+   */
+  char *text;
+};
+#define HEARTH__ADMIN__V1__APPLY_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__apply_rules_request__descriptor) \
+    , (char *)protobuf_c_empty_string }
+
+
+struct  Hearth__Admin__V1__ApplyRulesResponse
+{
+  ProtobufCMessage base;
+  /*
+   * The rules that are in force now.
+   */
+  Hearth__Admin__V1__KeptRules *rules;
+  /*
+   * Whether the call has changed them.
+   */
+  protobuf_c_boolean changed;
+  /*
+   * The mode of the server after the call: closed, emulator or insecure. An insecure server does not ask rules.
+   */
+  char *security;
+  /*
+   * Whether the server was open before the call.
+   */
+  protobuf_c_boolean closed;
+};
+#define HEARTH__ADMIN__V1__APPLY_RULES_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__apply_rules_response__descriptor) \
+    , NULL, 0, (char *)protobuf_c_empty_string, 0 }
+
+
+struct  Hearth__Admin__V1__RollbackRulesRequest
+{
+  ProtobufCMessage base;
+};
+#define HEARTH__ADMIN__V1__ROLLBACK_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__rollback_rules_request__descriptor) \
+     }
+
+
+struct  Hearth__Admin__V1__ListRulesRequest
+{
+  ProtobufCMessage base;
+};
+#define HEARTH__ADMIN__V1__LIST_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__list_rules_request__descriptor) \
+     }
+
+
+struct  Hearth__Admin__V1__ListRulesResponse
+{
+  ProtobufCMessage base;
+  /*
+   * At most 100. The last one is in force, unless `file` is set.
+   */
+  size_t n_rules;
+  Hearth__Admin__V1__KeptRules **rules;
+  /*
+   * The file of --rules, which is in force instead; else empty.
+   */
+  char *file;
+};
+#define HEARTH__ADMIN__V1__LIST_RULES_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__list_rules_response__descriptor) \
+    , 0,NULL, (char *)protobuf_c_empty_string }
+
+
+struct  Hearth__Admin__V1__GetRulesRequest
+{
+  ProtobufCMessage base;
+  /*
+   * 0 is the newest.
+   */
+  int64_t number;
+};
+#define HEARTH__ADMIN__V1__GET_RULES_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__get_rules_request__descriptor) \
+    , 0 }
+
+
+struct  Hearth__Admin__V1__GetRulesResponse
+{
+  ProtobufCMessage base;
+  Hearth__Admin__V1__KeptRules *rules;
+  char *text;
+};
+#define HEARTH__ADMIN__V1__GET_RULES_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__get_rules_response__descriptor) \
+    , NULL, (char *)protobuf_c_empty_string }
+
+
+/*
+ * Rules of the history.
+ */
+struct  Hearth__Admin__V1__KeptRules
+{
+  ProtobufCMessage base;
+  /*
+   * From 1 on.
+   */
+  int64_t number;
+  /*
+   * When they were applied, in microseconds since 1970.
+   */
+  int64_t time_microseconds;
+  int64_t byte_count;
+};
+#define HEARTH__ADMIN__V1__KEPT_RULES__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__kept_rules__descriptor) \
+    , 0, 0, 0 }
 
 
 /*
@@ -481,6 +608,158 @@ Hearth__Admin__V1__ListedIndex *
 void   hearth__admin__v1__listed_index__free_unpacked
                      (Hearth__Admin__V1__ListedIndex *message,
                       ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__ApplyRulesRequest methods */
+void   hearth__admin__v1__apply_rules_request__init
+                     (Hearth__Admin__V1__ApplyRulesRequest         *message);
+size_t hearth__admin__v1__apply_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__ApplyRulesRequest   *message);
+size_t hearth__admin__v1__apply_rules_request__pack
+                     (const Hearth__Admin__V1__ApplyRulesRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__apply_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ApplyRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ApplyRulesRequest *
+       hearth__admin__v1__apply_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__apply_rules_request__free_unpacked
+                     (Hearth__Admin__V1__ApplyRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__ApplyRulesResponse methods */
+void   hearth__admin__v1__apply_rules_response__init
+                     (Hearth__Admin__V1__ApplyRulesResponse         *message);
+size_t hearth__admin__v1__apply_rules_response__get_packed_size
+                     (const Hearth__Admin__V1__ApplyRulesResponse   *message);
+size_t hearth__admin__v1__apply_rules_response__pack
+                     (const Hearth__Admin__V1__ApplyRulesResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__apply_rules_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ApplyRulesResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ApplyRulesResponse *
+       hearth__admin__v1__apply_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__apply_rules_response__free_unpacked
+                     (Hearth__Admin__V1__ApplyRulesResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__RollbackRulesRequest methods */
+void   hearth__admin__v1__rollback_rules_request__init
+                     (Hearth__Admin__V1__RollbackRulesRequest         *message);
+size_t hearth__admin__v1__rollback_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__RollbackRulesRequest   *message);
+size_t hearth__admin__v1__rollback_rules_request__pack
+                     (const Hearth__Admin__V1__RollbackRulesRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__rollback_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__RollbackRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__RollbackRulesRequest *
+       hearth__admin__v1__rollback_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__rollback_rules_request__free_unpacked
+                     (Hearth__Admin__V1__RollbackRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__ListRulesRequest methods */
+void   hearth__admin__v1__list_rules_request__init
+                     (Hearth__Admin__V1__ListRulesRequest         *message);
+size_t hearth__admin__v1__list_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__ListRulesRequest   *message);
+size_t hearth__admin__v1__list_rules_request__pack
+                     (const Hearth__Admin__V1__ListRulesRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__list_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ListRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ListRulesRequest *
+       hearth__admin__v1__list_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__list_rules_request__free_unpacked
+                     (Hearth__Admin__V1__ListRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__ListRulesResponse methods */
+void   hearth__admin__v1__list_rules_response__init
+                     (Hearth__Admin__V1__ListRulesResponse         *message);
+size_t hearth__admin__v1__list_rules_response__get_packed_size
+                     (const Hearth__Admin__V1__ListRulesResponse   *message);
+size_t hearth__admin__v1__list_rules_response__pack
+                     (const Hearth__Admin__V1__ListRulesResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__list_rules_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ListRulesResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ListRulesResponse *
+       hearth__admin__v1__list_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__list_rules_response__free_unpacked
+                     (Hearth__Admin__V1__ListRulesResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__GetRulesRequest methods */
+void   hearth__admin__v1__get_rules_request__init
+                     (Hearth__Admin__V1__GetRulesRequest         *message);
+size_t hearth__admin__v1__get_rules_request__get_packed_size
+                     (const Hearth__Admin__V1__GetRulesRequest   *message);
+size_t hearth__admin__v1__get_rules_request__pack
+                     (const Hearth__Admin__V1__GetRulesRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__get_rules_request__pack_to_buffer
+                     (const Hearth__Admin__V1__GetRulesRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__GetRulesRequest *
+       hearth__admin__v1__get_rules_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__get_rules_request__free_unpacked
+                     (Hearth__Admin__V1__GetRulesRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__GetRulesResponse methods */
+void   hearth__admin__v1__get_rules_response__init
+                     (Hearth__Admin__V1__GetRulesResponse         *message);
+size_t hearth__admin__v1__get_rules_response__get_packed_size
+                     (const Hearth__Admin__V1__GetRulesResponse   *message);
+size_t hearth__admin__v1__get_rules_response__pack
+                     (const Hearth__Admin__V1__GetRulesResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__get_rules_response__pack_to_buffer
+                     (const Hearth__Admin__V1__GetRulesResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__GetRulesResponse *
+       hearth__admin__v1__get_rules_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__get_rules_response__free_unpacked
+                     (Hearth__Admin__V1__GetRulesResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__KeptRules methods */
+void   hearth__admin__v1__kept_rules__init
+                     (Hearth__Admin__V1__KeptRules         *message);
+size_t hearth__admin__v1__kept_rules__get_packed_size
+                     (const Hearth__Admin__V1__KeptRules   *message);
+size_t hearth__admin__v1__kept_rules__pack
+                     (const Hearth__Admin__V1__KeptRules   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__kept_rules__pack_to_buffer
+                     (const Hearth__Admin__V1__KeptRules   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__KeptRules *
+       hearth__admin__v1__kept_rules__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__kept_rules__free_unpacked
+                     (Hearth__Admin__V1__KeptRules *message,
+                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__Index methods */
 void   hearth__admin__v1__index__init
                      (Hearth__Admin__V1__Index         *message);
@@ -592,6 +871,30 @@ typedef void (*Hearth__Admin__V1__ListIndexesResponse_Closure)
 typedef void (*Hearth__Admin__V1__ListedIndex_Closure)
                  (const Hearth__Admin__V1__ListedIndex *message,
                   void *closure_data);
+typedef void (*Hearth__Admin__V1__ApplyRulesRequest_Closure)
+                 (const Hearth__Admin__V1__ApplyRulesRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__ApplyRulesResponse_Closure)
+                 (const Hearth__Admin__V1__ApplyRulesResponse *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__RollbackRulesRequest_Closure)
+                 (const Hearth__Admin__V1__RollbackRulesRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__ListRulesRequest_Closure)
+                 (const Hearth__Admin__V1__ListRulesRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__ListRulesResponse_Closure)
+                 (const Hearth__Admin__V1__ListRulesResponse *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__GetRulesRequest_Closure)
+                 (const Hearth__Admin__V1__GetRulesRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__GetRulesResponse_Closure)
+                 (const Hearth__Admin__V1__GetRulesResponse *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__KeptRules_Closure)
+                 (const Hearth__Admin__V1__KeptRules *message,
+                  void *closure_data);
 typedef void (*Hearth__Admin__V1__Index_Closure)
                  (const Hearth__Admin__V1__Index *message,
                   void *closure_data);
@@ -631,6 +934,22 @@ struct Hearth__Admin__V1__Admin_Service
                        const Hearth__Admin__V1__ListIndexesRequest *input,
                        Hearth__Admin__V1__ListIndexesResponse_Closure closure,
                        void *closure_data);
+  void (*apply_rules)(Hearth__Admin__V1__Admin_Service *service,
+                      const Hearth__Admin__V1__ApplyRulesRequest *input,
+                      Hearth__Admin__V1__ApplyRulesResponse_Closure closure,
+                      void *closure_data);
+  void (*rollback_rules)(Hearth__Admin__V1__Admin_Service *service,
+                         const Hearth__Admin__V1__RollbackRulesRequest *input,
+                         Hearth__Admin__V1__ApplyRulesResponse_Closure closure,
+                         void *closure_data);
+  void (*list_rules)(Hearth__Admin__V1__Admin_Service *service,
+                     const Hearth__Admin__V1__ListRulesRequest *input,
+                     Hearth__Admin__V1__ListRulesResponse_Closure closure,
+                     void *closure_data);
+  void (*get_rules)(Hearth__Admin__V1__Admin_Service *service,
+                    const Hearth__Admin__V1__GetRulesRequest *input,
+                    Hearth__Admin__V1__GetRulesResponse_Closure closure,
+                    void *closure_data);
 };
 typedef void (*Hearth__Admin__V1__Admin_ServiceDestroy)(Hearth__Admin__V1__Admin_Service *);
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
@@ -643,7 +962,11 @@ void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
       function_prefix__ ## backup,\
       function_prefix__ ## checkpoint,\
       function_prefix__ ## apply_indexes,\
-      function_prefix__ ## list_indexes  }
+      function_prefix__ ## list_indexes,\
+      function_prefix__ ## apply_rules,\
+      function_prefix__ ## rollback_rules,\
+      function_prefix__ ## list_rules,\
+      function_prefix__ ## get_rules  }
 void hearth__admin__v1__admin__get_server(ProtobufCService *service,
                                           const Hearth__Admin__V1__GetServerRequest *input,
                                           Hearth__Admin__V1__Server_Closure closure,
@@ -664,6 +987,22 @@ void hearth__admin__v1__admin__list_indexes(ProtobufCService *service,
                                             const Hearth__Admin__V1__ListIndexesRequest *input,
                                             Hearth__Admin__V1__ListIndexesResponse_Closure closure,
                                             void *closure_data);
+void hearth__admin__v1__admin__apply_rules(ProtobufCService *service,
+                                           const Hearth__Admin__V1__ApplyRulesRequest *input,
+                                           Hearth__Admin__V1__ApplyRulesResponse_Closure closure,
+                                           void *closure_data);
+void hearth__admin__v1__admin__rollback_rules(ProtobufCService *service,
+                                              const Hearth__Admin__V1__RollbackRulesRequest *input,
+                                              Hearth__Admin__V1__ApplyRulesResponse_Closure closure,
+                                              void *closure_data);
+void hearth__admin__v1__admin__list_rules(ProtobufCService *service,
+                                          const Hearth__Admin__V1__ListRulesRequest *input,
+                                          Hearth__Admin__V1__ListRulesResponse_Closure closure,
+                                          void *closure_data);
+void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
+                                         const Hearth__Admin__V1__GetRulesRequest *input,
+                                         Hearth__Admin__V1__GetRulesResponse_Closure closure,
+                                         void *closure_data);
 
 /* --- descriptors --- */
 
@@ -679,6 +1018,14 @@ extern const ProtobufCMessageDescriptor hearth__admin__v1__apply_indexes_respons
 extern const ProtobufCMessageDescriptor hearth__admin__v1__list_indexes_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__list_indexes_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__listed_index__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__apply_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__apply_rules_response__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__rollback_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__list_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__list_rules_response__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__get_rules_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__get_rules_response__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__kept_rules__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__index__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__index_field__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__field_override__descriptor;

@@ -1,14 +1,14 @@
 // How often a client may do what costs us more than it.
 
 /// Permissions that are used up and come back with time: `max` at once, `perSecond` in the long run. Pure data.
-struct TokenBucket {
+package struct TokenBucket {
     private let max: UInt64
     private let perSecond: UInt64
     private var left: UInt64
     /// Milliseconds up to which tokens have come back.
     private var filledAt: UInt64
 
-    init(max: UInt64, perSecond: UInt64, now: UInt64) {
+    package init(max: UInt64, perSecond: UInt64, now: UInt64) {
         self.max = max
         self.perSecond = perSecond
         left = max
@@ -16,7 +16,7 @@ struct TokenBucket {
     }
 
     /// Brings back what time has earned; `now` is monotonic milliseconds.
-    mutating func fill(now: UInt64) {
+    package mutating func fill(now: UInt64) {
         let earned = (now &- filledAt) &* perSecond / 1_000
         // Fractions of a token are kept.
         guard earned > 0 else { return }
@@ -25,7 +25,7 @@ struct TokenBucket {
     }
 
     /// Uses one token; false when there is none.
-    mutating func take() -> Bool {
+    package mutating func take() -> Bool {
         guard left > 0 else { return false }
         left &-= 1
         return true

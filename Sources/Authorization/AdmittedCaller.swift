@@ -1,0 +1,200 @@
+internal import Basics
+internal import Calls
+internal import DocumentModel
+internal import DocumentStore
+internal import Expressions
+internal import FirestoreMessages
+internal import FirestoreService
+internal import Identity
+internal import SecurityRules
+
+/// A caller in a database, as it was admitted. Confined to its loop.
+final class AdmittedCaller: CallAccess {
+    private let authenticator: Authenticator
+    private let generation: Int
+    private let origin: RequestOrigin
+    private let authentication: Authentication
+    private let database: DatabaseName
+    private let audit: AuditLog
+    /// The database's id, as rules see it.
+    private let databaseID: String
+    /// Whether calls that need so much are admitted.
+    private let reading: Admission
+    private let writing: Admission
+    /// Root collections that the caller is limited to; nil for all.
+    private let collections: [[UInt8]]?
+    /// The rules that decide; nil if they are not asked.
+    private let rules: JudgingRules?
+    /// `request.auth`.
+    private let auth: Operand
+    /// When the credential was looked at last, in seconds since 1970.
+    private var checkedAt: Int64 = 0
+
+    let isUnrestricted: Bool
+
+    init(
+        _ state: Authorization.State, _ generation: Int, _ origin: RequestOrigin, _ authentication: Authentication,
+        _ database: DatabaseName, _ audit: AuditLog
+    ) {
+        authenticator = state.authenticator
+        self.generation = generation
+        self.origin = origin
+        self.authentication = authentication
+        self.database = database
+        self.audit = audit
+        databaseID = database.database
+        let collections = authentication.caller.collections
+        self.collections = collections?.map { Array($0.utf8) }
+        let project = database.project
+        let rules = state.rules(of: project)
+        func admission(_ access: Access) -> Admission {
+            state.authenticator.mode.admission(
+                of: Standing(
+                    authentication.caller, access, project: project, database: database.database,
+                    collection: collections?.first),
+                for: .documents, via: Approach(origin), hasRules: rules != nil)
+        }
+        reading = admission(.read)
+        writing = admission(.write)
+        self.rules = reading == .byRules || writing == .byRules ? rules : nil
+        auth = .auth(of: authentication.caller, project: project)
+        isUnrestricted = self.rules == nil && collections == nil
+    }
+
+    /// Whether another request would be admitted the same.
+    func fits(_ origin: RequestOrigin, _ database: DatabaseName, _ generation: Int) -> Bool {
+        self.generation == generation && self.database == database && self.origin.showsSame(as: origin)
+    }
+
+    // MARK: The call
+
+    /// - Throws: `UNAUTHENTICATED`, `PERMISSION_DENIED`.
+    func checkRole(_ method: FirestoreMessages.Method) throws(RequestError) {
+        if case .refused(let code, let message) = method.writes ? writing : reading {
+            throw RequestError(code, message)
+        }
+    }
+
+    /// Makes sure that the credential is valid, at most once a second.
+    ///
+    /// - Parameter now: seconds since 1970.
+    /// - Throws: `UNAUTHENTICATED`.
+    func checkCredential(_ now: Int64) throws(RequestError) {
+        if now == checkedAt { return }
+        do throws(TokenError) {
+            try authenticator.check(authentication, now: now)
+            checkedAt = now
+        } catch {
+            throw error.requestError
+        }
+    }
+
+    func checkStillValid() throws(RequestError) {
+        try checkCredential(Authorization.now)
+        if case .refused(let code, let message) = reading { throw RequestError(code, message) }
+    }
+
+    // MARK: Reads
+
+    func checkGet(_ path: RawSpan, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
+        try checkScope(path, "get")
+        if rules == nil { return [] }
+        return try judge(request(.get, Self.segments(path)), state)
+    }
+
+    func checkList(
+        _ query: StructuredQuery, parent: RawSpan, _ state: borrowing JudgedState
+    ) throws(RequestError) -> [[UInt8]] {
+        if isUnrestricted { return [] }
+        // Rules are about collections of one name.
+        guard query.from.count == 1, let selector = query.from.first, !selector.collectionID.isEmpty else {
+            try deny("list", String(repairingUTF8: parent))
+        }
+        let path = Self.segments(parent) + [selector.collectionID]
+        // A group without a parent reaches into all root collections.
+        let isEverywhere = selector.allDescendants && parent.isEmpty
+        if collections != nil, isEverywhere { try deny("list", selector.collectionID) }
+        try checkScope(Array(path[0].utf8).byteSpan, "list")
+        if rules == nil { return [] }
+        return try judge(request(.list, path, query), state)
+    }
+
+    private func request(
+        _ method: RulesRequest.Method, _ path: [String], _ query: StructuredQuery? = nil
+    ) -> RulesRequest {
+        let now = TimestampValue(microseconds: Int64(clamping: SystemClock.microseconds()))
+        return RulesRequest(method, path: path, database: databaseID, auth: auth, time: now, query: query)
+    }
+
+    /// Judges a read in the state that is read. A read of the past is judged in the present state too: what rules
+    /// permitted then does not count now.
+    private func judge(_ request: RulesRequest, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
+        let reads = try judgeOnce(request, state)
+        if let present = try state.present() { _ = try judgeOnce(request, present) }
+        return reads
+    }
+
+    private func judgeOnce(_ request: RulesRequest, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
+        guard let rules else { return [] }
+        let documents = JudgedDocuments(state)
+        let verdict = rules.judge(request, access: documents)
+        // Rules that could not read a document decide nothing.
+        if let failure = documents.failure { throw failure }
+        if !verdict.isAllowed { try deny(request.method.rawValue, request.path.joined(separator: "/")) }
+        return verdict.reads.map(\.address.utf8)
+    }
+
+    // MARK: Writes
+
+    func judge(_ writes: WriteList, _ state: JudgedState) throws(RequestError) -> any WriteJudgement {
+        for write in writes.writes { try checkScope(writes.path(of: write), "write") }
+        guard let rules else { return ScopeJudgement() }
+        return RulesWriteJudgement(
+            rules, writes, state, databaseID: databaseID, auth: auth,
+            denied: { [self] (what, path) throws(RequestError) in try deny(what, String(repairingUTF8: path)) })
+    }
+
+    // MARK: Decisions
+
+    /// - Parameter path: of a document, or of a root collection.
+    private func checkScope(_ path: RawSpan, _ what: String) throws(RequestError) {
+        guard let collections else { return }
+        var segments = PathSegments(path)
+        if let root = segments.next(), collections.contains(where: { $0.byteSpan.equalsBytes(root) }) { return }
+        try deny(what, String(repairingUTF8: path))
+    }
+
+    private func deny(_ what: String, _ path: String) throws(RequestError) -> Never {
+        audit.denied(origin, authentication.caller.name, what, path, database: database)
+        throw .insufficientPermissions
+    }
+
+    static func segments(_ path: RawSpan) -> [String] {
+        var segments = PathSegments(path)
+        var texts: [String] = []
+        while let segment = segments.next() { texts.append(String(repairingUTF8: segment)) }
+        return texts
+    }
+}
+
+/// The writes of a caller whose scope is all that limits it.
+private final class ScopeJudgement: WriteJudgement {
+    func step() throws(RequestError) -> CommitBasis? { CommitBasis() }
+}
+
+extension Caller {
+    /// Root collections that a principal is limited to; nil for all.
+    fileprivate var collections: [String]? {
+        if case .service(let principal) = self { principal.scope.collections } else { nil }
+    }
+}
+
+extension FirestoreMessages.Method {
+    /// Whether the method changes documents.
+    fileprivate var writes: Bool {
+        switch self {
+        case .commit, .batchWrite, .write, .createDocument, .updateDocument, .deleteDocument: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,226 @@
+// The authorisation of a server: who calls (Identity), and what the security rules let that caller do (SecurityRules).
+//
+//     call ──► origin ──► Authenticator ──► caller ──► SecurityMode ──► allowed, by the rules, or refused
+//                                                                             │
+//                     each document, query and write of the call ◄────────────┘ AdmittedCaller
+//
+// What decides is one immutable state. SIGHUP, `hearth rules apply` and the emulator's route replace it as a whole.
+// Each replacement has a new generation; streams notice it within a second and are judged again.
+
+package import Basics
+package import Calls
+package import DocumentModel
+package import FirestoreMessages
+package import FirestoreService
+package import Identity
+package import SecurityRules
+internal import Synchronization
+
+/// The access control of a server. Thread-safe.
+package final class Authorization: AccessControl {
+    private let current: Mutex<State>
+    private let number = Atomic<Int>(1)
+    /// Whether all callers may do everything, so that requests need not be looked at.
+    private let isOpen: Atomic<Bool>
+    private let audit: AuditLog
+    private let logins = LoginLimiter { SystemClock.monotonicMilliseconds() }
+
+    package init(_ state: State, log: Log) {
+        current = Mutex(state)
+        isOpen = Atomic(state.authenticator.mode.trustsEveryone)
+        audit = AuditLog(log)
+    }
+
+    package var state: State { current.withLock { $0 } }
+    package var generation: Int { number.load(ordering: .acquiring) }
+
+    /// Replaces what decides; the mode stays. Calls under way keep what they were admitted with; streams are judged
+    /// again.
+    package func replace(_ authenticator: Authenticator, _ ruleset: Ruleset?) {
+        change { state in
+            state.authenticator = authenticator.with(mode: state.authenticator.mode)
+            state.ruleset = ruleset
+        }
+    }
+
+    /// Replaces what credentials are checked against; mode and rules stay.
+    package func replace(_ authenticator: Authenticator) {
+        change { state in state.authenticator = authenticator.with(mode: state.authenticator.mode) }
+    }
+
+    /// Puts rules of the data directory in force. An open server is closed from now on: its next start would be closed
+    /// too.
+    ///
+    /// - Returns: whether the server was open.
+    func apply(_ ruleset: Ruleset) -> Bool {
+        change { state in state.apply(ruleset) }
+    }
+
+    private func change<Answer, Failure: Error>(_ body: (inout State) throws(Failure) -> Answer) throws(Failure)
+        -> Answer
+    {
+        try current.withLock { (state) throws(Failure) in
+            let answer = try body(&state)
+            isOpen.store(state.authenticator.mode.trustsEveryone, ordering: .releasing)
+            number.add(1, ordering: .releasing)
+            return answer
+        }
+    }
+
+    /// Takes the rules of a project that came over the emulator's route. An open server is in the emulator's mode from
+    /// now on.
+    ///
+    /// - Throws: `PERMISSION_DENIED` on a server that is closed, or insecure on purpose; `RESOURCE_EXHAUSTED` beyond
+    ///   ``State/emulatedProjectsMax`` projects.
+    package func setEmulatorRules(_ rules: Ruleset, of project: String) throws(RequestError) {
+        try change { (state) throws(RequestError) in try state.emulate(rules, of: project) }
+    }
+
+    // MARK: Calls of Firestore
+
+    package func admit(
+        _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName, reusing last: (any CallAccess)?
+    ) throws(RequestError) -> (any CallAccess)? {
+        if call.isLocal { return nil }
+        if isOpen.load(ordering: .acquiring) { return try admitToOpenServer(call) }
+        let origin = call.origin
+        if let last = last as? AdmittedCaller, last.fits(origin, database, generation) {
+            try audited(origin, method, database) { () throws(RequestError) in
+                // As a first call is judged: with the difference of clocks that it is granted.
+                try last.checkCredential(Self.now - Authenticator.clockSkewSeconds)
+                try last.checkRole(method)
+            }
+            return last
+        }
+        // Before the state: at worst a caller is looked at once more.
+        let generation = generation
+        let state = state
+        return try audited(origin, method, database) { () throws(RequestError) in
+            let authentication = try authenticate(origin, state)
+            let caller = AdmittedCaller(state, generation, origin, authentication, database, audit)
+            try caller.checkRole(method)
+            return caller
+        }
+    }
+
+    private func admitToOpenServer(_ call: Call) throws(RequestError) -> (any CallAccess)? {
+        if call.origin.isProxied { try check(.anonymous, for: .documents, state, call.origin) }
+        return nil
+    }
+
+    // MARK: Other requests
+
+    /// Decides whether a request may be made that is about no document.
+    ///
+    /// - Throws: `UNAUTHENTICATED` or `PERMISSION_DENIED`.
+    package func admit(_ origin: RequestOrigin, for purpose: Purpose) throws(RequestError) {
+        if origin.isLocal || purpose == .health { return }
+        let state = state
+        if state.authenticator.mode.trustsEveryone, !origin.isProxied { return }
+        do throws(RequestError) {
+            let caller = try authenticate(origin, state).caller
+            let standing =
+                if case .service(let principal) = caller {
+                    Standing.service(permits: principal.administersServer, bypassesRules: true)
+                } else {
+                    Standing(caller, .administer, project: "", database: "", collection: nil)
+                }
+            try check(standing, for: purpose, state, origin)
+        } catch {
+            audit.refused(origin, purpose.rawValue, database: nil, error)
+            throw error
+        }
+    }
+
+    private func check(
+        _ standing: Standing, for purpose: Purpose, _ state: State, _ origin: RequestOrigin
+    ) throws(RequestError) {
+        let admission = state.authenticator.mode.admission(
+            of: standing, for: purpose, via: Approach(origin), hasRules: state.hasRules)
+        if case .refused(let code, let message) = admission { throw RequestError(code, message) }
+    }
+
+    // MARK: Credentials
+
+    /// Seconds since 1970.
+    static var now: Int64 { SystemClock.wallNanoseconds() / 1_000_000_000 }
+
+    private func authenticate(_ origin: RequestOrigin, _ state: State) throws(RequestError) -> Authentication {
+        let network = Self.network(of: origin)
+        if origin.authorization != nil { try checkWait(network) }
+        do throws(TokenError) {
+            return try state.authenticator.authenticate(
+                authorization: origin.authorization, certificates: origin.certificateNames, now: Self.now)
+        } catch {
+            // Nobody guesses an expired token.
+            if [.signature, .unknownPrincipal].contains(error), let network { logins.failed(network) }
+            throw error.requestError
+        }
+    }
+
+    /// Gives an access token for the assertion of a service account.
+    ///
+    /// - Throws: `UNAUTHENTICATED` for an assertion that is refused, `RESOURCE_EXHAUSTED` after many failures.
+    package func exchange(
+        grantType: String, assertion: [UInt8], origin: RequestOrigin
+    ) throws(RequestError) -> Authenticator.AccessToken {
+        let network = Self.network(of: origin)
+        try checkWait(network)
+        do throws(TokenError) {
+            return try state.authenticator.exchange(grantType: grantType, assertion: assertion, now: Self.now)
+        } catch {
+            if let network { logins.failed(network) }
+            audit.refused(origin, "token", database: nil, error.requestError)
+            throw error.requestError
+        }
+    }
+
+    /// The network whose failed logins slow it. Nil through a proxy: all its users have its address, and one of them
+    /// could keep the others out.
+    private static func network(of origin: RequestOrigin) -> CallerNetwork? {
+        origin.isProxied ? nil : CallerNetwork(address: origin.peerAddress)
+    }
+
+    private func checkWait(_ network: CallerNetwork?) throws(RequestError) {
+        let wait = network.map { logins.waitMilliseconds($0) } ?? 0
+        guard wait > 0 else { return }
+        throw RequestError(.resourceExhausted, "Too many failed logins; try again in \((wait + 999) / 1_000) s.")
+    }
+
+    package func retry(_ call: Call, after error: RequestError, _ then: @escaping @Sendable () -> Void) -> Bool {
+        guard error == TokenError.unknownKey.requestError, let authorization = call.authorization,
+            let token = try? Authenticator.bearer(authorization)
+        else { return false }
+        return state.authenticator.refreshKeys(for: token, then)
+    }
+
+    private func audited<Answer>(
+        _ origin: RequestOrigin, _ method: FirestoreMessages.Method, _ database: DatabaseName,
+        _ body: () throws(RequestError) -> Answer
+    ) throws(RequestError) -> Answer {
+        do throws(RequestError) {
+            return try body()
+        } catch {
+            audit.refused(origin, method.name, database: database, error)
+            throw error
+        }
+    }
+}
+
+extension Approach {
+    init(_ origin: RequestOrigin) { self.init(isLoopback: origin.isLoopback, isProxied: origin.isProxied) }
+}
+
+extension CallerNetwork {
+    /// - Parameter address: as in `10.0.0.1:80` and `[::1]:80`.
+    init?(address: String) {
+        guard let colon = address.lastIndex(of: ":") else { return nil }
+        self.init(address[..<colon].trimmingBrackets)
+    }
+}
+
+extension Substring {
+    fileprivate var trimmingBrackets: String {
+        hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : String(self)
+    }
+}

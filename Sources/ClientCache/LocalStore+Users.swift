@@ -1,0 +1,59 @@
+// The pending writes of the users of a program: those of one are applied, those of the others wait.
+
+package import Basics
+
+extension LocalStore {
+    /// Whose pending writes the program sees; empty for nobody's.
+    package var user: String { users.current }
+
+    /// Whether ``use(user:)`` was called. Until then the user is that of the last process.
+    package var isUserKnown: Bool { users.isKnown }
+
+    /// Applies the pending writes of a user instead of those of the one before, which stay in the store. Cached
+    /// documents are of all users.
+    ///
+    /// Batches that were written before the first call are those of its user.
+    ///
+    /// - Parameter user: empty for nobody.
+    /// - Returns: what has changed for the program.
+    package func use(user: String) throws(RequestError) -> [LocalChange] {
+        let claimed = users.becomeKnown()
+        if user == users.current { return [] }
+        begin()
+        defer { finishReading() }
+        let (before, othersBefore) = (queue, users.others)
+        var after = users.others.values.filter { $0.user == user }
+        for var batch in before where claimed.contains(batch.number) {
+            batch.user = user
+            if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }
+            after.append(batch)
+        }
+        var states: [[UInt8]: (remote: DocumentState, wasPending: Bool)] = [:]
+        for path in (before + after).flatMap(\.paths) where states[path] == nil {
+            states[path] = (try remoteState(LocalLocation(path: path)), isPending(path))
+        }
+        replaceQueue(by: after)
+        for batch in after { users.others[batch.number] = nil }
+        for batch in before where !claimed.contains(batch.number) { users.others[batch.number] = batch }
+        do throws(RequestError) {
+            var changes: [LocalChange] = []
+            for (path, state) in states {
+                let location = LocalLocation(path: path)
+                changes.append(try store(state.remote, at: location, wasPending: state.wasPending))
+            }
+            put(LocalKey.user, Array(user.utf8))
+            try commit()
+            users.current = user
+            return changes
+        } catch {
+            replaceQueue(by: before)
+            users.others = othersBefore
+            throw error
+        }
+    }
+
+    private func replaceQueue(by batches: [LocalBatch]) {
+        for batch in queue { forget(batch) }
+        for batch in batches.sorted(by: { $0.number < $1.number }) { remember(batch) }
+    }
+}

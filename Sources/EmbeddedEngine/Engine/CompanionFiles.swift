@@ -1,0 +1,51 @@
+internal import FileSystem
+package import Storage
+
+/// Directories that a server keeps in a data directory, and that belong to every copy of it. The engine does not look
+/// into them.
+package enum CompanionFiles {
+    private static let directories = ["rules"]
+    /// How the name of a file ends that is not complete.
+    private static let unfinishedSuffix = ".new"
+
+    /// Copies the regular files of these directories, durably and with their times, in the order of their names.
+    ///
+    /// Files may be added and removed meanwhile. One that is removed before it is copied is left out. When this throws,
+    /// no directory is left that lacks a file.
+    /// - Throws: `full`, `inputOutput`.
+    package static func copy(from source: String, to target: String) throws(StorageError) {
+        for directory in directories where Directory.exists("\(source)/\(directory)") {
+            do throws(StorageError) {
+                try copyFiles(of: "\(source)/\(directory)", to: "\(target)/\(directory)")
+            } catch {
+                try? Directory.removeAll("\(target)/\(directory)")
+                throw error
+            }
+        }
+    }
+
+    private static func copyFiles(of source: String, to target: String) throws(StorageError) {
+        try Directory.create(target)
+        for name in try Directory.names(in: source) where !name.hasSuffix(unfinishedSuffix) {
+            let path = "\(source)/\(name)"
+            guard Directory.status(of: path).isRegularFile else { continue }
+            do throws(StorageError) {
+                try DirectoryCopy.copyFile(path, to: "\(target)/\(name)", keepsTimes: true)
+            } catch {
+                if Directory.exists(path) { throw error }
+            }
+        }
+        try Directory.sync(target)
+    }
+}
+
+extension EmbeddedEngine {
+    /// Does something to a data directory that no engine has open. None can open it meanwhile.
+    ///
+    /// - Throws: `locked` if an engine has it open, `inputOutput`; what `body` throws.
+    package static func whileUnused<Output>(_ directory: String, _ body: () throws -> Output) throws -> Output {
+        let lock = try DirectoryFormat.lock(directory)
+        defer { lock.unlock() }
+        return try body()
+    }
+}

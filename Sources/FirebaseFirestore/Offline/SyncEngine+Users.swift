@@ -1,0 +1,40 @@
+// Another user: other pending writes in the views, and a new stream for the listeners.
+
+import Basics
+import FirebaseCore
+import HearthClient
+import Synchronization
+
+extension SyncEngine {
+    /// The token is of another user, or the first one is there.
+    ///
+    /// - Parameter user: nil for none. May be called on any thread, before calls show the token.
+    func userChanged(_ user: String?) { queue.async { self.use(user ?? "") } }
+
+    private func use(_ user: String) {
+        if isClosed { return }
+        let isOther = user != store.user
+        let wasKnown = store.isUserKnown
+        do throws(RequestError) {
+            let changes = try store.use(user: user)
+            if wasKnown, isOther { stream?.restart() }
+            broadcast(changes)
+        } catch {
+            report(error)
+        }
+    }
+}
+
+/// Refers to an engine for its client, which is made before it. Thread-safe.
+final class EngineReference: Sendable {
+    private struct Reference: Sendable {
+        weak var engine: SyncEngine?
+    }
+
+    private let reference = Mutex(Reference())
+
+    var engine: SyncEngine? {
+        get { reference.withLock { $0.engine } }
+        set { reference.withLock { $0.engine = newValue } }
+    }
+}

@@ -1,0 +1,112 @@
+// The one authorisation point. Every method asks it before it touches the store. If the caller may not do everything,
+// the method asks again for each document, query and write.
+
+package import Basics
+package import Calls
+package import DocumentModel
+package import DocumentStore
+package import FirestoreMessages
+
+/// Decides who may call. One object serves all loops of a server. Thread-safe.
+package protocol AccessControl: AnyObject, Sendable {
+    /// Decides whether a call may be made.
+    ///
+    /// - Parameters:
+    ///   - method: what is called.
+    ///   - database: the database that the call is about.
+    ///   - last: what the same loop got for its last call, to be returned again if it fits.
+    /// - Returns: what the caller may do; nil if that is everything for as long as the call lasts.
+    /// - Throws: `UNAUTHENTICATED` or `PERMISSION_DENIED`, which become the call's answer.
+    func admit(
+        _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName, reusing last: (any CallAccess)?
+    ) throws(RequestError) -> (any CallAccess)?
+
+    /// Asks for what a refused call may have lacked, for example keys of a token's issuer.
+    ///
+    /// - Parameter then: called on any thread when the call may be tried again.
+    /// - Returns: whether `then` will be called.
+    func retry(_ call: Call, after error: RequestError, _ then: @escaping @Sendable () -> Void) -> Bool
+
+    /// Changes whenever streams have to be looked at again: other rules, other principals.
+    var generation: Int { get }
+}
+
+/// What the caller of a call may do. Confined to the loop.
+package protocol CallAccess: AnyObject {
+    /// Whether every document may be read and written, and administrative methods called.
+    var isUnrestricted: Bool { get }
+
+    /// Decides whether a document may be read by its name.
+    ///
+    /// - Parameters:
+    ///   - path: below `documents`.
+    ///   - state: what is read, and what rules read.
+    /// - Returns: the paths of the documents that the decision rests on.
+    /// - Throws: `PERMISSION_DENIED`.
+    @discardableResult
+    func checkGet(_ path: RawSpan, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]]
+
+    /// Decides whether a query may be run: whether everything that it could return may be read.
+    ///
+    /// - Parameter parent: the path of the parent below `documents`; empty for the root.
+    /// - Returns: the paths of the documents that the decision rests on.
+    /// - Throws: `PERMISSION_DENIED`.
+    @discardableResult
+    func checkList(
+        _ query: StructuredQuery, parent: RawSpan, _ state: borrowing JudgedState
+    ) throws(RequestError) -> [[UInt8]]
+
+    /// Begins to decide whether writes may stand.
+    ///
+    /// - Throws: why the writes fail whatever the decision.
+    func judge(_ writes: WriteList, _ state: JudgedState) throws(RequestError) -> any WriteJudgement
+
+    /// Makes sure that the credential is still valid and the call would still be admitted.
+    ///
+    /// - Throws: `UNAUTHENTICATED`, `PERMISSION_DENIED`.
+    func checkStillValid() throws(RequestError)
+}
+
+/// A decision about the writes of a commit, in steps between which other calls have their turn. Confined to the loop.
+package protocol WriteJudgement: AnyObject {
+    /// Decides on some of the writes.
+    ///
+    /// - Returns: what the decision rests on; nil if there is more to decide.
+    /// - Throws: `PERMISSION_DENIED`.
+    func step() throws(RequestError) -> CommitBasis?
+}
+
+/// The state of a database that a decision looks at.
+package struct JudgedState {
+    package let reader: StoreReader
+    /// Without a transaction, which would take note of what rules read.
+    package let point: ReadPoint
+
+    package init(_ reader: StoreReader, _ point: ReadPoint) {
+        self.reader = reader
+        self.point = point.withoutTransaction
+    }
+
+    /// Microseconds after which a state is not the present one any more.
+    private static let presentMicroseconds: UInt64 = 5_000_000
+
+    /// The present state if this one is of the past; nil if it is of the last seconds.
+    package func present() throws(RequestError) -> JudgedState? {
+        let now = SystemClock.microseconds()
+        if now <= point.readMicroseconds + Self.presentMicroseconds { return nil }
+        return JudgedState(reader, try reader.readPoint(.latest, in: point.database))
+    }
+}
+
+extension CallAccess {
+    /// For methods that only administrators may call.
+    package func requireUnrestricted() throws(RequestError) {
+        if !isUnrestricted { throw .insufficientPermissions }
+    }
+}
+
+extension RequestError {
+    /// What rules deny. The text is the cloud's.
+    package static let insufficientPermissions = RequestError(
+        .permissionDenied, "Missing or insufficient permissions.")
+}

@@ -1,0 +1,28 @@
+package import Basics
+package import DocumentModel
+
+/// Decides whether targets of a stream may be sent. Confined to the thread of the hub.
+///
+/// The documents that a verdict rests on may be missing: the target is judged again when they are created.
+package protocol TargetJudge: AnyObject {
+    /// Judges a query.
+    ///
+    /// - Parameters:
+    ///   - parent: the full resource name that the query is below.
+    ///   - version: the version to read, in microseconds.
+    /// - Returns: paths below `documents` of the documents that the verdict rests on.
+    /// - Throws: the error that the target is removed with, `PERMISSION_DENIED`.
+    func judge(
+        query: StructuredQuery, parent: RawSpan, at version: UInt64
+    ) throws(RequestError) -> [[UInt8]]
+
+    /// Judges one document of a documents target; it may be missing.
+    ///
+    /// - Parameters:
+    ///   - path: the document's path below `documents`.
+    ///   - version: the version to read, in microseconds.
+    /// - Returns: paths below `documents` of the documents that the verdict rests on; `path` is one of them if the
+    ///   content of the document matters.
+    /// - Throws: the error that the target is removed with, `PERMISSION_DENIED`.
+    func judge(document path: RawSpan, at version: UInt64) throws(RequestError) -> [[UInt8]]
+}

@@ -1,0 +1,90 @@
+// `hearth token`: credentials of servers, revocations of users, and tokens for tests.
+
+import Basics
+import Glibc
+import Identity
+
+/// Changes and lists the file of principals, revokes users, and mints tokens.
+enum TokenCommand: Subcommand {
+    static let name = "token"
+    static let summary = "Makes, lists and revokes credentials, and mints tokens for tests."
+    static let words = ["ACTION", "[NAME]"]
+
+    static let discussion = """
+        ACTION is one of these:
+
+          create NAME       gives the principal NAME a credential, and prints its secret
+          list              prints the principals and their credentials, without secrets
+          revoke ID         removes a credential, or with a principal's name all of them
+          revoke-user UID   refuses the user's tokens of sign-ins before this moment
+          mint              prints a token that the private key in --key signs
+
+        create, list and revoke work on the file of --principals, which hearth serve
+        reads at its start and on SIGHUP. Its owner alone may read and write it (0600).
+        A secret is shown once: the file has a hash or a public key. A service account's
+        key is a file as Google's SDKs read it. No flag takes a secret.
+
+        revoke-user works on the data directory of --data; a server that uses it ends the
+        user's streams within seconds.
+
+        Examples:
+
+          hearth token create backend --principals p.json --role writer --project shop --api-key
+          hearth token create functions --principals p.json --role admin --project shop \\
+            --service-account --url https://db.example.org --out key.json
+          hearth token create job --principals p.json --role reader --project shop \\
+            --certificate URI:spiffe://example/job
+          hearth token revoke backend --principals p.json
+          hearth token revoke-user ada --data /var/lib/hearth
+          hearth token mint --uid ada --key key.pem --issuer https://securetoken.google.com/shop
+        """
+
+    static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory of the server.")
+
+    static let flagGroups = [
+        FlagGroup(heading: "Principals (create, list, revoke)", flags: PrincipalActions.flags),
+        FlagGroup(heading: "Users (revoke-user)", flags: [data]),
+        FlagGroup(heading: "Tokens (mint)", flags: TokenMinting.flags),
+        FlagGroup(heading: "Output (create, mint)", flags: [output]),
+    ]
+    static let output = Flag<String>(
+        "out", "FILE", required: false,
+        help: "Write the secret to a new file that its owner alone may read, and not to standard output.")
+
+    static func run(_ arguments: ParsedArguments) async throws {
+        let action = arguments.words[0]
+        let actions: [String: (takesName: Bool, run: (_ name: String, ParsedArguments) throws -> Void)] = [
+            "create": (true, PrincipalActions.create), "revoke": (true, PrincipalActions.revoke),
+            "revoke-user": (true, revokeUser),
+            "list": (false, { _, arguments in try PrincipalActions.list(arguments) }),
+            "mint": (false, { _, arguments in try TokenMinting.run(arguments) }),
+        ]
+        guard let (takesName, run) = actions[action] else {
+            throw UsageError(message: "\"\(action)\" is not create, list, revoke, revoke-user or mint")
+        }
+        let name = arguments.words.dropFirst().first
+        if takesName, name == nil { throw UsageError(message: "missing argument NAME") }
+        if !takesName, let name { throw UsageError(message: "unexpected argument \"\(name)\"") }
+        try run(name ?? "", arguments)
+    }
+
+    /// Seconds since 1970.
+    static var now: Int64 { Int64(clamping: SystemClock.microseconds() / 1_000_000) }
+
+    private static func revokeUser(_ uid: String, _ arguments: ParsedArguments) throws {
+        guard (1...128).contains(uid.unicodeScalars.count) else {
+            throw CommandFailure("a user's identifier has 1 to 128 characters")
+        }
+        let directory = arguments[data]
+        try PathWords.checkDataDirectory(directory)
+        var found = stat()
+        // The server could not read a file of another user.
+        guard stat(directory, &found) == 0, found.st_uid == geteuid() else {
+            throw CommandFailure("run this as the user that owns \(directory), which the server runs as")
+        }
+        let identity = IdentityDirectory(dataDirectory: directory)
+        try identity.create()
+        try identity.revocations().revoke(uid: uid, before: now)
+        try StandardOutput.print("tokens of \(uid) from sign-ins before this moment are refused")
+    }
+}

@@ -1,0 +1,188 @@
+// Live targets under security rules.
+
+import Authorization
+import AuthorizationTestSupport
+import Basics
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import Identity
+import ServiceTestSupport
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct GuardedListenTests {
+    private static let rules = """
+        match /rooms/{id} { allow read: if get(/databases/$(database)/documents/members/$(request.auth.uid)).data.ok; }
+        match /notes/{id} { allow get: if resource.data.owner == request.auth.uid; }
+        """
+
+    /// A stream of a user.
+    private struct Listener {
+        let store: GuardedStore
+        let call: TestCall
+
+        init(_ store: GuardedStore, as uid: String = "alice") {
+            self.store = store
+            call = TestCall(
+                loop: store.harness.loop, method: .listen, authorization: TestAuthorization.user(uid))
+        }
+
+        func begin(_ target: ListenTarget) {
+            store.harness.service.begin(call, request(target))
+        }
+
+        func add(_ target: ListenTarget) { call.send(request(target)) }
+
+        private func request(_ target: ListenTarget) -> [UInt8] {
+            ListenRequest(database: Harness.database, .add(target)).encodedBytes()
+        }
+
+        var messages: [ListenResponse] {
+            get throws { try call.answer.messages.map { try ListenResponse(wire: $0.span.bytes) } }
+        }
+
+        /// Waits until a target is current.
+        func waitUntilCurrent(_ id: Int32) {
+            #expect(store.harness.loop.run { has(.current, id) != nil })
+        }
+
+        /// Waits until a target is removed, and returns why.
+        func waitForRemoval(_ id: Int32) -> StatusCode? {
+            #expect(store.harness.loop.run { has(.remove, id) != nil })
+            return has(.remove, id)?.cause?.code
+        }
+
+        private func has(
+            _ kind: ListenResponse.TargetChange.Kind, _ id: Int32
+        ) -> ListenResponse.TargetChange? {
+            for message in (try? messages) ?? [] {
+                if case .targetChange(let change) = message, change.kind == kind, change.targets == [id] {
+                    return change
+                }
+            }
+            return nil
+        }
+
+        /// The number of documents that the stream has got.
+        var documents: Int {
+            get throws {
+                try messages.count { message in
+                    if case .documentChange = message { true } else { false }
+                }
+            }
+        }
+    }
+
+    private static func rooms(_ id: Int32) -> ListenTarget {
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "rooms")])
+        return ListenTarget(.query(parent: Harness.root, query), id: id)
+    }
+
+    private static func note(_ name: String, _ id: Int32) -> ListenTarget {
+        ListenTarget(.documents([Harness.name("notes/\(name)")]), id: id)
+    }
+
+    @Test
+    func `A target that is denied is removed with its cause, and the others stay`() throws {
+        let store = try GuardedStore(Self.rules)
+        try store.set("notes/a", ["owner": .string("alice")])
+        try store.set("notes/b", ["owner": .string("bob")])
+        let listener = Listener(store)
+        listener.begin(Self.note("b", 1))
+        listener.add(Self.note("a", 2))
+        #expect(listener.waitForRemoval(1) == .permissionDenied)
+        listener.waitUntilCurrent(2)
+        #expect(try listener.documents == 1)
+        #expect(listener.call.answer.status == nil)
+    }
+
+    @Test
+    func `A query ends when a document that its rule rests on says otherwise, and nothing is sent after that`() throws {
+        let store = try GuardedStore(Self.rules)
+        try store.set("members/alice", ["ok": .boolean(true)])
+        try store.set("rooms/a", ["n": .integer(1)])
+        let listener = Listener(store)
+        listener.begin(Self.rooms(1))
+        listener.waitUntilCurrent(1)
+        try store.set("rooms/b", ["n": .integer(1)])
+        #expect(store.harness.loop.run { (try? listener.documents) == 2 })
+        #expect(
+            try store.commit(as: nil) {
+                try $0.set("members/alice", Harness.fields(["ok": .boolean(false)]))
+                try $0.set("rooms/c", Harness.fields(["n": .integer(1)]))
+            } == .ok)
+        #expect(listener.waitForRemoval(1) == .permissionDenied)
+        try store.set("rooms/d", ["n": .integer(1)])
+        #expect(try listener.documents == 2)
+    }
+
+    @Test
+    func `A document ends when it is given to another owner`() throws {
+        let store = try GuardedStore(Self.rules)
+        try store.set("notes/a", ["owner": .string("alice")])
+        let listener = Listener(store)
+        listener.begin(Self.note("a", 1))
+        listener.waitUntilCurrent(1)
+        try store.set("notes/a", ["owner": .string("bob"), "secret": .integer(1)])
+        #expect(listener.waitForRemoval(1) == .permissionDenied)
+        #expect(try listener.documents == 1)
+    }
+
+    @Test
+    func `Other rules judge open targets again`() throws {
+        let store = try GuardedStore(Self.rules)
+        try store.set("notes/a", ["owner": .string("alice")])
+        let listener = Listener(store)
+        listener.begin(Self.note("a", 1))
+        listener.waitUntilCurrent(1)
+        store.authorization.replace(
+            store.authorization.state.authenticator,
+            try TestAuthorization.ruleset("match /notes/{id} { allow write; }"))
+        store.harness.service.longLivedStreams.checkAccess()
+        #expect(listener.waitForRemoval(1) == .permissionDenied)
+    }
+
+    @Test
+    func `A credential that is revoked ends its streams`() throws {
+        var list = PrincipalList()
+        let grant = PrincipalList.Grant(role: .reader, scope: Scope(projects: nil), bypassesRules: true)
+        let key = try list.addAPIKey(to: "batch", grant, now: 1)
+        let authorization = try TestAuthorization.make(nil, mode: .closed, records: list.records)
+        let harness = try Harness(accessControl: authorization)
+        let call = TestCall(loop: harness.loop, method: .listen, authorization: "Bearer \(key)")
+        let request = ListenRequest(database: Harness.database, .add(Self.rooms(1))).encodedBytes()
+        harness.service.begin(call, request)
+        harness.service.longLivedStreams.checkAccess()
+        #expect(call.answer.status == nil)
+        authorization.replace(try TestAuthorization.authenticator(mode: .closed), nil)
+        harness.service.longLivedStreams.checkAccess()
+        #expect(harness.loop.run { call.answer.status != nil })
+        #expect(call.answer.status == .unauthenticated)
+    }
+
+    @Test
+    func `A stream of writes is judged write by write`() throws {
+        let store = try GuardedStore("match /made/{id} { allow create; }")
+        let call = TestCall(loop: store.harness.loop, method: .write, authorization: TestAuthorization.user("alice"))
+        store.harness.service.begin(call, Self.bytes(WriteRequestMessage(database: Harness.database)))
+        func send(_ path: String) throws {
+            var writes = WriteList(database: try DatabaseName(Harness.database))
+            try writes.set(path, Harness.fields(["n": .integer(1)]))
+            call.send(Self.bytes(WriteRequestMessage(writes: writes)))
+        }
+        try send("made/a")
+        #expect(store.harness.loop.run { call.answer.messages.count == 2 })
+        try send("made/a")
+        #expect(store.harness.loop.run { call.answer.status != nil })
+        #expect(call.answer.status == .permissionDenied)
+        #expect(store.get("made/a", as: nil) == .ok)
+    }
+
+    private static func bytes(_ message: WriteRequestMessage) -> [UInt8] {
+        var writer = ByteBuffer()
+        message.encode(into: &writer)
+        return writer.copyBytes()
+    }
+}

@@ -1,0 +1,162 @@
+// The rules that a data directory keeps, and what a process leaves that ends between two steps.
+
+import Authorization
+import Foundation
+import SecurityRules
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FileSystem
+
+@Suite(.timeLimit(.minutes(20)))
+struct RulesHistoryTests {
+    private let directory = TemporaryDirectory("rules", on: .memory)
+    private var history: RulesHistory { RulesHistory(dataDirectory: directory.path) }
+
+    private func write(_ name: String, _ bytes: [UInt8]) throws {
+        let folder = directory.path(of: "rules")
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try Data(bytes).write(to: URL(fileURLWithPath: "\(folder)/\(name)"))
+    }
+
+    private func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory.path(of: "rules")).sorted()
+    }
+
+    private func permissions(_ name: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: directory.path(of: name))[.posixPermissions] as? Int
+    }
+
+    @Test
+    func `Texts have numbers from 1 on and are read as they were given, in files for their owner`() throws {
+        #expect(try history.all().isEmpty && history.newest() == nil && history.previous() == nil)
+        let texts = ["a\r\n", "", "é\0", String(repeating: "x", count: RulesLimits.sourceBytes)]
+        for text in texts { _ = try history.append(text) }
+        let entries = try history.all()
+        #expect(entries.map(\.number) == [1, 2, 3, 4])
+        #expect(entries.map(\.byteCount) == texts.map(\.utf8.count))
+        #expect(entries.allSatisfy { $0.time > 1_700_000_000_000_000 })
+        for (index, text) in texts.enumerated() {
+            #expect(try Array(history.text(index + 1).utf8) == Array(text.utf8))
+        }
+        #expect(try history.newest() == 4 && history.previous() == 3)
+        #expect(try names() == ["000001.rules", "000002.rules", "000003.rules", "000004.rules"])
+        #expect(try permissions("rules") == 0o700 && permissions("rules/000004.rules") == 0o600)
+        #expect(throws: StorageError.self) { try history.append(texts[3] + "x") }
+        #expect(try history.newest() == 4)
+    }
+
+    @Test
+    func `The newest hundred are kept`() throws {
+        for number in 1...102 { #expect(try history.append("\(number)").number == number) }
+        let entries = try history.all()
+        #expect(entries.count == RulesHistory.entriesMax && entries.first?.number == 3)
+        #expect(try names().count == RulesHistory.entriesMax)
+        #expect(try history.text(3) == "3" && history.text(102) == "102")
+        #expect(throws: StorageError.self) { try history.text(2) }
+    }
+
+    @Test
+    func `Names of other forms are ignored, and numbers are not texts`() throws {
+        for name in ["1.rules", "0000001.rules", "000000.rules", "000009.rules~", "00000x.rules", "+00001.rules"] {
+            try write(name, [0x78])
+        }
+        try write("9999999999.rules", [0x78])
+        #expect(try history.newest() == nil)
+        try write("999999.rules", Array("old".utf8))
+        #expect(try history.append("new").number == 1_000_000)
+        #expect(try history.newest() == 1_000_000 && history.previous() == 999_999)
+        #expect(try history.text(1_000_000) == "new")
+    }
+
+    @Test
+    func `What cannot be read as rules is an error`() throws {
+        try write("000001.rules", [0x78, 0xFF])
+        try write("000002.rules", [UInt8](repeating: 0x78, count: RulesLimits.sourceBytes + 1))
+        try FileManager.default.createDirectory(
+            atPath: directory.path(of: "rules/000003.rules"), withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path(of: "rules/000004.rules"), withDestinationPath: "/nowhere")
+        for (number, code) in [(1, StorageError.Code.corrupt), (2, .inputOutput), (3, .corrupt), (4, .inputOutput)] {
+            let error = #expect(throws: StorageError.self) { try history.text(number) }
+            #expect(error?.code == code, "\(number)")
+        }
+        #expect(try history.newest() == 4)
+    }
+
+    @Test(arguments: [true, false])
+    func `A directory that cannot be listed is an error, and not one without rules`(isLink: Bool) throws {
+        let path = directory.path(of: "rules")
+        if isLink {
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/nowhere")
+        } else {
+            try Data().write(to: URL(fileURLWithPath: path))
+        }
+        #expect(throws: StorageError.self) { try history.newest() }
+        #expect(throws: StorageError.self) { try history.append("x") }
+    }
+
+    /// - Parameters:
+    ///   - isEnd: whether no change is made from the failing one on, as if the process had ended; else all others are.
+    ///   - kept: texts that are there before.
+    @Test(arguments: [(true, 0), (true, 1), (true, 100), (false, 0), (false, 1), (false, 100)])
+    func `A change that fails at any step leaves the rules of before or after`(isEnd: Bool, kept: Int) throws {
+        var steps = 0
+        var isWhole = false
+        while !isWhole {
+            let directory = TemporaryDirectory("rules", on: .memory)
+            let history = RulesHistory(dataDirectory: directory.path)
+            for number in 0..<kept { _ = try history.append("old \(number)") }
+            let fault = DiskFault(in: directory.path, at: steps, isEnd: isEnd)
+            let entry = try? history.append("new")
+            isWhole = fault.end() <= steps
+            let newest = try history.newest().map { try history.text($0) }
+            let before = kept == 0 ? nil : "old \(kept - 1)"
+            if entry != nil {
+                #expect(newest == "new")
+            } else if isEnd {
+                #expect(newest == before || newest == "new", "step \(steps)")
+            } else {
+                #expect(newest == before, "step \(steps)")
+            }
+            // What is left does not disturb the next change.
+            _ = try history.append("next")
+            #expect(try history.newest().map { try history.text($0) } == "next")
+            let names = try FileManager.default.contentsOfDirectory(atPath: "\(directory.path)/rules")
+            #expect(names.count <= RulesHistory.entriesMax && names.allSatisfy { $0.hasSuffix(".rules") })
+            steps += 1
+        }
+        #expect(steps > 5)
+    }
+}
+
+/// Makes a change of files in a directory fail. Closing a file is not a change.
+private final class DiskFault: Sendable {
+    private let changes = Mutex(0)
+    private let watch: Mutex<DiskWatch?> = Mutex(nil)
+
+    /// - Parameters:
+    ///   - step: changes that are made before the one that fails.
+    ///   - isEnd: whether all later ones fail too.
+    init(in directory: String, at step: Int, isEnd: Bool) {
+        let began = DiskWatch.begin(directory) { [weak self] change, call in
+            if case .close = change { return call() }
+            let index = self?.changes.withLock { changes in
+                defer { changes += 1 }
+                return changes
+            }
+            guard let index, index == step || index > step && isEnd else { return call() }
+            errno = EIO
+            return -1
+        }
+        watch.withLock { $0 = began }
+    }
+
+    /// Makes changes succeed again; the number of changes that were attempted.
+    func end() -> Int {
+        watch.withLock { $0?.end() }
+        return changes.withLock { $0 }
+    }
+}

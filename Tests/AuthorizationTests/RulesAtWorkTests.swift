@@ -1,0 +1,255 @@
+// Security rules over each method of Firestore.
+
+import Authorization
+import AuthorizationTestSupport
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+import FirestoreService
+import ServiceTestSupport
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct RulesAtWorkTests {
+    @Test
+    func `A document is read by those whom its contents name`() throws {
+        let store = try GuardedStore("match /notes/{id} { allow get: if resource.data.owner == request.auth.uid; }")
+        try store.set("notes/a", ["owner": .string("alice")])
+        #expect(store.get("notes/a") == .ok)
+        #expect(store.get("notes/a", as: "bob") == .permissionDenied)
+        #expect(store.get("notes/a", as: nil) == .ok)
+        // Whether it exists is not for those who may not read it.
+        #expect(store.get("notes/none") == .permissionDenied)
+        #expect(store.get("others/a") == .permissionDenied)
+        let denied = store.log.lines.filter { $0.contains("access_denied") }
+        #expect(denied.count == 3)
+        #expect(denied[0].contains("caller=bob") && denied[0].contains("path=notes/a"))
+    }
+
+    @Test
+    func `A batch get succeeds if the caller may read all documents`() throws {
+        let store = try GuardedStore("match /notes/{id} { allow get: if id == 'a' || id == 'b'; }")
+        func status(_ ids: [String]) -> StatusCode? {
+            let names = ids.map { Harness.name("notes/\($0)") }
+            return store.call(
+                .batchGetDocuments,
+                BatchGetDocumentsRequest(database: Harness.database, documents: names).encodedBytes()
+            ).status
+        }
+        #expect(status(["a", "b"]) == .ok)
+        #expect(status(["a", "c"]) == .permissionDenied)
+        #expect(status([]) == .ok)
+    }
+
+    @Test
+    func `A query runs if everything that it could return may be read`() throws {
+        let store = try GuardedStore(
+            "match /notes/{id} { allow list: if resource.data.owner == request.auth.uid; }")
+        try store.set("notes/a", ["owner": .string("alice")])
+        let all = StructuredQuery(from: [CollectionSelector(collectionID: "notes")])
+        var mine = all
+        mine.filter = .field(FieldPath(fieldName: "owner"), .equal, EncodedValue(.string("alice")))
+        #expect(store.query(mine).status == .ok)
+        #expect(store.query(mine, as: "bob").status == .permissionDenied)
+        #expect(store.query(all).status == .permissionDenied)
+        #expect(store.query(all, as: nil).status == .ok)
+        // A rule is about collections of one name.
+        #expect(store.query(StructuredQuery()).status == .permissionDenied)
+        let count = StructuredAggregationQuery(query: mine, aggregations: [Aggregation(.count(upTo: nil), alias: "n")])
+        func total(_ query: StructuredAggregationQuery, as uid: String) -> StatusCode? {
+            store.call(
+                .runAggregationQuery, RunAggregationQueryRequest(parent: Harness.root, query: query).encodedBytes(),
+                as: uid
+            ).status
+        }
+        #expect(total(count, as: "alice") == .ok)
+        #expect(total(count, as: "bob") == .permissionDenied)
+    }
+
+    @Test
+    func `Listings are lists, and what no rule is about is for administrators`() throws {
+        let store = try GuardedStore("match /notes/{id} { allow list: if request.query.limit <= 10; }")
+        func list(_ change: (inout ListDocumentsRequest) -> Void) -> StatusCode? {
+            var request = ListDocumentsRequest(parent: Harness.root, collectionID: "notes")
+            change(&request)
+            return store.call(.listDocuments, request.encodedBytes()).status
+        }
+        #expect(list { $0.pageSize = 10 } == .ok)
+        #expect(list { $0.pageSize = 11 } == .permissionDenied)
+        #expect(list { _ in } == .permissionDenied)
+        #expect(list { ($0.pageSize, $0.showMissing) = (10, true) } == .permissionDenied)
+        #expect(list { ($0.pageSize, $0.collectionID) = (10, "") } == .permissionDenied)
+        let ids = ListCollectionIdsRequest(parent: Harness.root).encodedBytes()
+        #expect(store.call(.listCollectionIds, ids).status == .permissionDenied)
+        #expect(store.call(.listCollectionIds, ids, as: nil).status == .ok)
+    }
+
+    @Test
+    func `The state before the commit decides between create, update and delete`() throws {
+        let store = try GuardedStore(
+            """
+            match /made/{id} { allow create; }
+            match /changed/{id} { allow update; }
+            match /gone/{id} { allow delete; }
+            """)
+        let fields = Harness.fields(["n": .integer(1)])
+        #expect(try store.commit { try $0.set("made/a", fields) } == .ok)
+        #expect(try store.commit { try $0.set("made/a", Harness.fields(["n": .integer(2)])) } == .permissionDenied)
+        #expect(try store.commit { try $0.set("changed/a", fields) } == .permissionDenied)
+        try store.set("changed/a", ["n": .integer(0)])
+        #expect(try store.commit { try $0.set("changed/a", fields) } == .ok)
+        #expect(try store.commit { try $0.remove("changed/a") } == .permissionDenied)
+        #expect(try store.commit { try $0.remove("gone/a") } == .ok)
+        // A precondition says which it is; rules come before it.
+        #expect(try store.commit { try $0.set("made/a", fields, precondition: .exists(false)) } == .alreadyExists)
+        #expect(try store.commit { try $0.set("changed/b", fields, precondition: .exists(true)) } == .notFound)
+        #expect(try store.commit { try $0.set("made/b", fields, precondition: .exists(true)) } == .permissionDenied)
+        // One write that is denied denies all.
+        #expect(
+            try store.commit {
+                try $0.set("made/c", fields)
+                try $0.remove("made/a")
+            } == .permissionDenied)
+        #expect(store.get("made/c", as: nil) == .notFound)
+        #expect(try store.commit { _ in } == .ok)
+    }
+
+    @Test
+    func `Rules see the fields that a write leaves, transforms included`() throws {
+        let store = try GuardedStore(
+            """
+            match /posts/{id} {
+              allow create: if request.resource.data.at == request.time && request.resource.data.n == 1;
+              allow update: if request.resource.data.n == resource.data.n + 1
+                && request.resource.data.title == resource.data.title;
+            }
+            """)
+        func post(_ n: Int64, _ transforms: [FieldTransform]) throws -> StatusCode? {
+            try store.commit { writes in
+                try Harness.name("posts/a").withUTF8Span {
+                    try writes.update($0, fields: Harness.fields(["n": .integer(n)]).span.bytes, transforms: transforms)
+                }
+            }
+        }
+        #expect(try post(1, []) == .permissionDenied)
+        let now = FieldTransform(path: FieldPath(fieldName: "at"), operation: .requestTime)
+        #expect(try post(2, [now]) == .permissionDenied)
+        #expect(try post(1, [now]) == .ok)
+        try store.set("posts/a", ["n": .integer(1), "title": .string("t")])
+        func increment(_ amount: Int64) throws -> StatusCode? {
+            try store.commit { writes in
+                let change = FieldTransform(path: FieldPath(fieldName: "n"), operation: .increment(.integer(amount)))
+                try Harness.name("posts/a").withUTF8Span {
+                    try writes.update($0, fields: RawSpan(), mask: DocumentMask(paths: []), transforms: [change])
+                }
+            }
+        }
+        #expect(try increment(2) == .permissionDenied)
+        #expect(try increment(1) == .ok)
+        #expect(try increment(1) == .ok)
+    }
+
+    @Test
+    func `Writes of one commit see each other through getAfter`() throws {
+        let store = try GuardedStore(
+            """
+            match /orders/{id} {
+              allow create: if getAfter(/databases/$(database)/documents/stock/$(id)).data.left >= 0
+                && getAfter(/databases/$(database)/documents/stock/$(id)).data.left
+                  == get(/databases/$(database)/documents/stock/$(id)).data.left - 1;
+            }
+            match /stock/{id} { allow update: if existsAfter(/databases/$(database)/documents/orders/$(id)); }
+            """)
+        try store.set("stock/a", ["left": .integer(1)])
+        func order(_ left: Int64, withOrder: Bool = true) throws -> StatusCode? {
+            try store.commit {
+                if withOrder { try $0.set("orders/a", Harness.fields(["n": .integer(1)])) }
+                try $0.set("stock/a", Harness.fields(["left": .integer(left)]))
+            }
+        }
+        #expect(try order(1) == .permissionDenied)
+        #expect(try order(-1) == .permissionDenied)
+        #expect(try order(0, withOrder: false) == .permissionDenied)
+        #expect(try order(0) == .ok)
+    }
+
+    @Test
+    func `A repetition of a commit gets its first answer, whatever the rules say by then`() throws {
+        let store = try GuardedStore("match /made/{id} { allow create; }")
+        let identifier = RequestIdentifier(sessionHigh: 7, sessionLow: 8, sequence: 1, oldestPending: 1)
+        let fields = Harness.fields(["n": .integer(1)])
+        #expect(try store.commit(identifier: identifier) { try $0.set("made/a", fields) } == .ok)
+        #expect(try store.commit(identifier: identifier) { try $0.set("made/a", fields) } == .ok)
+        var next = identifier
+        next.sequence = 2
+        #expect(try store.commit(identifier: next) { try $0.set("made/a", fields) } == .permissionDenied)
+    }
+
+    @Test
+    func `A right that was taken away does not come back with a time of the past`() throws {
+        let clock = LateClock()
+        let store = try GuardedStore(
+            "match /rooms/{id} { allow get: if exists(/databases/$(database)/documents/members/$(request.auth.uid)); }",
+            clock: clock)
+        try store.set("members/alice", ["n": .integer(1)])
+        try store.set("rooms/a", ["n": .integer(1)])
+        let then = ReadConsistency.readTime(
+            TimestampValue(microseconds: Int64(store.harness.store.currentReadTime)))
+        #expect(try store.commit(as: nil) { try $0.remove("members/alice") } == .ok)
+        // The rules say so for that time, and the time is the present one still.
+        #expect(store.get("rooms/a") == .permissionDenied)
+        clock.catchUp()
+        #expect(store.get("rooms/a", then) == .permissionDenied)
+        #expect(store.get("rooms/a", as: nil, then) == .ok)
+        try store.set("members/alice", ["n": .integer(1)])
+        #expect(store.get("rooms/a", then) == .ok)
+    }
+
+    @Test
+    func `Rules that are replaced decide over the next call`() throws {
+        let store = try GuardedStore("match /notes/{id} { allow get; }")
+        #expect(store.get("notes/a") == .notFound)
+        let authenticator = store.authorization.state.authenticator
+        store.authorization.replace(authenticator, try TestAuthorization.ruleset("match /notes/{id} { allow list; }"))
+        #expect(store.get("notes/a") == .permissionDenied)
+        store.authorization.replace(authenticator, nil)
+        #expect(store.get("notes/a") == .notFound)
+    }
+
+    @Test
+    func `Commits that change what rules rest on are judged in some order`() throws {
+        // A counter that rules hold at 100 at most, and 150 that want one more, all at the same time.
+        let store = try GuardedStore(
+            """
+            match /counters/a { allow update: if request.resource.data.n <= 20; }
+            """)
+        try store.set("counters/a", ["n": .integer(0)])
+        var writes = WriteList(database: try DatabaseName(Harness.database))
+        let change = FieldTransform(path: FieldPath(fieldName: "n"), operation: .increment(.integer(1)))
+        try Harness.name("counters/a").withUTF8Span {
+            try writes.update($0, fields: RawSpan(), mask: DocumentMask(paths: []), transforms: [change])
+        }
+        var writer = ByteBuffer()
+        writer.append(CommitWrites(writes).request(transaction: []))
+        let request = writer.copyBytes()
+        var succeeded = 0
+        for _ in 0..<10 {
+            let calls = (0..<6).map { _ in
+                TestCall(
+                    loop: store.harness.loop, method: .commit, authorization: TestAuthorization.user("alice"))
+            }
+            for call in calls { store.harness.service.begin(call, request) }
+            for call in calls {
+                #expect(store.harness.loop.run { call.answer.status != nil })
+                let status = call.answer.status
+                #expect([.ok, .aborted, .permissionDenied].contains(status))
+                if status == .ok { succeeded += 1 }
+            }
+        }
+        #expect(succeeded >= 10)
+        let fields = try #require(try store.count("counters/a", "n"))
+        #expect(fields == Int64(succeeded) && fields <= 20)
+    }
+}

@@ -1,0 +1,122 @@
+// The pending writes of several users of a program.
+
+import Basics
+import ClientCache
+import DocumentModel
+import FirestoreMessages
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct LocalUsersTests: LocalStoreFixture {
+    let directory = TemporaryDirectory("local-users")
+
+    private func number(_ store: LocalStore, _ id: String) throws -> Int64? {
+        Self.number(try store.state(of: Self.name(id)))
+    }
+
+    private func write(_ store: LocalStore, _ id: String, _ edit: LocalEdit, _ sequence: UInt64) throws -> UInt64 {
+        try store.enqueue(Self.request([(id, edit)]), identity: Self.identity(sequence)).number
+    }
+
+    @Test
+    func `Each user sees the pending writes of this user, and the documents of all`() throws {
+        let store = try Self.open()
+        _ = try store.use(user: "ada")
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        _ = try write(store, "a", .add(5), 1)
+        _ = try write(store, "b", .set(7), 2)
+        let changes = try store.use(user: "bob")
+        #expect(Set(changes.map(\.name)) == [Self.name("a"), Self.name("b")])
+        #expect(try number(store, "a") == 1)
+        #expect(try number(store, "b") == nil)
+        #expect(try store.state(of: Self.name("a")).document?.hasPendingWrites == false)
+        #expect(store.isQueueEmpty && store.allBatches.map(\.user) == ["ada", "ada"])
+        _ = try write(store, "a", .set(100), 3)
+        _ = try store.apply([Self.found("a", 2, at: 20)])
+        #expect(try number(store, "a") == 100)
+        _ = try store.use(user: "ada")
+        #expect(try number(store, "a") == 6)
+        #expect(try number(store, "b") == 7)
+        #expect(try store.staleOverlays().isEmpty)
+        _ = try store.use(user: "")
+        #expect(try number(store, "a") == 2)
+        #expect(try store.use(user: "").isEmpty)
+    }
+
+    @Test
+    func `Writes from before the user is known are that user's`() throws {
+        let store = try Self.open(directory.path)
+        _ = try write(store, "a", .set(1), 1)
+        #expect(!store.isUserKnown)
+        _ = try store.use(user: "ada")
+        #expect(store.isUserKnown)
+        #expect(try number(store, "a") == 1)
+        _ = try write(store, "a", .add(1), 2)
+        _ = try store.use(user: "bob")
+        #expect(try number(store, "a") == nil)
+        store.close()
+        let again = try Self.open(directory.path)
+        #expect(again.user == "bob" && again.isQueueEmpty)
+        #expect(again.allBatches.map(\.user) == ["ada", "ada"])
+        // A write of a new process, whose user is another than that of the last one.
+        let number = try write(again, "a", .add(10), 3)
+        #expect(number == 3)
+        #expect(try self.number(again, "a") == 10)
+        _ = try again.use(user: "ada")
+        #expect(try self.number(again, "a") == 12)
+        #expect(again.queue.map(\.number) == [1, 2, 3])
+        #expect(again.allBatches.map(\.user) == ["ada", "ada", "ada"])
+        #expect(try again.staleOverlays().isEmpty)
+        again.close()
+    }
+
+    @Test
+    func `A reply to a write of another user removes it, and changes nothing that is seen`() throws {
+        let store = try Self.open(directory.path)
+        _ = try store.use(user: "ada")
+        let first = try write(store, "a", .set(1), 1)
+        _ = try write(store, "a", .set(2), 2)
+        _ = try store.use(user: "bob")
+        _ = try write(store, "a", .set(3), 3)
+        let result = [WriteResult(updateMicroseconds: 20)]
+        let settled = try store.settle([
+            BatchReply(first, .acknowledged(results: result, commitMicroseconds: 20))
+        ])
+        #expect(settled.changes.isEmpty)
+        #expect(try number(store, "a") == 3)
+        #expect(store.allBatches.map(\.number) == [2, 3])
+        store.close()
+        let again = try Self.open(directory.path)
+        #expect(again.allBatches.map(\.number) == [2, 3])
+        _ = try again.use(user: "ada")
+        #expect(try number(again, "a") == 2)
+        again.close()
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func `After any switches each document has the server's state with the user's writes`(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let store = try Self.open(seed == 1 ? directory.path : nil)
+        var sequence: UInt64 = 0
+        for round in 0..<400 {
+            let id = ["a", "b", "c"][Int(random.next() % 3)]
+            switch random.next() % 6 {
+            case 0: _ = try store.use(user: ["", "ada", "bob"][Int(random.next() % 3)])
+            case 1: _ = try store.apply([Self.found(id, Int64(round), at: UInt64(round + 1) * 10)])
+            case 2:
+                guard let oldest = store.allBatches.first?.number else { continue }
+                _ = try store.settle([BatchReply(oldest, .rejected)])
+            case 3:
+                sequence += 1
+                _ = try write(store, id, .delete, sequence)
+            default:
+                sequence += 1
+                _ = try write(store, id, random.next() % 2 == 0 ? .set(Int64(round)) : .add(3), sequence)
+            }
+            #expect(try store.staleOverlays().isEmpty, "seed \(seed), round \(round)")
+            #expect(store.queue.allSatisfy { $0.user == store.user } || !store.isUserKnown)
+        }
+        store.close()
+    }
+}

@@ -1,0 +1,63 @@
+// Programs whose user changes: pending writes belong to a user.
+
+import ClientTestSupport
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite(.timeLimit(.minutes(20)))
+struct UserTests {
+    /// A JSON Web Token that nobody verifies.
+    private static func token(_ user: String) -> String {
+        let parts = [#"{"alg":"none"}"#, #"{"user_id":"\#(user)"}"#].map { text in
+            Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+                .replacing("=", with: "")
+        }
+        return parts.joined(separator: ".") + ".x"
+    }
+
+    private static func number(_ reference: DocumentReference) async -> Int? {
+        (try? await reference.getDocument(source: .cache))?.get("n") as? Int
+    }
+
+    @Test
+    func `Another user sees other pending writes, and none is sent with another user's token`() async throws {
+        let isHeld = Mutex(true)
+        let database = ScriptedDatabase()
+        let server = try FakeServer { call in
+            call.method == .commit && isHeld.withLock { $0 } ? .fail(.unavailable, "later") : database.react(to: call)
+        }
+        let user = Mutex("ada")
+        let firestore = TestFirestore.make(host: server.address)
+        let settings = firestore.settings
+        settings.tokenProvider = { _ in Self.token(user.withLock { $0 }) }
+        firestore.settings = settings
+        let reference = firestore.document("c/d")
+        reference.setData(["n": 1], completion: nil)
+        await server.waitForCalls(1)
+        #expect(await Self.number(reference) == 1)
+        user.withLock { $0 = "bob" }
+        firestore.userDidChange()
+        try await eventually("bob does not see what ada has written") { await Self.number(reference) == nil }
+        reference.setData(["n": 2], completion: nil)
+        #expect(await Self.number(reference) == 2)
+        user.withLock { $0 = "ada" }
+        firestore.userDidChange()
+        try await eventually("ada sees what ada has written") { await Self.number(reference) == 1 }
+        isHeld.withLock { $0 = false }
+        try await eventually("ada's write is sent") { database.writes.count == 1 }
+        user.withLock { $0 = "bob" }
+        firestore.userDidChange()
+        try await eventually("bob's write is sent") { database.writes.count == 2 }
+        try await firestore.waitForPendingWrites()
+        for call in server.calls where call.method == .commit {
+            let write = try #require(try ScriptedDatabase.writes(of: call.payload).first)
+            // Two entries of `fields` that differ in the last byte, the number.
+            #expect(call.authorization == "Bearer \(Self.token(write.fields.last == 1 ? "ada" : "bob"))")
+        }
+        try await firestore.terminate()
+    }
+}

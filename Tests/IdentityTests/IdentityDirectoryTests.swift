@@ -1,0 +1,48 @@
+// What a server keeps about identity beside its data.
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Identity
+
+@Suite(.timeLimit(.minutes(20))) struct IdentityDirectoryTests {
+    private let directory = TemporaryDirectory("hearth-identity")
+
+    private func permissions(_ name: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: directory.path(of: name))[.posixPermissions] as? Int
+    }
+
+    @Test
+    func `Revocations are read without making anything`() throws {
+        let identity = IdentityDirectory(dataDirectory: directory.path(of: "data"))
+        #expect(try identity.revocations().version == 0)
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data")))
+        try identity.create()
+        try identity.revocations().revoke(uid: "ada", before: 1)
+        #expect(try permissions("data/identity") == 0o700)
+        #expect(try permissions("data/identity/revocations.json") == 0o600)
+    }
+
+    @Test
+    func `The secret of access tokens is made once, in a private file`() throws {
+        let identity = IdentityDirectory(dataDirectory: directory.path(of: "data"))
+        let token = Array(try identity.accessTokens().token(keyIdentifier: "k", now: 0).utf8)
+        #expect(try identity.accessTokens().read(token, now: 1).keyIdentifier == "k")
+        let path = directory.path(of: "data/identity/access-token-secret")
+        #expect(try permissions("data/identity/access-token-secret") == 0o600)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count == 65)
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        #expect(throws: PrincipalFault.self) { try identity.accessTokens() }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        for text in ["", "00", String(repeating: "0", count: 63) + "x"] {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            let fault = #expect(throws: PrincipalFault.self) { try identity.accessTokens() }
+            #expect(fault?.description.contains("is damaged") == true)
+        }
+        try FileManager.default.removeItem(atPath: path)
+        let other = try identity.accessTokens()
+        #expect(throws: TokenError.unknownPrincipal) { try other.read(token, now: 1) }
+    }
+}
