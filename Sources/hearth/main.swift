@@ -14,5 +14,5 @@ let arguments = (0..<hearth_argument_count()).dropFirst().map { String(cString: 
 // A closed pipe and a limit of file sizes (ulimit -f) are errors of the write that meets them.
 signal(SIGPIPE, SIG_IGN)
 signal(SIGXFSZ, SIG_IGN)
-if let status = router.runOnMainThread(arguments) { exit(status) }
-exit(await router.run(arguments))
+if let status = router.run(arguments) { exit(status) }
+exit(await router.runAsync(arguments))

@@ -79,6 +79,8 @@ struct CommandLineTests {
         #expect(try run(["check", "--help"]).output.hasPrefix("usage: hearth check"))
         let outcome = try run(["check", "--data", "/nowhere"])
         #expect(outcome.status == 1 && outcome.errors.contains("/nowhere is not a"), "\(outcome.errors)")
+        let refused = try run(["get", "users/ada"])
+        #expect(refused.status == 1 && refused.errors.contains("hearth get needs /proc"), "\(refused.errors)")
     }
 
     @Test

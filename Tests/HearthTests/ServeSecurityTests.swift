@@ -115,7 +115,7 @@ struct ServeSecurityTests {
             (firebase("--token-keys", "http://keys.example"), "is https://HOST/PATH"),
             (firebase("--token-keys", "https://a:CANARY@b"), "without a user name"),
             (firebase("--token-keys", "/no/such"), "/no/such"), (firebase("--token-keys", key), "a private key is not"),
-            (firebase("--token-keys-ca", "/no/such.pem"), "cannot read /no/such.pem"),
+            (firebase("--token-keys-ca", "/no/such.pem"), "cannot read /no/such.pem: No such file or directory"),
             (["--rules", "/no/such.rules"], "cannot read /no/such.rules"), (["--rules", bad], "\(bad) has errors\n"),
             (["--principals", "/no/such.json"], "/no/such.json"),
             (["--principals", try write("open.json", "{}", permissions: 0o644)], "chmod 600"),

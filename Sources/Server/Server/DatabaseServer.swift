@@ -65,12 +65,12 @@ package final class DatabaseServer: Sendable {
     private let metrics: MetricsPage
     private let readiness: Readiness
     private let routers: [LoopBound<CallRouter>]
-    private let housekeeper: HousekeepingTimer
+    private let housekeeping: HousekeepingThread
 
     private init(
         _ configuration: DatabaseServerConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
         counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
-        housekeeper: HousekeepingTimer
+        housekeeping: HousekeepingThread
     ) {
         self.configuration = configuration
         self.log = configuration.log
@@ -81,7 +81,7 @@ package final class DatabaseServer: Sendable {
         self.metrics = metrics
         self.readiness = readiness
         self.routers = routers
-        self.housekeeper = housekeeper
+        self.housekeeping = housekeeping
     }
 
     /// Opens the store, recovering it if need be, and serves from when this returns.
@@ -131,7 +131,7 @@ package final class DatabaseServer: Sendable {
             let running = DatabaseServer(
                 configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
                 readiness: readiness, routers: routers,
-                housekeeper: HousekeepingTimer(store: store, log: log))
+                housekeeping: try HousekeepingThread(store: store, log: log))
             running.scheduleSummary()
             return running
         } catch {
@@ -181,7 +181,7 @@ package final class DatabaseServer: Sendable {
         let drained = DispatchSemaphore(value: 0)
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()
-        housekeeper.stop()
+        housekeeping.stop()
         metrics.setServer(nil)
         group.stop()
         logSummary()

@@ -5,20 +5,31 @@ enum InputFile {
     /// Bytes of a file; the largest `firestore.indexes.json` that makes sense is far smaller.
     private static let bytesMax = 16 << 20
 
-    /// The contents of a file; `nil` if it cannot be read.
-    static func contents(of path: String) throws(CommandFailure) -> [UInt8]? {
+    /// The contents of a file; `nil` if there is none.
+    static func contentsIfPresent(of path: String) throws(CommandFailure) -> [UInt8]? {
+        if access(path, F_OK) != 0, errno == ENOENT { return nil }
+        return try contents(of: path)
+    }
+
+    /// The contents of a file.
+    static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
+        guard descriptor >= 0 else { throw unreadable(path) }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = read(descriptor, &part, part.count)
             if count < 0, errno == EINTR { continue }
-            if count < 0 { return nil }
+            if count < 0 { throw unreadable(path) }
             if count == 0 { return bytes }
             bytes += part[..<count]
             if bytes.count > bytesMax { throw CommandFailure("\(path) has more than \(bytesMax >> 20) MiB") }
         }
+    }
+
+    /// The error of the last system call.
+    private static func unreadable(_ path: String) -> CommandFailure {
+        CommandFailure("cannot read \(path): \(unsafe String(cString: strerror(errno)))")
     }
 }

@@ -3,6 +3,8 @@
 import Glibc
 
 /// One verb of `hearth`, in a separate file under `Commands/`.
+///
+/// Its work is in one of two refinements: ``MainThreadSubcommand``, ``AsyncSubcommand``.
 protocol Subcommand {
     /// The verb: `serve`.
     static var name: String { get }
@@ -14,18 +16,20 @@ protocol Subcommand {
     static var words: [String] { get }
     /// Its flags in the order of the help text, by heading.
     static var flagGroups: [FlagGroup] { get }
-    /// Does the work; a thrown error is printed to stderr and ends with status 1.
-    static func run(_ arguments: ParsedArguments) async throws
 }
 
 /// A verb that does its work on the main thread, before Swift's concurrency has started any other.
+///
+/// It also works where /proc is not mounted.
 protocol MainThreadSubcommand: Subcommand {
     /// Does the work; a thrown error is printed to stderr and ends with status 1.
-    static func runOnMainThread(_ arguments: ParsedArguments) throws
+    static func run(_ arguments: ParsedArguments) throws
 }
 
-extension MainThreadSubcommand {
-    static func run(_ arguments: ParsedArguments) async throws { try runOnMainThread(arguments) }
+/// A verb that waits for calls by Swift's concurrency.
+protocol AsyncSubcommand: Subcommand {
+    /// Does the work; a thrown error is printed to stderr and ends with status 1.
+    static func run(_ arguments: ParsedArguments) async throws
 }
 
 /// Flags under one heading of the help text.
@@ -48,23 +52,8 @@ struct CommandRouter {
 
     let subcommands: [any Subcommand.Type]
 
-    /// Runs a verb of the main thread, or help or an error about it; nil when the rest is for ``run(_:)``.
-    func runOnMainThread(_ arguments: [String]) -> Int32? {
-        guard let verb = arguments.first,
-            let subcommand = subcommands.first(where: { $0.name == verb }) as? any MainThreadSubcommand.Type
-        else { return nil }
-        let words = Array(arguments.dropFirst())
-        if Self.asksForHelp(words) { return nil }
-        do {
-            try subcommand.runOnMainThread(Self.parse(words, for: subcommand))
-            try StandardOutput.flush()
-            return 0
-        } catch {
-            return Self.report(error, of: subcommand)
-        }
-    }
-
-    func run(_ arguments: [String]) async -> Int32 {
+    /// Does what the command line asks on the main thread; nil when the verb is one for ``runAsync(_:)``.
+    func run(_ arguments: [String]) -> Int32? {
         guard let verb = arguments.first, !["--help", "-h"].contains(verb) else {
             print(HelpText.overview(of: subcommands))
             return arguments.isEmpty ? 2 : 0
@@ -74,7 +63,7 @@ struct CommandRouter {
             print("hearth \(Self.version)")
             return 0
         }
-        guard let subcommand = subcommands.first(where: { $0.name == verb }) else {
+        guard let subcommand = subcommand(verb) else {
             let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
             let hint = nearest.map { "; did you mean \($0)?" } ?? ""
             Self.complain("unknown command \"\(verb)\"\(hint)\n\nRun hearth --help for the list of commands.")
@@ -85,13 +74,35 @@ struct CommandRouter {
             print(HelpText.page(of: subcommand))
             return 0
         }
+        guard let subcommand = subcommand as? any MainThreadSubcommand.Type else { return nil }
         do {
-            try await subcommand.run(Self.parse(words, for: subcommand))
+            try subcommand.run(Self.parse(words, for: subcommand))
             try StandardOutput.flush()
             return 0
         } catch {
             return Self.report(error, of: subcommand)
         }
+    }
+
+    /// Runs a verb that ``run(_:)`` left.
+    func runAsync(_ arguments: [String]) async -> Int32 {
+        guard let subcommand = arguments.first.flatMap(subcommand) as? any AsyncSubcommand.Type else { return 2 }
+        do {
+            try Self.checkProcessFiles(subcommand.name)
+            try await subcommand.run(Self.parse(Array(arguments.dropFirst()), for: subcommand))
+            try StandardOutput.flush()
+            return 0
+        } catch {
+            return Self.report(error, of: subcommand)
+        }
+    }
+
+    private func subcommand(_ verb: String) -> (any Subcommand.Type)? { subcommands.first { $0.name == verb } }
+
+    /// libdispatch, which runs Swift's tasks, reads the states of its threads there each second, and traps if it cannot.
+    private static func checkProcessFiles(_ verb: String) throws {
+        guard access("/proc/self/stat", R_OK) != 0 else { return }
+        throw CommandFailure("hearth \(verb) needs /proc, which is not mounted: mount -t proc proc /proc")
     }
 
     /// A `--help` anywhere before `--` asks for help.
@@ -117,7 +128,7 @@ struct CommandRouter {
     }
 
     private func help(_ verb: String?) -> Int32 {
-        guard let verb, let subcommand = subcommands.first(where: { $0.name == verb }) else {
+        guard let subcommand = verb.flatMap(subcommand) else {
             print(HelpText.overview(of: subcommands))
             return 0
         }

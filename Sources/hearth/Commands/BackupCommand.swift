@@ -10,7 +10,7 @@ import Server
 import Storage
 
 /// Copies a data directory as of one moment.
-enum BackupCommand: Subcommand {
+enum BackupCommand: MainThreadSubcommand {
     static let name = "backup"
     static let summary = "Writes a consistent copy of a data directory, also while a server uses it."
     static let words = ["TARGET"]
@@ -31,7 +31,7 @@ enum BackupCommand: Subcommand {
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory to copy.")
     static let flagGroups = [FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all)]
 
-    static func run(_ arguments: ParsedArguments) async throws {
+    static func run(_ arguments: ParsedArguments) throws {
         let target = absolutePath(arguments.words[0])
         guard !target.contains("\n") else {
             throw CommandFailure("the path of the target must not contain a line break")

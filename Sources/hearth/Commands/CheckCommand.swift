@@ -3,7 +3,7 @@
 import DocumentStore
 
 /// Verifies a data directory that no server has open.
-enum CheckCommand: Subcommand {
+enum CheckCommand: MainThreadSubcommand {
     static let name = "check"
     static let summary = "Verifies a data directory, lists what is damaged, and repairs indexes."
     static let words: [String] = []
@@ -31,7 +31,7 @@ enum CheckCommand: Subcommand {
           hearth check --data /var/lib/hearth
         """
 
-    static func run(_ arguments: ParsedArguments) async throws {
+    static func run(_ arguments: ParsedArguments) throws {
         let directory = arguments[data]
         try PathWords.checkDataDirectory(directory)
         var line = ProgressFlags.line(arguments)

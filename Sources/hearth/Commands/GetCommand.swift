@@ -8,7 +8,7 @@ import HearthClient
 import Server
 
 /// Prints documents of a server or a data directory.
-enum GetCommand: Subcommand {
+enum GetCommand: AsyncSubcommand {
     static let name = "get"
     static let summary = "Prints documents by name, as lines of JSON."
     static let words = ["NAME..."]

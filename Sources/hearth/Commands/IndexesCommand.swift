@@ -9,7 +9,7 @@ import Indexing
 import Server
 
 /// Applies a `firestore.indexes.json`, or lists what is there.
-enum IndexesCommand: Subcommand {
+enum IndexesCommand: AsyncSubcommand {
     static let name = "indexes"
     static let summary = "Applies a firestore.indexes.json to a database, or lists its indexes."
     static let words = ["ACTION", "[FILE...]"]
@@ -53,10 +53,7 @@ enum IndexesCommand: Subcommand {
             if arguments.given.contains(ServerFlags.address.name) {
                 throw UsageError(message: "indexes apply needs --data DIR, on the machine of the server, not --address")
             }
-            guard let text = try InputFile.contents(of: files[1]) else {
-                throw CommandFailure("cannot read \(files[1])")
-            }
-            let file = try IndexFile(json: text)
+            let file = try IndexFile(json: try InputFile.contents(of: files[1]))
             for note in file.notes { CommandRouter.complain(note) }
             try await apply(file.declaration, database, arguments[data])
         case ("list", 0):

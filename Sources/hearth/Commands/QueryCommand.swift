@@ -8,7 +8,7 @@ import HearthClient
 import Server
 
 /// Runs a query on a server or a data directory and prints its results.
-enum QueryCommand: Subcommand {
+enum QueryCommand: AsyncSubcommand {
     static let name = "query"
     static let summary = "Prints the documents of a collection that match conditions."
     static let words = ["COLLECTION", "[CONDITION...]"]

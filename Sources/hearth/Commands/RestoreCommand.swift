@@ -6,7 +6,7 @@ import FileSystem
 import Storage
 
 /// Makes a data directory out of a backup, after checking it.
-enum RestoreCommand: Subcommand {
+enum RestoreCommand: MainThreadSubcommand {
     static let name = "restore"
     static let summary = "Creates a data directory from a backup."
     static let words = ["BACKUP"]
@@ -27,7 +27,7 @@ enum RestoreCommand: Subcommand {
           hearth restore --data /var/lib/hearth /backups/hearth-monday
         """
 
-    static func run(_ arguments: ParsedArguments) async throws {
+    static func run(_ arguments: ParsedArguments) throws {
         let backup = arguments.words[0]
         guard Directory.exists("\(backup)/FORMAT") else { throw CommandFailure("\(backup) is not a backup") }
         let directory = Directory.resolved(arguments[data])

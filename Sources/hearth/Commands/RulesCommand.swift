@@ -4,7 +4,7 @@ import Expressions
 import SecurityRules
 
 /// Checks, tests, explains and applies security rules.
-enum RulesCommand: Subcommand {
+enum RulesCommand: AsyncSubcommand {
     static let name = "rules"
     static let summary = "Checks, tests, explains and applies security rules."
     static let words = ["ACTION", "[FILE]"]

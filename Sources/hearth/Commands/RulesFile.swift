@@ -4,7 +4,7 @@ import SecurityRules
 enum RulesFile {
     /// The text of a file.
     static func text(of file: String) throws(CommandFailure) -> String {
-        guard let bytes = try InputFile.contents(of: file) else { throw CommandFailure("cannot read \(file)") }
+        let bytes = try InputFile.contents(of: file)
         guard let text = String(validating: bytes, as: UTF8.self) else { throw CommandFailure("\(file) is not UTF-8") }
         return text
     }

@@ -5,7 +5,7 @@ import EmbeddedEngine
 import FileSystem
 
 /// Makes a new data directory of what is readable of a damaged one.
-enum SalvageCommand: Subcommand {
+enum SalvageCommand: MainThreadSubcommand {
     static let name = "salvage"
     static let summary = "Takes what is readable of a damaged data directory."
     static let words = ["DIR", "OUT"]
@@ -27,7 +27,7 @@ enum SalvageCommand: Subcommand {
           hearth salvage /var/lib/hearth /var/lib/hearth-salvaged
         """
 
-    static func run(_ arguments: ParsedArguments) async throws {
+    static func run(_ arguments: ParsedArguments) throws {
         let (directory, target) = (arguments.words[0], Directory.resolved(arguments.words[1]))
         guard Directory.exists("\(directory)/runs") || Directory.exists("\(directory)/log") else {
             throw CommandFailure("\(directory) is not a Hearth data directory: it has neither runs nor a log")

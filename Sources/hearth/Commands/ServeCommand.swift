@@ -37,7 +37,7 @@ enum ServeCommand: MainThreadSubcommand {
           HEARTH_DATA=/tmp/try hearth serve --port 0 --log-level debug
         """
 
-    static func runOnMainThread(_ arguments: ParsedArguments) throws {
+    static func run(_ arguments: ParsedArguments) throws {
         // Before any thread is started: threads inherit the mask, so all of them leave the signals to `Shutdown`.
         Shutdown.takeSignals()
         DescriptorLimit.raise()

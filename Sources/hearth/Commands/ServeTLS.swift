@@ -88,11 +88,13 @@ private struct TLSFiles: Sendable {
 
     /// A context of what the files hold now.
     func context(_ tickets: TicketKeys) throws(CommandFailure) -> TLSContext {
-        let credential = TLSCredential(certificates: try bytes(certificate), key: try bytes(key))
+        let credential = TLSCredential(
+            certificates: try InputFile.contents(of: certificate), key: try InputFile.contents(of: key))
         var clients: TLSClientVerification?
         if let authorities {
-            clients = TLSClientVerification(authorities: try bytes(authorities), isRequired: requiresClientCertificate)
-            if let lists { clients?.revocationLists = try bytes(lists) }
+            clients = TLSClientVerification(
+                authorities: try InputFile.contents(of: authorities), isRequired: requiresClientCertificate)
+            if let lists { clients?.revocationLists = try InputFile.contents(of: lists) }
         }
         do throws(TLSError) {
             return try TLSContext(
@@ -102,10 +104,5 @@ private struct TLSFiles: Sendable {
         } catch {
             throw CommandFailure("\(error)")
         }
-    }
-
-    private func bytes(_ path: String) throws(CommandFailure) -> [UInt8] {
-        guard let bytes = try InputFile.contents(of: path) else { throw CommandFailure("cannot read \(path)") }
-        return bytes
     }
 }

@@ -5,7 +5,7 @@ import Glibc
 import Identity
 
 /// Changes and lists the file of principals, revokes users, and mints tokens.
-enum TokenCommand: Subcommand {
+enum TokenCommand: MainThreadSubcommand {
     static let name = "token"
     static let summary = "Makes, lists and revokes credentials, and mints tokens for tests."
     static let words = ["ACTION", "[NAME]"]
@@ -51,7 +51,7 @@ enum TokenCommand: Subcommand {
         "out", "FILE", required: false,
         help: "Write the secret to a new file that its owner alone may read, and not to standard output.")
 
-    static func run(_ arguments: ParsedArguments) async throws {
+    static func run(_ arguments: ParsedArguments) throws {
         let action = arguments.words[0]
         let actions: [String: (takesName: Bool, run: (_ name: String, ParsedArguments) throws -> Void)] = [
             "create": (true, PrincipalActions.create), "revoke": (true, PrincipalActions.revoke),

@@ -27,7 +27,7 @@ enum TokenMinting {
     static func run(_ arguments: ParsedArguments) throws {
         let file = try required(key, arguments)
         let values = try claims(arguments, now: TokenCommand.now)
-        guard let pem = try InputFile.contents(of: file) else { throw CommandFailure("cannot read \(file)") }
+        let pem = try InputFile.contents(of: file)
         let signing: SigningKey
         do throws(KeyFault) {
             signing = try SigningKey(pem: pem)

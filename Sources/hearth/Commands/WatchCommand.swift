@@ -7,7 +7,7 @@ import FirestoreMessages
 import HearthClient
 
 /// Prints a document or the results of a query, then every change.
-enum WatchCommand: Subcommand {
+enum WatchCommand: AsyncSubcommand {
     static let name = "watch"
     static let summary = "Prints a document or the results of a query, then every change."
     static let words = ["PATH", "[CONDITION...]"]

@@ -5,7 +5,7 @@ import Glibc
 import HearthClient
 
 /// `hearth export`: writes a collection as JSON lines.
-enum ExportCommand: Subcommand {
+enum ExportCommand: AsyncSubcommand {
     static let name = "export"
     static let summary = "Writes the documents of a collection as JSON lines."
     static let words: [String] = []

@@ -3,7 +3,7 @@ import HearthClient
 import QueryEngine
 
 /// `hearth load`: loads JSON lines into a collection.
-enum LoadCommand: Subcommand {
+enum LoadCommand: AsyncSubcommand {
     static let name = "load"
     static let summary = "Loads JSON lines into a collection."
     static let words = ["FILE"]

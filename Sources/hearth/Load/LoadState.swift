@@ -24,7 +24,7 @@ struct LoadState: Equatable {
 
     /// The state kept at `path`, or nil where there is none.
     static func read(from path: String) throws -> LoadState? {
-        guard let text = try InputFile.contents(of: path) else { return nil }
+        guard let text = try InputFile.contentsIfPresent(of: path) else { return nil }
         guard let object = try? JSONObject(text), let state = try? LoadState(object) else {
             throw CommandFailure("\(path) is not the state of a load; delete it to load from the start")
         }

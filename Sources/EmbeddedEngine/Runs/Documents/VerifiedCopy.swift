@@ -21,6 +21,9 @@ final class VerifiedCopy {
         descriptor = unsafe memfd_create("hearth-check", UInt32(HEARTH_MEMFD_CLOEXEC))
         guard descriptor >= 0 else { throw .system(errno, "cannot copy to memory", file: file.path) }
         path = "/proc/self/fd/\(descriptor)"
+        guard unsafe access(path, R_OK) == 0 else {
+            throw .system(errno, "cannot read documents from memory: is /proc mounted?", file: path)
+        }
         let source = try File(file.path, flags: O_RDONLY)
         let pageBytes = 1 << documents.map.pageShift
         let buffer = HeapBuffer(capacity: max(Self.chunkBytes, pageBytes))

@@ -1,46 +1,56 @@
 // What is done once a second, away from the event loops: the time limits of waiting reads, freed memory, and whether
 // the disk is full.
 
+internal import Basics
 internal import CLinux
-internal import Dispatch
 internal import DocumentStore
 internal import FirestoreService
 internal import Storage
-internal import Synchronization
+
+/// The thread of the server's housekeeping: a round each second. Thread-safe.
+///
+/// Not a dispatch source: libdispatch traps where /proc is not mounted.
+final class HousekeepingThread: Sendable {
+    private let isStopped = Monitor(false)
+    private let thread: SystemThread
+
+    init(store: DocumentStore, log: Log) throws {
+        thread = try SystemThread(name: "housekeeping") { [isStopped] in
+            var housekeeping = Housekeeping(store: store, log: log)
+            while !Self.waitForRound(isStopped) { housekeeping.look() }
+        }
+    }
+
+    /// Waits for a second, or until the thread is to stop; true then.
+    private static func waitForRound(_ isStopped: Monitor<Bool>) -> Bool {
+        let next = SystemClock.monotonicNanoseconds() + 1_000_000_000
+        return isStopped.wait(untilNanoseconds: next) { $0 ? true : nil } ?? false
+    }
+
+    /// Ends the rounds, and waits for one that is under way. Call it once.
+    func stop() {
+        isStopped.update { $0 = true }
+        thread.join()
+    }
+}
 
 /// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused for lack of
-/// space. Thread-safe.
-final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may be used by all threads.
-    private let store: DocumentStore
-    private let log: Log
-    private let queue = DispatchQueue(label: "hearth.housekeeper", qos: .utility)
-    private let timer: any DispatchSourceTimer
-    private let state = Mutex(State())
-
-    private struct State {
-        var trims = TrimSchedule()
-        var shortage = ShortageReport()
-        var failure = ShortageReport()
-        /// Failures of the store's own commits that have been logged.
-        var failuresLogged: UInt64 = 0
-    }
+/// space.
+private struct Housekeeping {
+    let store: DocumentStore
+    let log: Log
+    private var trims = TrimSchedule()
+    private var shortage = ShortageReport()
+    private var failure = ShortageReport()
+    /// Failures of the store's own commits that have been logged.
+    private var failuresLogged: UInt64 = 0
 
     init(store: DocumentStore, log: Log) {
         self.store = store
         self.log = log
-        timer = DispatchSource.makeTimerSource(queue: queue)
-        timer.schedule(deadline: .now() + 1, repeating: 1)
-        timer.setEventHandler { [weak self] in self?.look() }
-        timer.activate()
     }
 
-    /// Ends the rounds, and waits for one that is under way.
-    func stop() {
-        timer.cancel()
-        queue.sync {}
-    }
-
-    private func look() {
+    mutating func look() {
         store.endExpiredWaits()
         reportShortage()
         reportWriteFailure()
@@ -51,26 +61,26 @@ final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may b
 
     /// glibc keeps freed memory between blocks that are in use; malloc_trim(3) gives back its pages. It takes the locks
     /// of all heaps in turn, some milliseconds each.
-    private func trim() {
+    private mutating func trim() {
         let memory = ProcessMemory.current
-        if state.withLock({ $0.trims.isDue(memory) }) { malloc_trim(0) }
+        if trims.isDue(memory) { malloc_trim(0) }
     }
 
-    private func reportShortage() {
-        let shortage = store.recentShortage
-        switch state.withLock({ $0.shortage.change(isShort: shortage != nil) }) {
+    private mutating func reportShortage() {
+        let error = store.recentShortage
+        switch shortage.change(isShort: error != nil) {
         case .begins, .lasts:
-            log(.error, "store_full", ["message": shortage.map { "\($0)" } ?? ""])
+            log(.error, "store_full", ["message": error.map { "\($0)" } ?? ""])
         case .ends: log(.info, "store_has_space")
         case nil: break
         }
     }
 
-    private func reportWriteFailure() {
-        let failure = store.recentWriteFailure
-        switch state.withLock({ $0.failure.change(isShort: failure != nil) }) {
+    private mutating func reportWriteFailure() {
+        let error = store.recentWriteFailure
+        switch failure.change(isShort: error != nil) {
         case .begins, .lasts:
-            log(.error, "store_retrying", ["message": failure.map { "\($0)" } ?? ""])
+            log(.error, "store_retrying", ["message": error.map { "\($0)" } ?? ""])
         case .ends: log(.info, "store_recovered")
         case nil: break
         }
@@ -95,13 +105,10 @@ final class HousekeepingTimer: @unchecked Sendable {  // A dispatch source may b
     }
 
     /// Logs that the store's own commits have failed since the last look.
-    private func reportFailures() {
+    private mutating func reportFailures() {
         let (count, last) = store.housekeepingFailures
-        let isNew = state.withLock { state in
-            defer { state.failuresLogged = count }
-            return count > state.failuresLogged
-        }
-        if isNew { log(.warning, "housekeeping_failed", ["message": last ?? ""]) }
+        if count > failuresLogged { log(.warning, "housekeeping_failed", ["message": last ?? ""]) }
+        failuresLogged = count
     }
 }
 
