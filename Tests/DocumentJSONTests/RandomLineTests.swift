@@ -57,14 +57,9 @@ import Testing
 
     @Test
     func `Every saved input of the fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let corpus = tests.appending(path: "Fuzz/Corpus/JSONLine")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 50)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(JSONLineCheck.violation(bytes) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("JSONLine")
+        #expect(inputs.count > 50)
+        for (name, bytes) in inputs { #expect(JSONLineCheck.violation(bytes) == nil, "\(name)") }
     }
 }
 

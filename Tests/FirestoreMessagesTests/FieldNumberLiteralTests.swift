@@ -1,6 +1,7 @@
 // Field numbers and tags have one home each: this looks for literals anywhere else in what is shipped.
 
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -15,16 +16,15 @@ struct FieldNumberLiteralTests {
 
     @Test
     func `Sources, tools and benchmarks name every field`() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardizedFileURL
         let patterns = try Self.patterns.map { try Regex($0) }
         var files = 0
         for folder in ["Sources", "Tools", "Benchmarks"] {
-            let paths = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+            let paths = FileManager.default.enumerator(atPath: Repository.url(folder).path)
             while let path = paths?.nextObject() as? String {
                 let isHome = path.hasPrefix("FirestoreMessages/") || path.hasPrefix("DocumentModel/")
                 guard path.hasSuffix(".swift"), !path.contains(".build/"), !isHome else { continue }
                 files += 1
-                let text = try String(contentsOf: root.appending(path: "\(folder)/\(path)"), encoding: .utf8)
+                let text = try String(contentsOf: Repository.url("\(folder)/\(path)"), encoding: .utf8)
                 check(text, "\(folder)/\(path)", patterns)
             }
         }

@@ -3,7 +3,7 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
-import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -147,13 +147,8 @@ struct UnpackingTests {
 
     @Test
     func `Every saved input of the fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let folder = tests.appending(path: "Fuzz/Corpus/MessageReading")
-        let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-        #expect(files.count >= 18)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(MessageReadingCheck.violation(bytes.span.bytes) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("MessageReading")
+        #expect(inputs.count >= 18)
+        for (name, bytes) in inputs { #expect(MessageReadingCheck.violation(bytes.span.bytes) == nil, "\(name)") }
     }
 }

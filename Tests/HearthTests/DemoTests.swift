@@ -10,13 +10,12 @@ struct DemoTests {
 
     /// A tree with the script, programs that do nothing, and a compiler and a package index that do not exist.
     private func makeTree() throws {
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../Tools/demo").standardizedFileURL
         for folder in ["Tools", ".build/release", "bin"] {
             try FileManager.default.createDirectory(
                 atPath: directory.path(of: folder), withIntermediateDirectories: true)
         }
-        try FileManager.default.copyItem(atPath: script.path, toPath: directory.path(of: "Tools/demo"))
+        try FileManager.default.copyItem(
+            atPath: Repository.url("Tools/demo").path, toPath: directory.path(of: "Tools/demo"))
         for (name, body) in [
             ("Tools/install-dependencies", "echo install >>calls"), ("bin/swift", "echo swift >>calls"),
             ("bin/apt-cache", "echo Package: one"), (".build/release/hearth", "echo \"$@\" >>calls"),

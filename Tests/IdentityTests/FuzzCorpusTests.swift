@@ -1,20 +1,14 @@
 // Replays the saved corpus of the credentials' fuzzer; see Tests/Fuzz.
 
-import Foundation
 import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct FuzzCorpusTests {
     @Test
     func `Every saved input keeps every property`() throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let corpus = tests.appendingPathComponent("Fuzz/Corpus/Credential")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 50)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(CredentialCheck.violation(bytes) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("Credential")
+        #expect(inputs.count > 50)
+        for (name, bytes) in inputs { #expect(CredentialCheck.violation(bytes) == nil, "\(name)") }
     }
 
     @Test

@@ -104,19 +104,12 @@ enum OfficialClient {
     }
 
     static func run(_ arguments: [String], program: String = "official_client.py") throws -> Outcome {
-        var root = URL(fileURLWithPath: #filePath)
-        while root.path != "/",
-            !FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path)
-        {
-            root.deleteLastPathComponent()
-        }
-        let interpreter =
-            ProcessInfo.processInfo.environment["HEARTH_PYTHON"] ?? root.appendingPathComponent(".venv/bin/python").path
+        let interpreter = Repository.python
         guard FileManager.default.isExecutableFile(atPath: interpreter) else { throw Missing(interpreter: interpreter) }
         let process = Process()
         let pipe = Pipe()
         process.executableURL = URL(fileURLWithPath: interpreter)
-        process.arguments = [root.appendingPathComponent("Tests/Interop/\(program)").path] + arguments
+        process.arguments = [Repository.url("Tests/Interop/\(program)").path] + arguments
         process.standardOutput = pipe
         process.standardError = pipe
         try process.run()

@@ -1,18 +1,13 @@
 // Replays the saved corpus of the TLS sessions' fuzzer; see Tests/Fuzz.
 
-import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct FuzzCorpusTests {
     @Test
     func `Every saved input keeps every property`() throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let corpus = tests.appendingPathComponent("Fuzz/Corpus/TLSSession")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 10)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(TLSSessionCheck.violation(bytes) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("TLSSession")
+        #expect(inputs.count > 10)
+        for (name, bytes) in inputs { #expect(TLSSessionCheck.violation(bytes) == nil, "\(name)") }
     }
 }

@@ -113,23 +113,8 @@ enum PythonSide {
         }
     }
 
-    /// The root of the package: the nearest folder above this file with a Package.swift.
-    private static var packageRoot: URL {
-        var folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        while folder.path != "/",
-            !FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path)
-        {
-            folder.deleteLastPathComponent()
-        }
-        return folder
-    }
-
-    private static var interpreter: String {
-        ProcessInfo.processInfo.environment["HEARTH_PYTHON"]
-            ?? packageRoot.appendingPathComponent(".venv/bin/python").path
-    }
-
     static func run(_ arguments: [String], input: [[UInt8]]) throws -> [[UInt8]] {
+        let interpreter = Repository.python
         guard FileManager.default.isExecutableFile(atPath: interpreter) else {
             throw Missing(interpreter: interpreter, detail: "there is no such program.")
         }
@@ -146,7 +131,7 @@ enum PythonSide {
         for file in [outputFile, errorFile] { try Data().write(to: file) }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: interpreter)
-        let script = packageRoot.appendingPathComponent("Tests/Interop/interop.py")
+        let script = Repository.url("Tests/Interop/interop.py")
         process.arguments = [script.path] + arguments
         process.standardInput = try FileHandle(forReadingFrom: inputFile)
         process.standardOutput = try FileHandle(forWritingTo: outputFile)

@@ -3,6 +3,7 @@
 
 import FirestoreJSON
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct DescriptorSetTests {
@@ -83,7 +84,7 @@ import Testing
             #expect(numbers == numbers.sorted())
             #expect(Set(message.oneofs).count == message.oneofs.count && !message.oneofs.contains(""))
         }
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../proto")
+        let root = Repository.url("proto")
         let declared = try DescriptorSet.files.map { file in
             try String(contentsOf: root.appending(path: file.name), encoding: .utf8).matches(of: /\boneof \w+ \{/).count
         }

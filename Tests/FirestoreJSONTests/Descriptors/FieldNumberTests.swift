@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import FirestoreJSON
 import Foundation
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct FieldNumberTests {
@@ -73,11 +74,10 @@ import Testing
     /// The constants in the generated file, by the names that the comments before them give their messages.
     private func generatedNumbers() throws -> [String: Int] {
         let path = "Sources/DocumentModel/Wire/FieldNumber+Generated.swift"
-        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..")
         var numbers: [String: Int] = [:]
         var messages: [String?] = []
         var named: String?
-        for line in try String(contentsOf: root.appending(path: path), encoding: .utf8).split(separator: "\n") {
+        for line in try String(contentsOf: Repository.url(path), encoding: .utf8).split(separator: "\n") {
             if let match = line.firstMatch(of: /The fields of `(.+)`/) {
                 named = String(match.1)
             } else if line.contains(/(enum|extension) .+\{$/) {

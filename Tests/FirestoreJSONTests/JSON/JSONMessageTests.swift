@@ -3,7 +3,6 @@
 import Basics
 import DocumentModel
 import FirestoreJSON
-import Foundation
 import TestSupport
 import Testing
 
@@ -275,14 +274,8 @@ import Testing
     }
 
     @Test func `Every saved input of the fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let corpus = tests.appending(path: "Fuzz/Corpus/JSONMessage")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 20)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(JSONMessageCheck.violation(bytes.byteSpan) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("JSONMessage")
+        #expect(inputs.count > 20)
+        for (name, bytes) in inputs { #expect(JSONMessageCheck.violation(bytes.byteSpan) == nil, "\(name)") }
     }
 }

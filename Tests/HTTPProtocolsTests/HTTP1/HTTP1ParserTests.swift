@@ -1,7 +1,6 @@
 // The HTTP/1.1 parser: what it takes, what it refuses and how, and that it does not matter how the bytes are cut.
 
 import Basics
-import Foundation
 import TestSupport
 import Testing
 
@@ -138,14 +137,8 @@ import Testing
     }
 
     @Test func `Every saved input of the parser's fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let corpus = tests.appending(path: "Fuzz/Corpus/HTTP1Parser")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 20)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(HTTP1ParserCheck.violation(bytes.span.bytes) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("HTTP1Parser")
+        #expect(inputs.count > 20)
+        for (name, bytes) in inputs { #expect(HTTP1ParserCheck.violation(bytes.span.bytes) == nil, "\(name)") }
     }
 }

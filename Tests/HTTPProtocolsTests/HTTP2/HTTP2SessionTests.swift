@@ -1,7 +1,6 @@
 // The HTTP/2 session without a socket: the saved corpus of its fuzzer, and random conversations; see Tests/Fuzz.
 
 import Basics
-import Foundation
 import TestSupport
 import Testing
 
@@ -10,14 +9,10 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct HTTP2SessionTests {
     @Test func `Every saved input of the session's fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let corpus = tests.appending(path: "Fuzz/Corpus/HTTP2Session")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 50)
-        for file in files {
-            let bytes = HTTP2Preface.bytes + [UInt8](try Data(contentsOf: file))
-            #expect(HTTP2SessionCheck.violation(bytes.span.bytes) == nil, "\(file.lastPathComponent)")
+        let inputs = try Repository.corpus("HTTP2Session")
+        #expect(inputs.count > 50)
+        for (name, bytes) in inputs {
+            #expect(HTTP2SessionCheck.violation((HTTP2Preface.bytes + bytes).span.bytes) == nil, "\(name)")
         }
     }
 

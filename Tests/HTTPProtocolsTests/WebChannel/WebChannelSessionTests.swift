@@ -1,7 +1,6 @@
 // The rules of a WebChannel session, without sockets.
 
 import Basics
-import Foundation
 import TestSupport
 import Testing
 
@@ -255,14 +254,8 @@ import Testing
     }
 
     @Test func `Every saved input of the fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let corpus = tests.appending(path: "Fuzz/Corpus/WebChannel")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 20)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(WebChannelCheck.violation(bytes.byteSpan) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("WebChannel")
+        #expect(inputs.count > 20)
+        for (name, bytes) in inputs { #expect(WebChannelCheck.violation(bytes.byteSpan) == nil, "\(name)") }
     }
 }

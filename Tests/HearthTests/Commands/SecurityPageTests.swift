@@ -6,8 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct SecurityPageTests {
-    private static let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "docs/security.md").path
+    private static let page = Repository.url("docs/security.md").path
 
     /// The blocks without a language, without the prompt and the output of a command that is shown with both.
     private static func blocks() throws -> [String] {

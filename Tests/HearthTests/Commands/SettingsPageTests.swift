@@ -50,8 +50,7 @@ import Testing
         }
     }
 
-    private static let pagePath = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "docs/operations.md").path
+    private static let pagePath = Repository.url("docs/operations.md").path
 
     /// Flags are lines that begin with two spaces and `--`. The indented text below each may say `Default X.`
     private static func settings(help: String) -> Set<Setting> {

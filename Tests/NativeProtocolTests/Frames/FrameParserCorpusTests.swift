@@ -2,7 +2,6 @@
 
 import Basics
 import ConnectionTestSupport
-import Foundation
 import TestSupport
 import Testing
 
@@ -10,15 +9,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct FrameParserCorpusTests {
     @Test func `Every saved input of the frame parser's fuzzer keeps every property`() throws {
-        let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let corpus = tests.appending(path: "Fuzz/Corpus/FrameParser")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 50)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(FrameParserCheck.violation(bytes.span.bytes) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("FrameParser")
+        #expect(inputs.count > 50)
+        for (name, bytes) in inputs { #expect(FrameParserCheck.violation(bytes.span.bytes) == nil, "\(name)") }
     }
 
     @Test(arguments: [11, 12, 13] as [UInt64])

@@ -3,6 +3,7 @@
 import Basics
 import ConnectionTestSupport
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Calls
@@ -11,9 +12,9 @@ import Testing
 /// The vectors of the page, by name.
 enum ProtocolPage {
     static let vectors: [String: [UInt8]] = {
-        let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent().appending(path: "docs/protocol.md")
-        guard let text = try? String(contentsOf: page, encoding: .utf8) else { return [:] }
+        guard let text = try? String(contentsOf: Repository.url("docs/protocol.md"), encoding: .utf8) else {
+            return [:]
+        }
         var found: [String: [UInt8]] = [:]
         var name: String?
         for line in text.split(separator: "\n") {

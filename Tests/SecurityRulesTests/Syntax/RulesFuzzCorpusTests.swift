@@ -1,6 +1,5 @@
 // Replays the saved corpus of the fuzzer of rules, and texts that mutate valid ones; see Tests/Fuzz.
 
-import Foundation
 import TestSupport
 import Testing
 
@@ -10,15 +9,9 @@ import Testing
 struct RulesFuzzCorpusTests {
     @Test
     func `Every saved input of the fuzzer keeps every property`() throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let corpus = tests.appendingPathComponent("Fuzz/Corpus/SecurityRules")
-        let files = try FileManager.default.contentsOfDirectory(at: corpus, includingPropertiesForKeys: nil)
-        #expect(files.count > 20)
-        for file in files {
-            let bytes = [UInt8](try Data(contentsOf: file))
-            #expect(RulesCheck.violation(bytes) == nil, "\(file.lastPathComponent)")
-        }
+        let inputs = try Repository.corpus("SecurityRules")
+        #expect(inputs.count > 20)
+        for (name, bytes) in inputs { #expect(RulesCheck.violation(bytes) == nil, "\(name)") }
     }
 
     @Test
