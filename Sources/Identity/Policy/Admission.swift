@@ -101,6 +101,9 @@ extension SecurityMode {
         case (.documents, _) where hasRules: return .byRules
         case (.observation, _) where approach.isLoopback && !approach.isProxied: return .allowed
         case (_, .anonymous): return .refused(.unauthenticated, "the call needs a credential")
+        case (.documents, .service):
+            return .refused(
+                .permissionDenied, "the database has no security rules, and the principal does not bypass them")
         case (.documents, _): return .refused(.permissionDenied, "the database has no security rules")
         default: return .refused(.permissionDenied, "the call needs a principal")
         }
