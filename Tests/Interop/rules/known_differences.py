@@ -31,6 +31,8 @@ def explain_text(difference):
         return "names of services that do not exist"
     if re.search(r"\.(if|in|is|let|match|allow|function|return|true|null)\s*\(", difference.case):
         return "a method may have the name of a keyword; it does not exist"
+    if re.search(r"\.(service|rules_version)\b", difference.case):
+        return "a field may have the name service; the emulator takes what follows it for the name of a service"
     if re.search(r"/ +/|\$[A-Za-z]", difference.case):
         return "a path is divided, or a name has a $: the expression fails when it is evaluated"
     return None
