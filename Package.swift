@@ -194,8 +194,8 @@ let package = Package(
         .target(
             name: "InProcess",
             dependencies: [
-                "Basics", "Storage", "MemoryEngine", "DocumentStore", "Calls", "EventLoops", "Connections",
-                "FirestoreService", "HearthClient",
+                "Basics", "Storage", "EmbeddedEngine", "MemoryEngine", "DocumentStore", "Calls", "EventLoops",
+                "Connections", "FirestoreService", "HearthClient",
             ],
             swiftSettings: strict),
         .target(name: "FirebaseCore", dependencies: ["DocumentCoding"], swiftSettings: strict),

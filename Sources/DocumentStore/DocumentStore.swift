@@ -7,6 +7,7 @@
 
 package import Basics
 package import DocumentModel
+internal import FileSystem
 internal import Glibc
 internal import Indexing
 internal import Storage
@@ -340,6 +341,37 @@ package final class DocumentStore: Sendable {
     /// serving. The copy opens like any data directory.
     package func backup(to directory: String) throws {
         try engine.backup(to: directory)
+    }
+
+    /// Makes a separate store with everything committed so far, in a directory that must not exist or be empty, while
+    /// serving. Both share files that never change; the time does not depend on their size.
+    /// - Returns: the bytes that were copied because the file system of the directory is another, or has no links.
+    package func fork(to directory: String) throws -> Int {
+        try engine.fork(to: directory)
+    }
+
+    /// The same of a directory that is not served. One that another process forks is waited for.
+    ///
+    /// - Throws: also what ``open(_:)`` throws; `locked` if another process uses the directory for long,
+    ///   `unsupportedFormat` if it is not a data directory.
+    package static func fork(_ directory: String, to target: String) throws -> Int {
+        guard Directory.exists(directory + "/FORMAT") else {
+            throw StorageError(.unsupportedFormat, "not a data directory: it has no FORMAT file", file: directory)
+        }
+        let store = try openWaiting(.forTool(directory))
+        defer { store.close() }
+        return try store.fork(to: target)
+    }
+
+    private static func openWaiting(_ configuration: StoreConfiguration) throws -> DocumentStore {
+        for _ in 0..<500 {
+            do {
+                return try open(configuration)
+            } catch let error as StorageError where error.code == .locked {
+                usleep(10_000)
+            }
+        }
+        return try open(configuration)
     }
 
     /// Makes the commit thread look at its clock: for tests that have stepped it.

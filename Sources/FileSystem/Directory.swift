@@ -57,6 +57,18 @@ package enum Directory {
         }
     }
 
+    /// Gives a file another name, in a directory of the same file system. Durable after `sync` of that directory.
+    ///
+    /// - Returns: false if the file system has no links, the file has too many, or the directory is on another one.
+    package static func link(_ path: String, to newPath: String) throws(StorageError) -> Bool {
+        let result = DiskWatch.of(path).make(.link(path: path, newPath: newPath)) {
+            unsafe Int(Glibc.link(path, newPath))
+        }
+        if result == 0 { return true }
+        if [EXDEV, EPERM, EMLINK, EOPNOTSUPP, ENOSYS].contains(errno) { return false }
+        throw .system(errno, "cannot link to \(newPath)", file: path)
+    }
+
     /// Removes a file; a missing file is not an error.
     package static func removeFile(_ path: String) throws(StorageError) {
         let result = DiskWatch.of(path).make(.removeFile(path: path)) { unsafe Int(unlink(path)) }

@@ -1,6 +1,7 @@
 package import Basics
 import Dispatch
 import DocumentStore
+import EmbeddedEngine
 package import EventLoops
 package import HearthClient
 import MemoryEngine
@@ -18,6 +19,8 @@ package final class SharedStore: OpenStore, @unchecked Sendable {
 
     let store: DocumentStore
     private let location: StoreLocation
+    /// Removed when the store is closed.
+    private let fork: TemporaryFork?
     /// Ends reads that have waited for too long, once a second.
     private let timer: any DispatchSourceTimer
 
@@ -31,17 +34,15 @@ package final class SharedStore: OpenStore, @unchecked Sendable {
     private static let expiryMilliseconds: UInt64 = 60_000
 
     private init(_ location: StoreLocation) throws(RequestError) {
-        var configuration: StoreConfiguration
-        switch location {
-        case .directory(let path): configuration = StoreConfiguration(directory: path)
-        case .memory:
-            configuration = StoreConfiguration(directory: "")
-            configuration.volume = MemoryVolume()
-        }
-        configuration.expiryIntervalMilliseconds = Self.expiryMilliseconds
         do {
-            store = try DocumentStore.open(configuration)
+            fork = try Self.makeFork(location)
         } catch {
+            throw Self.requestError(error, location)
+        }
+        do {
+            store = try DocumentStore.open(Self.configuration(location, fork))
+        } catch {
+            fork?.remove()
             throw Self.requestError(error, location)
         }
         self.location = location
@@ -50,6 +51,30 @@ package final class SharedStore: OpenStore, @unchecked Sendable {
         timer.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(500))
         timer.setEventHandler { store.endExpiredWaits() }
         timer.activate()
+    }
+
+    private static func configuration(_ location: StoreLocation, _ fork: TemporaryFork?) -> StoreConfiguration {
+        var configuration = StoreConfiguration(directory: fork?.directory ?? "")
+        switch location {
+        case .directory(let path): configuration.directory = path
+        case .memory: configuration.volume = MemoryVolume()
+        case .fork: break
+        }
+        configuration.expiryIntervalMilliseconds = expiryMilliseconds
+        return configuration
+    }
+
+    /// A fork of the directory that a location names for that; else nil.
+    private static func makeFork(_ location: StoreLocation) throws -> TemporaryFork? {
+        guard case .fork(let source, _) = location else { return nil }
+        let fork = try TemporaryFork(of: source)
+        do {
+            _ = try DocumentStore.fork(source, to: fork.directory)
+            return fork
+        } catch {
+            fork.remove()
+            throw error
+        }
     }
 
     /// The store of a location, opened if no client uses it yet. `release()` must follow.
@@ -89,6 +114,7 @@ package final class SharedStore: OpenStore, @unchecked Sendable {
     private func close() {
         timer.cancel()
         store.close()
+        fork?.remove()
     }
 
     private static func requestError(_ error: any Error, _ location: StoreLocation) -> RequestError {

@@ -126,6 +126,11 @@ package final class MemoryEngine: KeyValueEngine {
         throw StorageError(.unsupported, "an engine in memory has no files to copy")
     }
 
+    /// - Throws: `unsupported`: there are no files to share.
+    package func fork(to directory: String) throws(StorageError) -> Int {
+        throw StorageError(.unsupported, "an engine in memory has no files to share")
+    }
+
     package func close() throws(StorageError) {
         let wasClosed = isClosed.withLock { isClosed in
             defer { isClosed = true }

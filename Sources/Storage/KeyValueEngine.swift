@@ -82,6 +82,12 @@ package protocol KeyValueEngine: AnyObject, Sendable {
     ///   `unsupported` from an engine without files.
     func backup(to directory: String) throws(StorageError)
 
+    /// Makes a separate store with everything published, in a directory that does not exist or is empty. Both share the
+    /// files that never change, so the time does not depend on their size. Any thread; commits continue meanwhile.
+    /// - Returns: the bytes that were copied because files could not be shared.
+    /// - Throws: as ``backup(to:)``.
+    func fork(to directory: String) throws(StorageError) -> Int
+
     /// Ends all activity and makes the next open quick. The writer must not be in use; readers must have no snapshot
     /// open. Blocks until all threads of the engine have ended.
     /// - Throws: what the last checkpoint throws. The engine is closed all the same.

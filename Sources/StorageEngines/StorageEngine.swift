@@ -155,6 +155,14 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``KeyValueEngine/fork(to:)``.
+    package func fork(to directory: String) throws(StorageError) -> Int {
+        switch self {
+        case .embedded(let engine): try engine.fork(to: directory)
+        case .memory(let engine): try engine.fork(to: directory)
+        }
+    }
+
     /// See ``KeyValueEngine/backup(to:)``.
     package func backup(to directory: String) throws(StorageError) {
         switch self {

@@ -6,7 +6,8 @@ import Glibc
 
 let router = CommandRouter(subcommands: [
     ServeCommand.self, GetCommand.self, QueryCommand.self, LoadCommand.self, ExportCommand.self, CheckCommand.self,
-    WatchCommand.self, BackupCommand.self, RestoreCommand.self, SalvageCommand.self, IndexesCommand.self,
+    WatchCommand.self, BackupCommand.self, ForkCommand.self, RestoreCommand.self, SalvageCommand.self,
+    IndexesCommand.self,
     RulesCommand.self, TokenCommand.self,
 ])
 // Not `CommandLine.arguments`, which are empty where /proc is not mounted.

@@ -11,7 +11,7 @@ struct WebMemoryTests {
 
     @Test
     func `Sessions count what they hold to within 20 %, and a burst of them leaves little`() throws {
-        let fixture = try LoadFixture(["--automatic-indexes", "off"])
+        let fixture = try LoadFixture(["--automatic-indexes", "off", "--web-session-idle", "1h"])
         let client = HTTPTestClient(port: fixture.server.port)
         try fill(client)
         // The first session makes what all share.

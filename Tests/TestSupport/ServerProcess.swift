@@ -153,13 +153,23 @@ package final class ServerProcess: Sendable {
     package let port: Int
 
     /// Starts a server and waits for its ready line; with port 0 the system picks one.
-    package init(
+    package convenience init(
         data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:],
         descriptors: Int? = nil
     ) throws {
-        process = HearthProcess(
-            ["serve", "--data", data, "--port", String(port)] + arguments, environment: environment,
-            descriptors: descriptors)
+        try self.init(
+            HearthProcess(
+                ["serve", "--data", data, "--port", String(port)] + arguments, environment: environment,
+                descriptors: descriptors))
+    }
+
+    /// The same on a temporary fork of a directory.
+    package convenience init(forkOf data: String) throws {
+        try self.init(HearthProcess(["serve", "--fork-of", data, "--port", "0"]))
+    }
+
+    private init(_ process: HearthProcess) throws {
+        self.process = process
         try process.start()
         guard let line = process.waitForLine(prefix: "hearth ready on "),
             let port = line.split(separator: ":").last.flatMap({ Int($0) })

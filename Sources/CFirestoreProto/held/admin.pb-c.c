@@ -187,6 +187,96 @@ void   held__admin__backup_response__free_unpacked
   assert(message->base.descriptor == &held__admin__backup_response__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   held__admin__fork_request__init
+                     (Held__Admin__ForkRequest         *message)
+{
+  static const Held__Admin__ForkRequest init_value = HELD__ADMIN__FORK_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__fork_request__get_packed_size
+                     (const Held__Admin__ForkRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__fork_request__pack
+                     (const Held__Admin__ForkRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__fork_request__pack_to_buffer
+                     (const Held__Admin__ForkRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ForkRequest *
+       held__admin__fork_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ForkRequest *)
+     protobuf_c_message_unpack (&held__admin__fork_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__fork_request__free_unpacked
+                     (Held__Admin__ForkRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__fork_response__init
+                     (Held__Admin__ForkResponse         *message)
+{
+  static const Held__Admin__ForkResponse init_value = HELD__ADMIN__FORK_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__fork_response__get_packed_size
+                     (const Held__Admin__ForkResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__fork_response__pack
+                     (const Held__Admin__ForkResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__fork_response__pack_to_buffer
+                     (const Held__Admin__ForkResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ForkResponse *
+       held__admin__fork_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ForkResponse *)
+     protobuf_c_message_unpack (&held__admin__fork_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__fork_response__free_unpacked
+                     (Held__Admin__ForkResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   held__admin__checkpoint_request__init
                      (Held__Admin__CheckpointRequest         *message)
 {
@@ -1152,6 +1242,82 @@ const ProtobufCMessageDescriptor held__admin__backup_response__descriptor =
   held__admin__backup_response__field_indices_by_name,
   0,  held__admin__backup_response__number_ranges,
   (ProtobufCMessageInit) held__admin__backup_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__fork_request__field_descriptors[1] =
+{
+  {
+    "directory",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForkRequest, directory),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__fork_request__field_indices_by_name[] = {
+  0,   /* field[0] = directory */
+};
+static const ProtobufCIntRange held__admin__fork_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__admin__fork_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ForkRequest",
+  "ForkRequest",
+  "Held__Admin__ForkRequest",
+  "held.admin",
+  sizeof(Held__Admin__ForkRequest),
+  1,
+  held__admin__fork_request__field_descriptors,
+  held__admin__fork_request__field_indices_by_name,
+  1,  held__admin__fork_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__fork_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__fork_response__field_descriptors[1] =
+{
+  {
+    "copied_bytes",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForkResponse, copied_bytes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__fork_response__field_indices_by_name[] = {
+  0,   /* field[0] = copied_bytes */
+};
+static const ProtobufCIntRange held__admin__fork_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__admin__fork_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ForkResponse",
+  "ForkResponse",
+  "Held__Admin__ForkResponse",
+  "held.admin",
+  sizeof(Held__Admin__ForkResponse),
+  1,
+  held__admin__fork_response__field_descriptors,
+  held__admin__fork_response__field_indices_by_name,
+  1,  held__admin__fork_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__fork_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 #define held__admin__checkpoint_request__field_descriptors NULL

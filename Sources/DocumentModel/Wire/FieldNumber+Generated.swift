@@ -873,6 +873,14 @@ extension FieldNumber {
         /// The fields of `hearth.admin.v1.BackupResponse`.
         @usableFromInline package enum BackupResponse {
         }
+        /// The fields of `hearth.admin.v1.ForkRequest`.
+        @usableFromInline package enum ForkRequest {
+            @inlinable @inline(__always) package static var directory: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.ForkResponse`.
+        @usableFromInline package enum ForkResponse {
+            @inlinable @inline(__always) package static var copiedBytes: Int { 1 }
+        }
         /// The fields of `hearth.admin.v1.CheckpointRequest`.
         @usableFromInline package enum CheckpointRequest {
         }

@@ -15,16 +15,37 @@ extension EmbeddedEngine {
     ///   this engine. What was written is removed then. A process that ends meanwhile leaves what it wrote; a copy is
     ///   complete once it has its FORMAT file, which is written last.
     package func backup(to directory: String) throws(StorageError) {
-        try Directory.checkApart(core.directory, directory, for: "a backup")
+        try makeCopy(in: directory, "backup") { set, runs throws(StorageError) in
+            var manifest = set.manifest
+            manifest.hashSeed = .random(in: .min ... .max)
+            manifest.runs = []
+            let parts = try copy(set, to: runs, hashSeed: manifest.hashSeed)
+            manifest.nextNumber = UInt64(parts.count + 2)
+            if !parts.isEmpty {
+                manifest.runs = [Manifest.Run(number: UInt64(parts.count + 1), level: 1, parts: parts)]
+            }
+            return manifest
+        }
+    }
+
+    /// Makes a data directory without a log that has all that is published.
+    ///
+    /// - Parameters:
+    ///   - noun: what the directory is.
+    ///   - writeRuns: writes the files of runs of a set into a directory, and returns their manifest.
+    func makeCopy(
+        in directory: String, _ noun: String, writeRuns: (RunSet, String) throws(StorageError) -> Manifest
+    ) throws(StorageError) {
+        try Directory.checkApart(core.directory, directory, for: "a \(noun)")
         let isNew = !Directory.exists(directory)
         if !isNew, try !Directory.names(in: directory).isEmpty {
-            throw StorageError(.inputOutput, "the backup directory is not empty", file: directory)
+            throw StorageError(.inputOutput, "the \(noun) directory is not empty", file: directory)
         }
         try Directory.create(directory)
         let lock = try DirectoryFormat.lock(directory)
         defer { lock.unlock() }
         do throws(StorageError) {
-            try writeBackup(to: directory)
+            try writeCopy(to: directory, writeRuns)
         } catch {
             try? Directory.removeContents(of: directory)
             if isNew { try? Directory.remove(directory) }
@@ -32,19 +53,15 @@ extension EmbeddedEngine {
         }
     }
 
-    private func writeBackup(to directory: String) throws(StorageError) {
+    private func writeCopy(
+        to directory: String, _ writeRuns: (RunSet, String) throws(StorageError) -> Manifest
+    ) throws(StorageError) {
         try checkpointNow()
-        let set = core.runs.current
-        let path = directory + "/runs"
-        try RunStore.create(path)
-        var manifest = set.manifest
+        let runs = directory + "/runs"
+        try RunStore.create(runs)
+        var manifest = try writeRuns(core.runs.current, runs)
         manifest.logStart = LogPosition(segment: 0)
-        manifest.hashSeed = .random(in: .min ... .max)
-        manifest.runs = []
-        let parts = try copy(set, to: path, hashSeed: manifest.hashSeed)
-        manifest.nextNumber = UInt64(parts.count + 2)
-        if !parts.isEmpty { manifest.runs = [Manifest.Run(number: UInt64(parts.count + 1), level: 1, parts: parts)] }
-        try manifest.write(in: path, space: nil)
+        try manifest.write(in: runs, space: nil)
         try Directory.create(directory + "/log")
         try CompanionFiles.copy(from: core.directory, to: directory)
         try DirectoryFormat.create(directory)

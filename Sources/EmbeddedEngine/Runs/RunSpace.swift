@@ -54,6 +54,8 @@ final class RunSpace: Sendable {
     private let pressureFlag = Atomic<Bool>(false)
 
     private static let slackBytes = 1 << 20
+    /// Given back at once for a file.
+    private static let pieceBytes = 64 << 10
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
 
     /// - Parameter memtableBytesMax: of the engine; a small one has small steps.
@@ -196,11 +198,14 @@ extension RunSpace {
         state.allocatedEnd = end
     }
 
-    private func giveBack(_ state: inout State, _ bytes: Int) {
+    /// - Returns: whether blocks were given back.
+    @discardableResult
+    private func giveBack(_ state: inout State, _ bytes: Int) -> Bool {
         let end = max(0, state.allocatedEnd - bytes)
-        guard state.hasAllocation, (try? file.resize(to: end)) != nil else { return }
+        guard state.hasAllocation, (try? file.resize(to: end)) != nil else { return false }
         state.allocatedEnd = end
         updateCovered(state)
+        return true
     }
 }
 
@@ -229,19 +234,39 @@ extension RunSpace {
                 _ = try target.allocate(from: end, to: newEnd)
             } catch {
                 guard error.code == .full else { throw error }
-                let needed = newEnd - end + 4096
                 let kept =
                     switch purpose {
                     case .checkpoint: 0
                     case .mergeForSpace: state.heldBytes + Self.slackBytes / 2
                     case .merge: state.heldBytes + Self.slackBytes + reserveBytes
                     }
-                guard state.hasAllocation, state.allocatedEnd - needed >= kept else { throw error }
-                giveBack(&state, needed)
-                _ = try target.allocate(from: end, to: newEnd)
+                guard state.allocatedEnd - (newEnd - end) >= kept else { throw error }
+                try move(&state, to: target, from: end, to: newEnd, keeping: kept)
             }
         }
         end = newEnd
+    }
+
+    /// Allocates blocks of a file on a full disk, each piece after `space` has given back as much.
+    ///
+    /// Another process may take what is given back before it is allocated. So the pieces are small, and others of the
+    /// slack replace them.
+    private func move(
+        _ state: inout State, to target: File, from end: Int, to newEnd: Int, keeping kept: Int
+    ) throws(StorageError) {
+        var end = end
+        while end < newEnd {
+            let pieceEnd = min(end + Self.pieceBytes, newEnd)
+            do throws(StorageError) {
+                _ = try target.allocate(from: end, to: pieceEnd)
+                end = pieceEnd
+            } catch {
+                let needed = pieceEnd - end + 4096
+                guard error.code == .full, state.allocatedEnd - needed >= kept, giveBack(&state, needed) else {
+                    throw error
+                }
+            }
+        }
     }
 
     /// Releases some bytes, so that a small file can be written.

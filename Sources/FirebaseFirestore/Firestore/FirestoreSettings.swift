@@ -107,7 +107,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
     init(environment: [String: String]) {
         let server = Self.hostVariables.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         let directory = environment[Self.directoryVariable].flatMap { path in
-            path.isEmpty ? nil : path.hasPrefix(StoreLocation.scheme) ? path : StoreLocation.host(ofDirectory: path)
+            path.isEmpty ? nil : StoreLocation.isLocation(path) ? path : StoreLocation.host(ofDirectory: path)
         }
         host = server ?? directory ?? Self.fallbackHost
         certificateAuthorities = environment[Self.authoritiesVariable].flatMap { $0.isEmpty ? nil : $0 }

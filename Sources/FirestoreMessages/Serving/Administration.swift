@@ -52,6 +52,42 @@ package struct BackupRequest: FirestoreMessage, Equatable, Sendable {
     }
 }
 
+package struct ForkRequest: FirestoreMessage, Equatable, Sendable {
+    private static let layout = unsafe MessageLayout(
+        held__admin__fork_request__init, hearth__admin__v1__fork_request__init)
+
+    /// An absolute path on the server's machine.
+    package var directory: String
+
+    package init(directory: String) { self.directory = directory }
+
+    package init(wire: RawSpan) throws {
+        directory = try unsafe Self.layout.read(wire) { unsafe $0.directory.text }
+    }
+
+    package func encode(into writer: inout ByteBuffer) {
+        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.directory = arena.bytes(directory) }
+    }
+}
+
+package struct ForkResponse: FirestoreMessage, Equatable, Sendable {
+    private static let layout = unsafe MessageLayout(
+        held__admin__fork_response__init, hearth__admin__v1__fork_response__init)
+
+    /// Of files that could not be shared.
+    package var copiedBytes: Int64
+
+    package init(copiedBytes: Int64) { self.copiedBytes = copiedBytes }
+
+    package init(wire: RawSpan) throws {
+        copiedBytes = try unsafe Self.layout.read(wire) { unsafe $0.copied_bytes }
+    }
+
+    package func encode(into writer: inout ByteBuffer) {
+        unsafe Self.layout.write(into: &writer) { message, _ in unsafe message.copied_bytes = copiedBytes }
+    }
+}
+
 // MARK: Indexes
 
 /// How a field is indexed.

@@ -49,6 +49,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case adminRollbackRules = 212
     case adminListRules = 213
     case adminGetRules = 214
+    case adminFork = 215
 
     /// Whether the TCP port serves it, to callers that may administer the server.
     package var isServedOverTCP: Bool {
@@ -78,8 +79,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         switch self {
         case .healthCheck, .healthWatch: .health
         case .serverReflectionInfo: .reflection
-        case .adminGetServer, .adminBackup, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes, .adminApplyRules,
-            .adminRollbackRules, .adminListRules, .adminGetRules:
+        case .adminGetServer, .adminBackup, .adminFork, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes,
+            .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules:
             .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
             .listDatabases:
@@ -137,6 +138,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .serverReflectionInfo: "ServerReflectionInfo"
         case .adminGetServer: "GetServer"
         case .adminBackup: "Backup"
+        case .adminFork: "Fork"
         case .adminCheckpoint: "Checkpoint"
         case .adminApplyIndexes: "ApplyIndexes"
         case .adminListIndexes, .listIndexes: "ListIndexes"

@@ -1,5 +1,6 @@
 package import Basics
 import Glibc
+import Synchronization
 
 /// Where a store in this process keeps its data.
 package enum StoreLocation: Hashable, Sendable {
@@ -7,17 +8,32 @@ package enum StoreLocation: Hashable, Sendable {
     case directory(String)
     /// Memory, by name. The data lasts until the last instance that uses it has ended.
     case memory(String)
+    /// A fork of a data directory, which lasts until the instance that uses it has ended. The number distinguishes the
+    /// forks of a process.
+    case fork(of: String, number: Int)
 
     /// What the locations of `FirestoreSettings.host` begin with.
     package static let scheme = "file:"
     private static let memoryName = ":memory:"
+    private static let forkScheme = "fork:"
+    private static let forks = Atomic<Int>(0)
+
+    /// Whether a text is a location.
+    package static func isLocation(_ text: String) -> Bool { text.hasPrefix(scheme) || text.hasPrefix(forkScheme) }
 
     /// Reads a location: `file:///PATH` or `file:PATH` with percent-encoding (RFC 8089), `file::memory:`,
-    /// `file::memory:NAME`.
+    /// `file::memory:NAME`; `fork:file:///PATH` for a new fork each time.
     ///
-    /// - Returns: `nil` if the text does not begin with `file:`.
+    /// - Returns: `nil` if the text does not begin with `file:` or `fork:`.
     /// - Throws: `.invalidArgument` if it names another computer or no path.
     package init?(_ text: String) throws(RequestError) {
+        if text.hasPrefix(Self.forkScheme) {
+            guard case .directory(let path)? = try Self(String(text.dropFirst(Self.forkScheme.count))) else {
+                throw Self.invalid(text)
+            }
+            self = .fork(of: path, number: Self.forks.add(1, ordering: .relaxed).newValue)
+            return
+        }
         guard text.hasPrefix(Self.scheme) else { return nil }
         let rest = text.dropFirst(Self.scheme.count)
         if rest.hasPrefix(Self.memoryName) {
@@ -98,7 +114,8 @@ package enum StoreLocation: Hashable, Sendable {
 
     private static func invalid(_ text: String) -> RequestError {
         .invalidArgument(
-            "\"\(text)\" is not a data directory: use file:///PATH with an absolute path, or file::memory:.")
+            "\"\(text)\" is not a data directory: use file:///PATH with an absolute path, fork:file:///PATH, or file::memory:."
+        )
     }
 }
 
@@ -107,6 +124,7 @@ extension StoreLocation: CustomStringConvertible {
         switch self {
         case .directory(let path): path
         case .memory(let name): Self.scheme + Self.memoryName + name
+        case .fork(let path, _): "a fork of \(path)"
         }
     }
 }

@@ -39,6 +39,13 @@ package enum AdminClient {
         _ = try call(.adminBackup, BackupRequest(directory: target), directory, as: EmptyMessage.self)
     }
 
+    /// Has the server make a fork at `target`, an absolute path.
+    /// - Returns: the bytes that were copied because files could not be shared.
+    package static func fork(directory: String, to target: String) throws(Failure) -> Int {
+        let request = ForkRequest(directory: target)
+        return Int(clamping: try call(.adminFork, request, directory, as: ForkResponse.self).copiedBytes)
+    }
+
     /// Has the server write everything committed so far into a sorted run.
     package static func checkpoint(directory: String) throws(Failure) {
         _ = try call(.adminCheckpoint, EmptyMessage(), directory, as: EmptyMessage.self)

@@ -42,6 +42,7 @@ final class AdminService {
             let server = ServerInformation(address: context.address.text)
             service.succeed(call) { server.encode(into: &$0) }
         case .adminBackup: try backup(call, BackupRequest(wire: request))
+        case .adminFork: try fork(call, ForkRequest(wire: request))
         case .adminCheckpoint:
             _ = try EmptyMessage(wire: request)
             try onThread(call) { context in
@@ -56,20 +57,27 @@ final class AdminService {
     }
 
     private func backup(_ call: Call, _ message: BackupRequest) throws {
-        let target = message.directory
-        guard target.hasPrefix("/"), !target.utf8.contains(0) else {
-            throw RequestError.invalidArgument("The directory of a backup must be an absolute path.")
-        }
+        let target = try Self.target(message.directory)
         try onThread(call) { context in
-            do {
-                try context.store.backup(to: target)
-                context.log(.info, "backup_written", ["directory": target])
-                return EmptyMessage()
-            } catch {
-                context.log(.error, "backup_failed", ["directory": target, "message": "\(error)"])
-                throw error
-            }
+            try context.logging("backup", to: target) { try context.store.backup(to: target) }
+            return EmptyMessage()
         }
+    }
+
+    private func fork(_ call: Call, _ message: ForkRequest) throws {
+        let target = try Self.target(message.directory)
+        try onThread(call) { context in
+            let copied = try context.logging("fork", to: target) { try context.store.fork(to: target) }
+            return ForkResponse(copiedBytes: Int64(copied))
+        }
+    }
+
+    /// The directory of a copy.
+    private static func target(_ path: String) throws -> String {
+        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+            throw RequestError.invalidArgument("The directory of a copy must be an absolute path.")
+        }
+        return path
     }
 
     private func applyIndexes(_ call: Call, _ message: ApplyIndexesRequest) throws {
@@ -120,6 +128,22 @@ final class AdminService {
         case .success(let reply): service.succeed(call) { reply.encode(into: &$0) }
         case .failure(let error as RequestError): service.fail(call, error)
         case .failure(let error): service.fail(call, RequestError(.failedPrecondition, "\(error)"))
+        }
+    }
+}
+
+extension AdminService.Context {
+    /// Writes a copy of the store, and logs what came of it.
+    fileprivate func logging<Output>(
+        _ noun: StaticString, to target: String, _ write: () throws -> Output
+    ) throws -> Output {
+        do {
+            let output = try write()
+            log(.info, "copy_written", ["form": "\(noun)", "directory": target])
+            return output
+        } catch {
+            log(.error, "copy_failed", ["form": "\(noun)", "directory": target, "message": "\(error)"])
+            throw error
         }
     }
 }

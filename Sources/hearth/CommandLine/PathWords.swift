@@ -4,10 +4,19 @@ import Basics
 import DocumentModel
 import FileSystem
 import FirestoreService
+import Glibc
 
 enum PathWords {
     /// The path below the database's documents.
     static func path(_ word: String) -> String { word.hasPrefix("/") ? String(word.dropFirst()) : word }
+
+    /// The path from the root, since a server's working directory is another.
+    static func absolute(_ path: String) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let current = getcwd(nil, 0) else { return path }
+        defer { free(current) }
+        return "\(String(cString: current))/\(path)"
+    }
 
     /// Fields of a flag, separated by commas.
     static func fields(_ text: String, of flag: String) throws -> [DocumentModel.FieldPath] {

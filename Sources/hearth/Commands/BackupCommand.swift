@@ -32,7 +32,7 @@ enum BackupCommand: MainThreadSubcommand {
     static let flagGroups = [FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all)]
 
     static func run(_ arguments: ParsedArguments) throws {
-        let target = absolutePath(arguments.words[0])
+        let target = PathWords.absolute(arguments.words[0])
         guard !target.contains("\n") else {
             throw CommandFailure("the path of the target must not contain a line break")
         }
@@ -51,14 +51,6 @@ enum BackupCommand: MainThreadSubcommand {
             }
         }
         try StandardOutput.print("backup written to \(target)")
-    }
-
-    /// The path from the root, since a server's working directory is another.
-    private static func absolutePath(_ path: String) -> String {
-        if path.hasPrefix("/") { return path }
-        guard let current = getcwd(nil, 0) else { return path }
-        defer { free(current) }
-        return "\(String(cString: current))/\(path)"
     }
 }
 

@@ -3,6 +3,7 @@
 import Authorization
 import Basics
 import DocumentStore
+import EmbeddedEngine
 import EventLoops
 import FileSystem
 import FirestoreService
@@ -48,6 +49,9 @@ enum ServeCommand: MainThreadSubcommand {
         if arguments[ConfigurationCheck.flag] {
             return try ConfigurationCheck.print(arguments, configuration, tls: tls)
         }
+        let fork = try makeFork(arguments)
+        defer { fork?.remove() }
+        if let fork { configuration.store.directory = fork.directory }
         let history = RulesHistory(dataDirectory: configuration.store.directory)
         let security = try ServeSecurity.make(
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
@@ -87,6 +91,21 @@ enum ServeCommand: MainThreadSubcommand {
         Shutdown.endAtOnceOnAnotherSignal(log)
         gateway.stop()
         log(.info, "stopped")
+    }
+
+    /// The fork that is to be served; nil without `--fork-of`.
+    private static func makeFork(_ arguments: ParsedArguments) throws -> TemporaryFork? {
+        guard let source = arguments.value(of: ServeSettings.forkOf) else { return nil }
+        if arguments.given.contains("data") { throw UsageError(message: "--data and --fork-of cannot be combined") }
+        try PathWords.checkDataDirectory(source)
+        let fork = try TemporaryFork(of: source)
+        do {
+            _ = try ForkCommand.make(of: source, at: fork.directory)
+            return fork
+        } catch {
+            fork.remove()
+            throw error
+        }
     }
 
     /// Drops index entries that are damaged; the store builds them again.

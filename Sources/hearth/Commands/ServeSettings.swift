@@ -286,6 +286,12 @@ enum ServeSettings {
             "Time between two sweeps that delete expired documents (field overrides with ttl). 0s disables them."),
     ]
 
+    static let forkOf = Flag(
+        "fork-of", "DIR",
+        help: """
+            Serves a fork of this data directory, beside it, which is deleted when the server ends: a full copy for a \
+            test, whatever its size. In place of --data.
+            """)
     static let repairIndexes = Flag(
         switch: "repair-indexes",
         help: """
@@ -317,7 +323,7 @@ enum ServeSettings {
 
     /// The flags in the order of the help text.
     static let groups = [
-        FlagGroup(heading: "Location", flags: location.map(\.flag)),
+        FlagGroup(heading: "Location", flags: location.map(\.flag) + [forkOf]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),

@@ -3,8 +3,11 @@
 import EngineTestSupport
 import Foundation
 import Storage
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import FileSystem
 
 @Suite(.timeLimit(.minutes(20)))
 struct FullDiskTests {
@@ -126,6 +129,38 @@ struct FullDiskTests {
         #expect(found == expected.sorted { $0.key.lexicographicallyPrecedes($1.key) })
         try commitWhenPossible(store, last + 1)
         try store.engine.close()
+        try expectClean(data)
+    }
+
+    @Test
+    func `Blocks that another process takes during a checkpoint are replaced from the slack`() throws {
+        let disk = try TemporaryDisk(megabytes: 24)
+        let data = disk.path(of: "data")
+        let thefts = Mutex(0)
+        // Another process takes all that a file gives back, as soon as it does, for the first few times.
+        let watch = DiskWatch.begin(data) { change, call in
+            let result = call()
+            guard case .resize = change else { return result }
+            thefts.withLock { left in
+                guard left > 0 else { return }
+                left -= 1
+                try? disk.fill("thief")
+            }
+            return result
+        }
+        defer { watch.end() }
+        var options = options
+        options.memtableBytesMax = 4 << 20
+        let store = try Store(data, options)
+        let last = try commitUntilFull(store, from: 1)
+        try disk.fill()
+        thefts.withLock { $0 = 6 }
+        try store.engine.checkpointNow()
+        #expect(thefts.withLock { $0 } == 0)
+        try expectAll(1...last, in: store)
+        try store.engine.close()
+        try disk.remove()
+        try disk.remove("thief")
         try expectClean(data)
     }
 

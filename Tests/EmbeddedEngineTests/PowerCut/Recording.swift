@@ -37,6 +37,7 @@ struct Recording {
             case .rename(let path, let newPath):
                 if newPath.hasSuffix("/MANIFEST") { hasManifest = true }
                 return "rename \(Self.kind(ofFile: path))"
+            case .link(let path, _): return "link \(Self.kind(ofFile: path))"
             case .removeFile(let path): return "remove \(Self.kind(ofFile: path))"
             case .removeDirectory(let path): return "remove \(Self.kind(ofFile: path))"
             case .begin: return "begin"

@@ -19,6 +19,7 @@ enum DiskEvent {
     case close(descriptor: Int32)
     case makeDirectory(path: String)
     case rename(path: String, newPath: String)
+    case link(path: String, newPath: String)
     case removeFile(path: String)
     case removeDirectory(path: String)
     /// A commit is begun: from now on it may be found.
@@ -153,6 +154,9 @@ struct SimulatedDisk {
             let newName = place(newPath).name
             precondition(place(newPath).directory == place(path).directory, "a file is moved to another directory")
             change(path) { .move($0, to: newName, moved) }
+        case .link(let path, let newPath):
+            let linked = node(path)!
+            change(newPath) { .add($0, linked) }
         case .removeFile(let path), .removeDirectory(let path):
             change(path) { .remove($0) }
         case .begin(let version): begun = version

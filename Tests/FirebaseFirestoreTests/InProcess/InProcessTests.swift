@@ -53,6 +53,29 @@ import Testing
     }
 
     @Test
+    func `Instances on forks of a directory have its data and change nothing in it`() async throws {
+        let original = TestFirestore.make(host: host, project: "p")
+        try await original.document("c/d").setData(["n": 1])
+        try await original.terminate()
+        let forks = (0..<3).map { _ in TestFirestore.make(host: "fork:\(host)", project: "p") }
+        for (number, fork) in forks.enumerated() {
+            #expect(try await fork.document("c/d").getDocument().get("n") as? Int == 1)
+            try await fork.document("c/d").setData(["n": 10 + number])
+        }
+        for (number, fork) in forks.enumerated() {
+            #expect(try await fork.document("c/d").getDocument().get("n") as? Int == 10 + number)
+            try await fork.terminate()
+        }
+        let later = TestFirestore.make(host: host, project: "p")
+        #expect(try await later.document("c/d").getDocument().get("n") as? Int == 1)
+        try await later.terminate()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        let nothing = TestFirestore.make(host: "fork:file://\(directory.path)/none", project: "p")
+        #expect(await code { try await nothing.document("c/d").setData([:]) } == .failedPrecondition)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+    }
+
+    @Test
     func `A listener of one instance sees the writes of another`() async throws {
         let writer = TestFirestore.make(host: host, project: "p")
         let reader = TestFirestore.make(host: host, project: "p")

@@ -19,8 +19,17 @@ import Testing
         for (text, location) in cases { #expect(try StoreLocation(text) == location, "\(text)") }
     }
 
+    @Test
+    func `Each fork is another location`() throws {
+        let forks = try (0..<2).map { _ in try StoreLocation("fork:file:///a/b") }
+        #expect(forks[0] != forks[1])
+        let sources = forks.map { fork in if case .fork(let source, _)? = fork { source } else { "" } }
+        #expect(sources == ["/a/b", "/a/b"])
+    }
+
     @Test(arguments: [
-        "file:", "file://", "file://host/a", "file:///%", "file:///%zz", "file:///%FF", "file:///a%00b",
+        "fork:", "fork:/a", "fork:file::memory:", "fork:fork:file:///a", "file:", "file://", "file://host/a",
+        "file:///%", "file:///%zz", "file:///%FF", "file:///a%00b",
     ])
     func `Another computer, no path, and what is not text are refused`(text: String) {
         #expect(throws: RequestError.self) { try StoreLocation(text) }

@@ -19,6 +19,8 @@ typedef struct Held__Admin__GetServerRequest Held__Admin__GetServerRequest;
 typedef struct Held__Admin__Server Held__Admin__Server;
 typedef struct Held__Admin__BackupRequest Held__Admin__BackupRequest;
 typedef struct Held__Admin__BackupResponse Held__Admin__BackupResponse;
+typedef struct Held__Admin__ForkRequest Held__Admin__ForkRequest;
+typedef struct Held__Admin__ForkResponse Held__Admin__ForkResponse;
 typedef struct Held__Admin__CheckpointRequest Held__Admin__CheckpointRequest;
 typedef struct Held__Admin__CheckpointResponse Held__Admin__CheckpointResponse;
 typedef struct Held__Admin__ApplyIndexesRequest Held__Admin__ApplyIndexesRequest;
@@ -104,6 +106,32 @@ struct  Held__Admin__BackupResponse
 #define HELD__ADMIN__BACKUP_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__backup_response__descriptor) \
      }
+
+
+struct  Held__Admin__ForkRequest
+{
+  ProtobufCMessage base;
+  /*
+   * An absolute path on the server's machine. It must not exist, or be an empty directory.
+   */
+  ProtobufCBinaryData directory;
+};
+#define HELD__ADMIN__FORK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__fork_request__descriptor) \
+    , {0,NULL} }
+
+
+struct  Held__Admin__ForkResponse
+{
+  ProtobufCMessage base;
+  /*
+   * Bytes of files that could not be shared and were copied, for example to another file system.
+   */
+  int64_t copied_bytes;
+};
+#define HELD__ADMIN__FORK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__fork_response__descriptor) \
+    , 0 }
 
 
 struct  Held__Admin__CheckpointRequest
@@ -476,6 +504,44 @@ Held__Admin__BackupResponse *
                       const uint8_t       *data);
 void   held__admin__backup_response__free_unpacked
                      (Held__Admin__BackupResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__ForkRequest methods */
+void   held__admin__fork_request__init
+                     (Held__Admin__ForkRequest         *message);
+size_t held__admin__fork_request__get_packed_size
+                     (const Held__Admin__ForkRequest   *message);
+size_t held__admin__fork_request__pack
+                     (const Held__Admin__ForkRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__fork_request__pack_to_buffer
+                     (const Held__Admin__ForkRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ForkRequest *
+       held__admin__fork_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__fork_request__free_unpacked
+                     (Held__Admin__ForkRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__ForkResponse methods */
+void   held__admin__fork_response__init
+                     (Held__Admin__ForkResponse         *message);
+size_t held__admin__fork_response__get_packed_size
+                     (const Held__Admin__ForkResponse   *message);
+size_t held__admin__fork_response__pack
+                     (const Held__Admin__ForkResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__fork_response__pack_to_buffer
+                     (const Held__Admin__ForkResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ForkResponse *
+       held__admin__fork_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__fork_response__free_unpacked
+                     (Held__Admin__ForkResponse *message,
                       ProtobufCAllocator *allocator);
 /* Held__Admin__CheckpointRequest methods */
 void   held__admin__checkpoint_request__init
@@ -852,6 +918,12 @@ typedef void (*Held__Admin__BackupRequest_Closure)
 typedef void (*Held__Admin__BackupResponse_Closure)
                  (const Held__Admin__BackupResponse *message,
                   void *closure_data);
+typedef void (*Held__Admin__ForkRequest_Closure)
+                 (const Held__Admin__ForkRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__ForkResponse_Closure)
+                 (const Held__Admin__ForkResponse *message,
+                  void *closure_data);
 typedef void (*Held__Admin__CheckpointRequest_Closure)
                  (const Held__Admin__CheckpointRequest *message,
                   void *closure_data);
@@ -920,6 +992,8 @@ extern const ProtobufCMessageDescriptor held__admin__get_server_request__descrip
 extern const ProtobufCMessageDescriptor held__admin__server__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__backup_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__backup_response__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__fork_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__fork_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__checkpoint_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__checkpoint_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__apply_indexes_request__descriptor;

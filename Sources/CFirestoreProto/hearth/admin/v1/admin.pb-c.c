@@ -187,6 +187,96 @@ void   hearth__admin__v1__backup_response__free_unpacked
   assert(message->base.descriptor == &hearth__admin__v1__backup_response__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   hearth__admin__v1__fork_request__init
+                     (Hearth__Admin__V1__ForkRequest         *message)
+{
+  static const Hearth__Admin__V1__ForkRequest init_value = HEARTH__ADMIN__V1__FORK_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__fork_request__get_packed_size
+                     (const Hearth__Admin__V1__ForkRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__fork_request__pack
+                     (const Hearth__Admin__V1__ForkRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__fork_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ForkRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ForkRequest *
+       hearth__admin__v1__fork_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ForkRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__fork_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__fork_request__free_unpacked
+                     (Hearth__Admin__V1__ForkRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__fork_response__init
+                     (Hearth__Admin__V1__ForkResponse         *message)
+{
+  static const Hearth__Admin__V1__ForkResponse init_value = HEARTH__ADMIN__V1__FORK_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__fork_response__get_packed_size
+                     (const Hearth__Admin__V1__ForkResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__fork_response__pack
+                     (const Hearth__Admin__V1__ForkResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__fork_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ForkResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ForkResponse *
+       hearth__admin__v1__fork_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ForkResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__fork_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__fork_response__free_unpacked
+                     (Hearth__Admin__V1__ForkResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   hearth__admin__v1__checkpoint_request__init
                      (Hearth__Admin__V1__CheckpointRequest         *message)
 {
@@ -1154,6 +1244,82 @@ const ProtobufCMessageDescriptor hearth__admin__v1__backup_response__descriptor 
   (ProtobufCMessageInit) hearth__admin__v1__backup_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor hearth__admin__v1__fork_request__field_descriptors[1] =
+{
+  {
+    "directory",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForkRequest, directory),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__fork_request__field_indices_by_name[] = {
+  0,   /* field[0] = directory */
+};
+static const ProtobufCIntRange hearth__admin__v1__fork_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__fork_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ForkRequest",
+  "ForkRequest",
+  "Hearth__Admin__V1__ForkRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ForkRequest),
+  1,
+  hearth__admin__v1__fork_request__field_descriptors,
+  hearth__admin__v1__fork_request__field_indices_by_name,
+  1,  hearth__admin__v1__fork_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__fork_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__fork_response__field_descriptors[1] =
+{
+  {
+    "copied_bytes",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForkResponse, copied_bytes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__fork_response__field_indices_by_name[] = {
+  0,   /* field[0] = copied_bytes */
+};
+static const ProtobufCIntRange hearth__admin__v1__fork_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__fork_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ForkResponse",
+  "ForkResponse",
+  "Hearth__Admin__V1__ForkResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ForkResponse),
+  1,
+  hearth__admin__v1__fork_response__field_descriptors,
+  hearth__admin__v1__fork_response__field_indices_by_name,
+  1,  hearth__admin__v1__fork_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__fork_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 #define hearth__admin__v1__checkpoint_request__field_descriptors NULL
 #define hearth__admin__v1__checkpoint_request__field_indices_by_name NULL
 #define hearth__admin__v1__checkpoint_request__number_ranges NULL
@@ -2083,10 +2249,11 @@ const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
   hearth__admin__v1__mode__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[9] =
+static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[10] =
 {
   { "GetServer", &hearth__admin__v1__get_server_request__descriptor, &hearth__admin__v1__server__descriptor },
   { "Backup", &hearth__admin__v1__backup_request__descriptor, &hearth__admin__v1__backup_response__descriptor },
+  { "Fork", &hearth__admin__v1__fork_request__descriptor, &hearth__admin__v1__fork_response__descriptor },
   { "Checkpoint", &hearth__admin__v1__checkpoint_request__descriptor, &hearth__admin__v1__checkpoint_response__descriptor },
   { "ApplyIndexes", &hearth__admin__v1__apply_indexes_request__descriptor, &hearth__admin__v1__apply_indexes_response__descriptor },
   { "ListIndexes", &hearth__admin__v1__list_indexes_request__descriptor, &hearth__admin__v1__list_indexes_response__descriptor },
@@ -2096,15 +2263,16 @@ static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descript
   { "GetRules", &hearth__admin__v1__get_rules_request__descriptor, &hearth__admin__v1__get_rules_response__descriptor },
 };
 const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
-  3,        /* ApplyIndexes */
-  5,        /* ApplyRules */
+  4,        /* ApplyIndexes */
+  6,        /* ApplyRules */
   1,        /* Backup */
-  2,        /* Checkpoint */
-  8,        /* GetRules */
+  3,        /* Checkpoint */
+  2,        /* Fork */
+  9,        /* GetRules */
   0,        /* GetServer */
-  4,        /* ListIndexes */
-  7,        /* ListRules */
-  6         /* RollbackRules */
+  5,        /* ListIndexes */
+  8,        /* ListRules */
+  7         /* RollbackRules */
 };
 const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
 {
@@ -2113,7 +2281,7 @@ const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
   "Admin",
   "Hearth__Admin__V1__Admin",
   "hearth.admin.v1",
-  9,
+  10,
   hearth__admin__v1__admin__method_descriptors,
   hearth__admin__v1__admin__method_indices_by_name
 };
@@ -2133,13 +2301,21 @@ void hearth__admin__v1__admin__backup(ProtobufCService *service,
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
   service->invoke(service, 1, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
+void hearth__admin__v1__admin__fork(ProtobufCService *service,
+                                    const Hearth__Admin__V1__ForkRequest *input,
+                                    Hearth__Admin__V1__ForkResponse_Closure closure,
+                                    void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 2, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
 void hearth__admin__v1__admin__checkpoint(ProtobufCService *service,
                                           const Hearth__Admin__V1__CheckpointRequest *input,
                                           Hearth__Admin__V1__CheckpointResponse_Closure closure,
                                           void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 2, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 3, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__apply_indexes(ProtobufCService *service,
                                              const Hearth__Admin__V1__ApplyIndexesRequest *input,
@@ -2147,7 +2323,7 @@ void hearth__admin__v1__admin__apply_indexes(ProtobufCService *service,
                                              void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 3, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 4, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__list_indexes(ProtobufCService *service,
                                             const Hearth__Admin__V1__ListIndexesRequest *input,
@@ -2155,7 +2331,7 @@ void hearth__admin__v1__admin__list_indexes(ProtobufCService *service,
                                             void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 4, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 5, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__apply_rules(ProtobufCService *service,
                                            const Hearth__Admin__V1__ApplyRulesRequest *input,
@@ -2163,7 +2339,7 @@ void hearth__admin__v1__admin__apply_rules(ProtobufCService *service,
                                            void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 5, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 6, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__rollback_rules(ProtobufCService *service,
                                               const Hearth__Admin__V1__RollbackRulesRequest *input,
@@ -2171,7 +2347,7 @@ void hearth__admin__v1__admin__rollback_rules(ProtobufCService *service,
                                               void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 6, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 7, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__list_rules(ProtobufCService *service,
                                           const Hearth__Admin__V1__ListRulesRequest *input,
@@ -2179,7 +2355,7 @@ void hearth__admin__v1__admin__list_rules(ProtobufCService *service,
                                           void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 7, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 8, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
                                          const Hearth__Admin__V1__GetRulesRequest *input,
@@ -2187,7 +2363,7 @@ void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
                                          void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 8, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 9, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
                                      Hearth__Admin__V1__Admin_ServiceDestroy destroy)

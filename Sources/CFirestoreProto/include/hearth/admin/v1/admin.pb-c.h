@@ -19,6 +19,8 @@ typedef struct Hearth__Admin__V1__GetServerRequest Hearth__Admin__V1__GetServerR
 typedef struct Hearth__Admin__V1__Server Hearth__Admin__V1__Server;
 typedef struct Hearth__Admin__V1__BackupRequest Hearth__Admin__V1__BackupRequest;
 typedef struct Hearth__Admin__V1__BackupResponse Hearth__Admin__V1__BackupResponse;
+typedef struct Hearth__Admin__V1__ForkRequest Hearth__Admin__V1__ForkRequest;
+typedef struct Hearth__Admin__V1__ForkResponse Hearth__Admin__V1__ForkResponse;
 typedef struct Hearth__Admin__V1__CheckpointRequest Hearth__Admin__V1__CheckpointRequest;
 typedef struct Hearth__Admin__V1__CheckpointResponse Hearth__Admin__V1__CheckpointResponse;
 typedef struct Hearth__Admin__V1__ApplyIndexesRequest Hearth__Admin__V1__ApplyIndexesRequest;
@@ -104,6 +106,32 @@ struct  Hearth__Admin__V1__BackupResponse
 #define HEARTH__ADMIN__V1__BACKUP_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__backup_response__descriptor) \
      }
+
+
+struct  Hearth__Admin__V1__ForkRequest
+{
+  ProtobufCMessage base;
+  /*
+   * An absolute path on the server's machine. It must not exist, or be an empty directory.
+   */
+  char *directory;
+};
+#define HEARTH__ADMIN__V1__FORK_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__fork_request__descriptor) \
+    , (char *)protobuf_c_empty_string }
+
+
+struct  Hearth__Admin__V1__ForkResponse
+{
+  ProtobufCMessage base;
+  /*
+   * Bytes of files that could not be shared and were copied, for example to another file system.
+   */
+  int64_t copied_bytes;
+};
+#define HEARTH__ADMIN__V1__FORK_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__fork_response__descriptor) \
+    , 0 }
 
 
 struct  Hearth__Admin__V1__CheckpointRequest
@@ -474,6 +502,44 @@ Hearth__Admin__V1__BackupResponse *
                       const uint8_t       *data);
 void   hearth__admin__v1__backup_response__free_unpacked
                      (Hearth__Admin__V1__BackupResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__ForkRequest methods */
+void   hearth__admin__v1__fork_request__init
+                     (Hearth__Admin__V1__ForkRequest         *message);
+size_t hearth__admin__v1__fork_request__get_packed_size
+                     (const Hearth__Admin__V1__ForkRequest   *message);
+size_t hearth__admin__v1__fork_request__pack
+                     (const Hearth__Admin__V1__ForkRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__fork_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ForkRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ForkRequest *
+       hearth__admin__v1__fork_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__fork_request__free_unpacked
+                     (Hearth__Admin__V1__ForkRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__ForkResponse methods */
+void   hearth__admin__v1__fork_response__init
+                     (Hearth__Admin__V1__ForkResponse         *message);
+size_t hearth__admin__v1__fork_response__get_packed_size
+                     (const Hearth__Admin__V1__ForkResponse   *message);
+size_t hearth__admin__v1__fork_response__pack
+                     (const Hearth__Admin__V1__ForkResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__fork_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ForkResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ForkResponse *
+       hearth__admin__v1__fork_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__fork_response__free_unpacked
+                     (Hearth__Admin__V1__ForkResponse *message,
                       ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__CheckpointRequest methods */
 void   hearth__admin__v1__checkpoint_request__init
@@ -850,6 +916,12 @@ typedef void (*Hearth__Admin__V1__BackupRequest_Closure)
 typedef void (*Hearth__Admin__V1__BackupResponse_Closure)
                  (const Hearth__Admin__V1__BackupResponse *message,
                   void *closure_data);
+typedef void (*Hearth__Admin__V1__ForkRequest_Closure)
+                 (const Hearth__Admin__V1__ForkRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__ForkResponse_Closure)
+                 (const Hearth__Admin__V1__ForkResponse *message,
+                  void *closure_data);
 typedef void (*Hearth__Admin__V1__CheckpointRequest_Closure)
                  (const Hearth__Admin__V1__CheckpointRequest *message,
                   void *closure_data);
@@ -922,6 +994,10 @@ struct Hearth__Admin__V1__Admin_Service
                  const Hearth__Admin__V1__BackupRequest *input,
                  Hearth__Admin__V1__BackupResponse_Closure closure,
                  void *closure_data);
+  void (*fork)(Hearth__Admin__V1__Admin_Service *service,
+               const Hearth__Admin__V1__ForkRequest *input,
+               Hearth__Admin__V1__ForkResponse_Closure closure,
+               void *closure_data);
   void (*checkpoint)(Hearth__Admin__V1__Admin_Service *service,
                      const Hearth__Admin__V1__CheckpointRequest *input,
                      Hearth__Admin__V1__CheckpointResponse_Closure closure,
@@ -960,6 +1036,7 @@ void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
     { HEARTH__ADMIN__V1__ADMIN__BASE_INIT,\
       function_prefix__ ## get_server,\
       function_prefix__ ## backup,\
+      function_prefix__ ## fork,\
       function_prefix__ ## checkpoint,\
       function_prefix__ ## apply_indexes,\
       function_prefix__ ## list_indexes,\
@@ -975,6 +1052,10 @@ void hearth__admin__v1__admin__backup(ProtobufCService *service,
                                       const Hearth__Admin__V1__BackupRequest *input,
                                       Hearth__Admin__V1__BackupResponse_Closure closure,
                                       void *closure_data);
+void hearth__admin__v1__admin__fork(ProtobufCService *service,
+                                    const Hearth__Admin__V1__ForkRequest *input,
+                                    Hearth__Admin__V1__ForkResponse_Closure closure,
+                                    void *closure_data);
 void hearth__admin__v1__admin__checkpoint(ProtobufCService *service,
                                           const Hearth__Admin__V1__CheckpointRequest *input,
                                           Hearth__Admin__V1__CheckpointResponse_Closure closure,
@@ -1011,6 +1092,8 @@ extern const ProtobufCMessageDescriptor hearth__admin__v1__get_server_request__d
 extern const ProtobufCMessageDescriptor hearth__admin__v1__server__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__backup_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__backup_response__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__fork_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__fork_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__checkpoint_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__checkpoint_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__apply_indexes_request__descriptor;
