@@ -271,6 +271,6 @@ extension RunSpace {
 
     /// Releases some bytes, so that a small file can be written.
     func makeRoom(_ bytes: Int) {
-        state.withLock { giveBack(&$0, bytes) }
+        state.withLock { _ = giveBack(&$0, bytes) }
     }
 }

@@ -67,6 +67,7 @@ private final class FailingDisk: Sendable {
             case .write(let descriptor, _, _): what = "write \(state.paths[descriptor] ?? "")"
             case .sync(let descriptor): what = "sync \(state.paths[descriptor] ?? "")"
             case .rename(let path, _): what = "rename \(path)"
+            case .link(let path, _): what = "link \(path)"
             case .removeFile(let path): what = "remove \(path)"
             case .resize, .close, .makeDirectory, .removeDirectory: return nil
             }

@@ -50,14 +50,18 @@ private final class RecordedRun {
     }
 
     /// Copies the directory.
-    func backUp() throws {
+    func make(_ form: CopyForm) throws {
         let store = try Store(directory.path + "/data", options)
         recorder.note(.acknowledge(version: store.engine.publishedVersion.microseconds))
         // The operator makes the directory.
-        recorder.note(.makeDirectory(path: "/backup"))
-        mkdir(directory.path + "/backup", 0o700)
-        try store.engine.backup(to: directory.path + "/backup")
-        recorder.note(.endBackup)
+        recorder.note(.makeDirectory(path: "/copy"))
+        let target = directory.path + "/copy"
+        mkdir(target, 0o700)
+        switch form {
+        case .backup: try store.engine.backup(to: target)
+        case .fork: #expect(try store.engine.fork(to: target) == 0)
+        }
+        recorder.note(.endCopy)
         for _ in 0..<5 { try commitGroup(store) }
         try store.engine.close()
     }
@@ -129,31 +133,31 @@ struct PowerCutTests {
         expectNoProblem(cuts, run.end(), ofEachKind: 1, others: 20)
     }
 
-    @Test(arguments: CaseShare.of(UInt64(1)...2, 1))
-    func `Backups: a copy is complete, or it is refused`(seed: UInt64) throws {
+    @Test(arguments: CaseShare.of(UInt64(1)...2, 1), CopyForm.allCases)
+    func `Backups and forks are complete, or they are refused`(seed: UInt64, form: CopyForm) throws {
         let run = RecordedRun(seed: seed)
         try run.run(steps: 30)
         let version = run.recording.commits.last!.version
         let start = run.recorder.count
-        try run.backUp()
+        try run.make(form)
         let recording = run.end()
         let model = recording.model(upTo: version)
         var cuts = PowerCuts(seed: seed)
         cuts.inspect = { path, disk in
-            let copy = path + "/backup"
+            let copy = path + "/copy"
             guard Files.isDirectory(copy), Files.names(in: copy).contains("FORMAT") else {
-                return disk.hasBackup ? "the backup is gone" : nil
+                return disk.hasCopy ? "the copy is gone" : nil
             }
             let report = try EngineCheck.run(directory: copy)
-            if !report.isClean { return "the backup: \(report.problems)" }
+            if !report.isClean { return "the copy: \(report.problems)" }
             let store = try Store(copy, PowerCut.options)
             let found = try store.scan(at: version, to: [0xF0])
             try store.engine.close()
-            return found == model.entries([], [0xF0], at: version, .forward) ? nil : "the backup has something else"
+            return found == model.entries([], [0xF0], at: version, .forward) ? nil : "the copy has something else"
         }
         let places = recording.places(ofEachKind: 2, others: 40, &cuts.random).filter { $0 >= start }
         let problem = cuts.problem(of: recording, at: places)
-        print("power cuts: \(cuts.count) of \(recording.events.count - start) events with a backup, seed \(seed)")
+        print("power cuts: \(cuts.count) of \(recording.events.count - start) events with a \(form), seed \(seed)")
         #expect(problem == nil)
     }
 

@@ -42,7 +42,7 @@ struct Recording {
             case .removeDirectory(let path): return "remove \(Self.kind(ofFile: path))"
             case .begin: return "begin"
             case .acknowledge: return "acknowledge"
-            case .endBackup: return "end of a backup"
+            case .endCopy: return "end of a copy"
             }
         }
     }

@@ -10,6 +10,9 @@ import EngineTestSupport
 import Glibc
 import TestSupport
 
+/// How a directory is copied.
+enum CopyForm: CaseIterable { case backup, fork }
+
 /// What a test has seen of a directory, in order.
 enum DiskEvent {
     case open(descriptor: Int32, path: String, creates: Bool, truncates: Bool)
@@ -26,8 +29,8 @@ enum DiskEvent {
     case begin(version: UInt64)
     /// A commit is acknowledged: from now on it must be found.
     case acknowledge(version: UInt64)
-    /// A backup is complete.
-    case endBackup
+    /// A backup or a fork is complete.
+    case endCopy
 }
 
 /// Paths are relative to the directory of the simulation, whose name is durable.
@@ -68,7 +71,7 @@ struct SimulatedDisk {
     /// The last commits that were begun and acknowledged.
     private(set) var begun: UInt64 = 0
     private(set) var acknowledged: UInt64 = 0
-    private(set) var hasBackup = false
+    private(set) var hasCopy = false
 
     init() {}
 
@@ -161,7 +164,7 @@ struct SimulatedDisk {
             change(path) { .remove($0) }
         case .begin(let version): begun = version
         case .acknowledge(let version): acknowledged = version
-        case .endBackup: hasBackup = true
+        case .endCopy: hasCopy = true
         }
     }
 
