@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct JudgementTests {
     private static let refusal = RequestError(.permissionDenied, "Missing or insufficient permissions.")
 

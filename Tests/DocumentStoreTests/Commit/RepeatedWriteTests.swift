@@ -10,7 +10,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct RepeatedWriteTests {
     private static func write(_ random: inout RandomDocuments) -> TestWrite {
         var write = TestWrite()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct RepeatedRequestTests {
     private func request(_ sequence: UInt64, oldest: UInt64? = nil, session: UInt64 = 77) -> RequestIdentifier {
         RequestIdentifier(
