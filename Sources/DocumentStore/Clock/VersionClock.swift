@@ -41,6 +41,10 @@ final class VersionClock: Sendable {
     /// valid read time.
     private let floor: Atomic<UInt64>
 
+    /// The highest time that was reserved when every commit at or below it was visible: so it stays. The other atomics
+    /// do not show it while a commit takes its version just as the one before is published.
+    private let readable = Atomic<UInt64>(0)
+
     /// A read time this much older than the clock is still handed out again, which spares the readers a contended
     /// write.
     private static let staleMicroseconds: UInt64 = 500
@@ -119,10 +123,16 @@ final class VersionClock: Sendable {
 
     /// The version that must be published before reads at a reserved time are possible; nil if there is none.
     private func missingVersion(at time: UInt64) -> UInt64? {
+        yieldPoint()
+        if time <= readable.load(ordering: .acquiring) { return nil }
         let newest = newestAssigned
         let published = published
-        if published >= newest || max(published, floor.load(ordering: .acquiring)) >= time { return nil }
-        return min(newest, time)
+        yieldPoint()
+        guard published >= newest || max(published, floor.load(ordering: .acquiring)) >= time else {
+            return min(newest, time)
+        }
+        readable.max(time, ordering: .acquiringAndReleasing)
+        return nil
     }
 
     /// Completes the waits for what is published. Call it after every publication; it costs two atomic loads while
