@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct JudgementTests {
     private static let refusal = RequestError(.permissionDenied, "Missing or insufficient permissions.")
 

@@ -22,6 +22,8 @@ private final class EngineModel: @unchecked Sendable {
     private var recording = Recording()
     private var store: Store?
     private var model = Model()
+    /// Versions that were begun, and acknowledged.
+    private var lastBegun: UInt64 = 0
     private var acknowledged: UInt64 = 0
     /// A group could not be written.
     private var hasFailed = false
@@ -66,20 +68,26 @@ private final class EngineModel: @unchecked Sendable {
     /// Commits groups, most of them while the one before is on its way, until one cannot be written.
     func commit() {
         guard let store else { return }
-        do throws(StorageError) {
-            for _ in 0..<8 {
+        for _ in 0..<8 {
+            do throws(StorageError) {
                 for _ in 0...simulation.random.below(2) { try stage(store) }
-                try seal(store)
+            } catch {
+                // A refusal of one commit. On a disk that works nothing is refused.
+                if disk.oneIn == nil { problem = "a commit is refused: \(error)" }
             }
-        } catch {
-            // A refusal of a failed engine. On a disk that works nothing is refused.
-            if disk.oneIn == nil { problem = "a commit fails: \(error)" }
+            do throws(StorageError) {
+                if store.writer.hasStaged { try seal(store) }
+            } catch {
+                if disk.oneIn == nil { problem = "a group fails: \(error)" }
+                break
+            }
         }
         store.writer.waitForGroup()
     }
 
     private func stage(_ store: Store) throws(StorageError) {
-        let version = model.last + 1
+        lastBegun += 1
+        let version = lastBegun
         let changes = (0...simulation.random.below(8)).map { _ in
             let name = Bytes("key \(simulation.random.below(12))".utf8) + [0]
             let value = Bytes(repeating: UInt8(version), count: simulation.random.below(600))
@@ -87,15 +95,9 @@ private final class EngineModel: @unchecked Sendable {
                 key: simulation.random.oneIn(2) ? [0x10] + name : name, value: simulation.random.oneIn(5) ? nil : value)
         }
         recorder.note(.begin(version: version))
-        // Before it is staged: another thread may see it before this one goes on.
+        try store.stage(version, changes)
         model.commit(version, changes)
         recording.commits.append((version, changes))
-        do throws(StorageError) {
-            try store.stage(version, changes)
-        } catch {
-            recording.commits.removeLast()
-            throw error
-        }
     }
 
     private func seal(_ store: Store) throws(StorageError) {

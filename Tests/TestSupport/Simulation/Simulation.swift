@@ -64,7 +64,7 @@ package final class Simulation: ThreadScheduler, @unchecked Sendable {
     package private(set) var fingerprint: UInt64 = 0xCBF2_9CE4_8422_2325
     package private(set) var nowNanoseconds: UInt64 = 1_700_000_000_000_000_000
 
-    private static let stepsMax = 20_000_000
+    private static let stepsMax = 5_000_000
     private static let isTraced = ProcessInfo.processInfo.environment["HEARTH_TRACE"] != nil
 
     private init(seed: UInt64) {
