@@ -5,13 +5,13 @@ internal import Glibc
 /// Built on pthreads rather than on `Synchronization.Mutex` because waiting is needed, and because the thread sanitizer
 /// understands it.
 @safe
-@usableFromInline package final class Monitor<State>: @unchecked Sendable {
+@usableFromInline package final class Monitor<State: ~Copyable>: @unchecked Sendable {
     // Unchecked: `state` is only touched while `mutex` is held.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     @usableFromInline var state: State
 
-    package init(_ state: State) {
+    package init(_ state: consuming State) {
         self.state = state
         unsafe mutex = .allocate(capacity: 1)
         unsafe condition = .allocate(capacity: 1)

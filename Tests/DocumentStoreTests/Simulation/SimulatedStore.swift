@@ -31,9 +31,14 @@ extension StoreHarness {
     }
 
     /// The outcome of a commit; the calling thread waits for it.
-    func wait(for writes: [StepWrite], maySync: Bool = false) throws -> Result<CommitResult, RequestError> {
+    /// - Parameter replied: called with the reply, on the thread that sends it.
+    func wait(
+        for writes: [StepWrite], maySync: Bool = false,
+        replied: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void = { _ in }
+    ) throws -> Result<CommitResult, RequestError> {
         let outcome = Monitor<Result<CommitResult, RequestError>?>(nil)
         store.commit(CommitRequest(writes: try list(writes)), maySync: maySync) { result in
+            replied(result)
             outcome.update { $0 = result }
         }
         return outcome.wait { $0 }

@@ -79,7 +79,7 @@ package final class Simulation: ThreadScheduler, @unchecked Sendable {
     package static var isPossible: Bool { SchedulerOfThread.isAsked }
 
     /// Calls `body` on the calling thread, the first one of a new simulation, and waits until all its threads have
-    /// ended. If `body` throws, the others stand still for ever.
+    /// ended. If `body` throws, the others stand still from then on.
     package static func run<Output>(seed: UInt64, _ body: (Simulation) throws -> Output) rethrows -> Output {
         let simulation = Simulation(seed: seed)
         return try SchedulerOfThread.with(simulation) {
