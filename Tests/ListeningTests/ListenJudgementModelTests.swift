@@ -10,7 +10,7 @@ import Testing
 
 @testable import Listening
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct ListenJudgementModelTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let isSoak = environment["HEARTH_SOAK"] != nil

@@ -10,7 +10,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct RepeatedWriteTests {
     private static func write(_ random: inout RandomDocuments) -> TestWrite {
         var write = TestWrite()

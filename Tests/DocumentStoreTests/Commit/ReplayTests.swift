@@ -13,7 +13,7 @@ import Testing
 @testable import Indexing
 @testable import StoreFormat
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct ReplayTests {
     /// A key with its value and the version that wrote it.
     private struct Entry: Equatable, CustomStringConvertible {

@@ -17,7 +17,7 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct CommitTimeReadTests {
     /// One write: the fields of a document, or nil for a delete.
     private struct Step: Sendable {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct RepeatedRequestTests {
     private func request(_ sequence: UInt64, oldest: UInt64? = nil, session: UInt64 = 77) -> RequestIdentifier {
         RequestIdentifier(

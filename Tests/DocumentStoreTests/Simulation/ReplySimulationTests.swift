@@ -125,4 +125,20 @@ struct ReplySimulationTests {
         }
         #expect(problem == nil)
     }
+
+    @Test
+    func `A seed repeats a simulation exactly, and another one does not`() throws {
+        func fingerprint(_ seed: UInt64) throws -> UInt64 {
+            try Simulation.run(seed: seed) { simulation in
+                let model = try ReplyModel(simulation)
+                try simulation.concurrently([{ try model.change(client: 1) }, { try model.change(client: 2) }])
+                try model.crash()
+                return simulation.fingerprint
+            }
+        }
+        let first = try (1...5).map(fingerprint)
+        print("fingerprints of the seeds 1 to 5: \(first)")
+        #expect(try (1...5).map(fingerprint) == first)
+        #expect(Set(first).count == first.count)
+    }
 }

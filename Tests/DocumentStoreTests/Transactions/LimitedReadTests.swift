@@ -8,7 +8,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct LimitedReadTests {
     /// How the first three of ten documents, by n, are found.
     enum Way: CaseIterable {

@@ -13,7 +13,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct ReadConflictTests {
     enum Kind: CaseIterable {
         case get, list, listMissing, collectionIDs, query, count, boundedCount, totals, nearest

@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct SlowHolderTests {
     /// A commit that was submitted and may be incomplete.
     private final class Submitted: Sendable {

@@ -71,7 +71,7 @@ package struct SimulationTrait: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         try withoutActuallyEscaping(function) { function in
-            let problem = SimulatedSeeds.problem(of: test.name, count: 2, soak: 2_000) { simulation in
+            let problem = SimulatedSeeds.problem(of: test.name, count: 1, soak: 1_000) { simulation in
                 print("\(test.name): HEARTH_SEED=\(simulation.seed)")
                 try simulation.perform(function)
                 return nil

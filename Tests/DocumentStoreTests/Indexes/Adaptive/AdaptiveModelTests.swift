@@ -11,7 +11,7 @@ import Testing
 @testable import Indexing
 @testable import QueryEngine
 
-@Suite(.timeLimit(.minutes(20)), .inSimulations)
+@Suite(.timeLimit(.minutes(20)))
 struct AdaptiveModelTests {
     /// Admits index steps now and then, and nothing once it is closed.
     private final class HousekeepingGate: Sendable {
