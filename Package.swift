@@ -64,7 +64,9 @@ let package = Package(
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
         // Bytes, text, status codes, threads, clocks.
-        .target(name: "Basics", swiftSettings: strictAndUnsafe),
+        .target(
+            name: "Basics",
+            swiftSettings: strictAndUnsafe + [.define("HEARTH_YIELD_POINTS", .when(configuration: .debug))]),
 
         // Documents.
         .target(name: "DocumentModel", dependencies: ["Basics"], swiftSettings: strictAndUnsafe),

@@ -23,6 +23,11 @@ package struct StoreConfiguration: Sendable {
     /// Log bytes after which a group of commits is sealed although more requests wait; bounds the time of one sync.
     package var groupBytesMax = 4 << 20
 
+    /// Bytes staged up to which the commit thread syncs a group itself. Deciding a small group takes less time than
+    /// handing it to another thread and being woken; of larger ones, and of those with many index entries, the next is
+    /// decided while the log thread writes.
+    package var inlineSyncBytesMax = 256 << 10
+
     /// Bytes of documents that the writes of one commit may read and write, with those of intermediate states, before
     /// it is refused with `RESOURCE_EXHAUSTED`; bounds the time for which one commit may hold up the others. A commit
     /// that replaces or deletes 500 documents of the largest size fits.

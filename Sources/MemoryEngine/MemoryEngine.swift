@@ -144,13 +144,13 @@ package final class MemoryEngine: KeyValueEngine {
     }
 }
 
-/// The writer of a ``MemoryEngine``. A group is published by the call that commits it.
+/// The writer of a ``MemoryEngine``. A group is published by the call that commits it, or by a thread
+/// (`MemoryVolume.syncsInBackground`).
 package final class MemoryWriter: KeyValueWriter {
     private let engine: MemoryEngine
     private var volume: MemoryVolume { engine.volume }
+    private let publication: MemoryPublication
     private var records: [(version: UInt64, bytes: [UInt8])] = []
-    /// A test made a group fail (`EngineOptions.fault`): nothing is taken after it.
-    private var failure: StorageError?
 
     package let latest: MemoryLatest
     package private(set) var lastVersion: CommitVersion
@@ -160,18 +160,19 @@ package final class MemoryWriter: KeyValueWriter {
 
     init(_ engine: MemoryEngine) {
         self.engine = engine
+        publication = MemoryPublication(engine)
         latest = MemoryLatest(engine.volume)
         lastVersion = engine.publishedVersion
     }
 
     package var isGroupFull: Bool { stagedBytes >= engine.options.groupBytesMax }
 
-    package var canCommitAtOnce: Bool { true }
+    package var canCommitAtOnce: Bool { !publication.isBusy }
 
     package func stage(
         version: CommitVersion, record: RawSpan, mutations: borrowing MutationBatch, mayUseReserve: Bool
     ) throws(StorageError) {
-        try check()
+        try publication.check()
         guard version > lastVersion else {
             throw StorageError(.versionNotIncreasing, "commit \(version) comes after \(lastVersion)")
         }
@@ -191,9 +192,88 @@ package final class MemoryWriter: KeyValueWriter {
         stagedEntries += mutations.count
     }
 
-    private func check() throws(StorageError) {
+    /// Ends the group, after the one before it is durable.
+    private func takeGroup() throws(StorageError) -> MemoryGroup {
+        publication.waitUntilIdle()
+        try publication.check()
+        defer {
+            records.removeAll()
+            hasStaged = false
+            stagedBytes = 0
+            stagedEntries = 0
+        }
+        return MemoryGroup(lastVersion: lastVersion, records: records)
+    }
+
+    @discardableResult
+    package func commitGroup() throws(StorageError) -> CommitVersion {
+        guard hasStaged else {
+            try publication.check()
+            return engine.publishedVersion
+        }
+        return try publication.publish(try takeGroup())
+    }
+
+    package func commitGroup(
+        completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
+    ) throws(StorageError) {
+        guard hasStaged, volume.syncsInBackground else { return completion(.success(try commitGroup())) }
+        publication.begin(try takeGroup(), completion: completion)
+    }
+
+    package func waitForGroup() { publication.waitUntilIdle() }
+
+    package func finishReading() {}
+}
+
+/// What a group needs to be published.
+private struct MemoryGroup: Sendable {
+    let lastVersion: CommitVersion
+    let records: [(version: UInt64, bytes: [UInt8])]
+}
+
+/// Publishes the groups of a ``MemoryEngine``, one at a time. Thread-safe.
+private final class MemoryPublication: Sendable {
+    private struct State {
+        /// A group is on its way.
+        var isBusy = false
+        /// A test made a group fail (`EngineOptions.fault`): nothing is taken after it.
+        var failure: StorageError?
+    }
+
+    private let engine: MemoryEngine
+    private let state = Monitor(State())
+
+    init(_ engine: MemoryEngine) { self.engine = engine }
+
+    var isBusy: Bool { state.withLock { $0.isBusy } }
+
+    func waitUntilIdle() { state.wait { $0.isBusy ? nil : () } }
+
+    func check() throws(StorageError) {
         try engine.check()
-        if let failure { throw failure }
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+    }
+
+    /// Publishes a group on a thread, and then calls `completion`. None may be on its way.
+    func begin(_ group: MemoryGroup, completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void) {
+        state.withLock { $0.isBusy = true }
+        SystemThread.runDetached(name: "log") { [self] in
+            completion(Result { () throws(StorageError) in try publish(group) })
+            state.update { $0.isBusy = false }
+        }
+    }
+
+    func publish(_ group: MemoryGroup) throws(StorageError) -> CommitVersion {
+        try sync()
+        engine.volume.contents.withLock { contents in
+            contents.published = group.lastVersion.microseconds
+            contents.records += group.records
+            contents.groups += 1
+            if !engine.volume.replaysRecords { contents.setCheckpoint() }
+            contents.raiseHorizon(to: engine.oldestKept)
+        }
+        return group.lastVersion
     }
 
     /// What stands for the sync, for tests that stop it or make it fail.
@@ -201,39 +281,11 @@ package final class MemoryWriter: KeyValueWriter {
         do throws(StorageError) {
             try FaultInjection(fault: engine.options.fault).check(.syncLog, file: "memory")
         } catch {
-            failure = StorageError(.failed, error.message)
-            throw StorageError(.failed, error.message)
+            let failure = StorageError(.failed, error.message)
+            state.withLock { $0.failure = failure }
+            throw failure
         }
     }
-
-    @discardableResult
-    package func commitGroup() throws(StorageError) -> CommitVersion {
-        try check()
-        if !hasStaged { return engine.publishedVersion }
-        try sync()
-        volume.contents.withLock { contents in
-            contents.published = lastVersion.microseconds
-            contents.records += records
-            contents.groups += 1
-            if !volume.replaysRecords { contents.setCheckpoint() }
-            contents.raiseHorizon(to: engine.oldestKept)
-        }
-        records.removeAll()
-        hasStaged = false
-        stagedBytes = 0
-        stagedEntries = 0
-        return lastVersion
-    }
-
-    package func commitGroup(
-        completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
-    ) throws(StorageError) {
-        completion(.success(try commitGroup()))
-    }
-
-    package func waitForGroup() {}
-
-    package func finishReading() {}
 }
 
 /// The newest state of a ``MemoryEngine``, staged commits included.

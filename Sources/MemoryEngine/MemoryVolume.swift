@@ -36,14 +36,19 @@ package final class MemoryVolume: Sendable {
     /// recovery: the records take memory.
     let replaysRecords: Bool
 
+    /// A group with a completion is published by a thread, while the next one is staged. For tests.
+    let syncsInBackground: Bool
+
     /// An empty volume.
-    package init(replaysRecords: Bool = false) {
+    package init(replaysRecords: Bool = false, syncsInBackground: Bool = false) {
         self.replaysRecords = replaysRecords
+        self.syncsInBackground = syncsInBackground
         contents = Monitor(Contents())
     }
 
-    private init(_ contents: Contents, replaysRecords: Bool) {
-        self.replaysRecords = replaysRecords
+    private init(_ contents: Contents, of volume: MemoryVolume) {
+        replaysRecords = volume.replaysRecords
+        syncsInBackground = volume.syncsInBackground
         self.contents = Monitor(contents)
     }
 
@@ -55,7 +60,7 @@ package final class MemoryVolume: Sendable {
             copy.isOpen = false
             return copy
         }
-        return MemoryVolume(copied, replaysRecords: replaysRecords)
+        return MemoryVolume(copied, of: self)
     }
 }
 

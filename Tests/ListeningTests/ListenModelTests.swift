@@ -8,7 +8,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct ListenModelTests {
     /// How the sessions' bounds are chosen: some runs lose changes all the time.
     enum Bounds: String, CaseIterable {

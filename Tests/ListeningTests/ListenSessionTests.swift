@@ -8,7 +8,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct ListenSessionTests {
     private let harness: ListenHarness
     private let client: ListenClient

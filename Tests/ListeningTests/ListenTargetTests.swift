@@ -7,7 +7,7 @@ import Listening
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct ListenTargetTests {
     private static let all = Subject.query(StructuredQuery(from: [CollectionSelector(collectionID: "c")]))
 

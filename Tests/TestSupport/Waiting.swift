@@ -4,8 +4,8 @@
 // seconds, and fails although all is well. So a wait also lasts for a number of looks, each after a pause: time that
 // the test itself has had. Both bounds are generous, since only a failure reaches them.
 
+internal import Basics
 import Dispatch
-import Glibc
 
 /// A wait took longer than ``waitSecondsMax``, and than its looks; says what was waited for.
 package struct WaitedTooLong: Error, CustomStringConvertible {
@@ -49,7 +49,7 @@ package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
     while try !condition() {
         guard patience.lasts else { throw WaitedTooLong(what) }
         // A millisecond.
-        usleep(pauseMicroseconds)
+        SystemThread.sleep(microseconds: pauseMicroseconds)
     }
 }
 
@@ -61,6 +61,11 @@ package func eventually(
     while try await !condition() {
         guard patience.lasts else { throw WaitedTooLong(what) }
         // A millisecond.
+        if SchedulerOfThread.current != nil {
+            SystemThread.sleep(microseconds: pauseMicroseconds)
+            await Task.yield()
+            continue
+        }
         try await Task.sleep(for: .microseconds(pauseMicroseconds))
     }
 }

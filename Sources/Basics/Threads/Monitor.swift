@@ -5,13 +5,13 @@ internal import Glibc
 /// Built on pthreads rather than on `Synchronization.Mutex` because waiting is needed, and because the thread sanitizer
 /// understands it.
 @safe
-@usableFromInline package final class Monitor<State>: @unchecked Sendable {
+@usableFromInline package final class Monitor<State: ~Copyable>: @unchecked Sendable {
     // Unchecked: `state` is only touched while `mutex` is held.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
     @usableFromInline var state: State
 
-    package init(_ state: State) {
+    package init(_ state: consuming State) {
         self.state = state
         unsafe mutex = .allocate(capacity: 1)
         unsafe condition = .allocate(capacity: 1)
@@ -33,7 +33,16 @@ internal import Glibc
     }
 
     @usableFromInline
-    func lock() { unsafe Self.expectSuccess(pthread_mutex_lock(mutex)) }
+    func lock() {
+        #if HEARTH_YIELD_POINTS
+            if let scheduler = SchedulerOfThread.current {
+                scheduler.yield(at: "lock")
+                while unsafe pthread_mutex_trylock(mutex) != 0 { scheduler.giveWay(at: "lock") }
+                return
+            }
+        #endif
+        unsafe Self.expectSuccess(pthread_mutex_lock(mutex))
+    }
 
     @usableFromInline
     func unlock() { unsafe Self.expectSuccess(pthread_mutex_unlock(mutex)) }
@@ -52,7 +61,10 @@ internal import Glibc
     package func update<Output, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Output
     ) throws(Failure) -> Output {
-        defer { unsafe Self.expectSuccess(pthread_cond_broadcast(condition)) }
+        defer {
+            wakeWaitsOfScheduler()
+            unsafe Self.expectSuccess(pthread_cond_broadcast(condition))
+        }
         return try withLock(body)
     }
 
@@ -64,6 +76,7 @@ internal import Glibc
 
     /// Wakes one waiting thread, without the lock. For monitors with a single waiting thread, after a change.
     package func wakeOne() {
+        wakeWaitsOfScheduler()
         unsafe Self.expectSuccess(pthread_cond_signal(condition))
     }
 
@@ -75,6 +88,7 @@ internal import Glibc
         defer { unlock() }
         while true {
             if let output = try body(&state) { return output }
+            if waitWithScheduler(untilNanoseconds: .max) != nil { continue }
             unsafe Self.expectSuccess(pthread_cond_wait(condition, mutex))
         }
     }
@@ -89,10 +103,34 @@ internal import Glibc
         defer { unlock() }
         while true {
             if let output = try body(&state) { return output }
+            if let isInTime = waitWithScheduler(untilNanoseconds: deadline) {
+                if isInTime { continue }
+                return try body(&state)
+            }
             let status = unsafe pthread_cond_timedwait(condition, mutex, &time)
             if status == ETIMEDOUT { return try body(&state) }
             Self.expectSuccess(status)
         }
+    }
+
+    /// Waits for a change as the calling thread's scheduler wants it; the lock is free meanwhile.
+    /// - Returns: false after the deadline; nil if the thread has no scheduler, and nothing was done.
+    private func waitWithScheduler(untilNanoseconds deadline: UInt64) -> Bool? {
+        #if HEARTH_YIELD_POINTS
+            guard let scheduler = SchedulerOfThread.current else { return nil }
+            unlock()
+            defer { lock() }
+            return scheduler.wait(for: ObjectIdentifier(self), untilNanoseconds: deadline)
+        #else
+            return nil
+        #endif
+    }
+
+    /// Wakes the threads of the calling thread's scheduler that wait.
+    private func wakeWaitsOfScheduler() {
+        #if HEARTH_YIELD_POINTS
+            SchedulerOfThread.current?.wake(ObjectIdentifier(self))
+        #endif
     }
 
     private static func expectSuccess(_ status: Int32) {

@@ -3,6 +3,9 @@ internal import Glibc
 /// A POSIX thread. Work that blocks belongs on one: neither an event loop nor Swift's cooperative pool may block.
 package struct SystemThread: Sendable {
     private let handle: pthread_t
+    #if HEARTH_YIELD_POINTS
+        private let end: ThreadEnd?
+    #endif
 
     /// Why a thread could not be started.
     package struct StartFailure: Error, CustomStringConvertible {
@@ -23,6 +26,12 @@ package struct SystemThread: Sendable {
     /// - Parameter name: shown by `top` and debuggers; Linux keeps its first 15 bytes.
     package init(name: String, _ body: @escaping () -> Void) throws(StartFailure) {
         // Retained here, released by the new thread.
+        #if HEARTH_YIELD_POINTS
+            let scheduler = SchedulerOfThread.current
+            let end = scheduler.map { _ in ThreadEnd() }
+            self.end = end
+            let body = end.flatMap { scheduler?.adopt($0, name: name, body) } ?? body
+        #endif
         let start = unsafe Unmanaged.passRetained(Start(name: name, body: body)).toOpaque()
         var created = pthread_t()
         let status = unsafe pthread_create(
@@ -42,7 +51,28 @@ package struct SystemThread: Sendable {
     }
 
     /// Waits until the thread has ended. Call it once, and not on the thread itself.
-    package func join() { pthread_join(handle, nil) }
+    package func join() {
+        #if HEARTH_YIELD_POINTS
+            if let end, let scheduler = SchedulerOfThread.current {
+                while !end.hasEnded { _ = scheduler.wait(for: ObjectIdentifier(end), untilNanoseconds: .max) }
+            }
+        #endif
+        pthread_join(handle, nil)
+    }
+
+    /// Stops the calling thread for some time.
+    package static func sleep(microseconds: UInt32) {
+        #if HEARTH_YIELD_POINTS
+            if let scheduler = SchedulerOfThread.current {
+                let deadline = scheduler.nowNanoseconds + UInt64(microseconds) * 1_000
+                while scheduler.nowNanoseconds < deadline {
+                    _ = scheduler.wait(for: ObjectIdentifier(scheduler), untilNanoseconds: deadline)
+                }
+                return
+            }
+        #endif
+        usleep(microseconds)
+    }
 
     /// Gives up the right to join: the system frees the thread when it ends.
     package func detach() { pthread_detach(handle) }

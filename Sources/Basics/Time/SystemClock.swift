@@ -17,6 +17,9 @@ package struct SystemClock: Sendable {
     package static func monotonicMilliseconds() -> UInt64 { monotonicNanoseconds() / 1_000_000 }
 
     private static func read(_ clock: clockid_t) -> Int64 {
+        #if HEARTH_YIELD_POINTS
+            if let scheduler = SchedulerOfThread.current { return Int64(scheduler.nowNanoseconds) }
+        #endif
         var now = timespec()
         unsafe clock_gettime(clock, &now)
         return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)

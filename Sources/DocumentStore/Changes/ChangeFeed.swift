@@ -39,7 +39,7 @@ final class ChangeFeed: Sendable {
         var nextSubscriber: UInt64 = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Monitor(State())
     private let hasSubscribers = Atomic<Bool>(false)
     private let bytesMax: Int
     private let versions: VersionClock
@@ -53,7 +53,10 @@ final class ChangeFeed: Sendable {
     // MARK: The commit thread
 
     /// Whether the changes of a commit are to be collected. Asked after the commit has taken its version.
-    var isWanted: Bool { hasSubscribers.load(ordering: .sequentiallyConsistent) }
+    var isWanted: Bool {
+        yieldPoint()
+        return hasSubscribers.load(ordering: .sequentiallyConsistent)
+    }
 
     /// Adds the changes of a group that is staged and not published yet.
     func append(_ batch: ChangeBatch) {
@@ -83,6 +86,7 @@ final class ChangeFeed: Sendable {
             defer { state.nextSubscriber += 1 }
             state.subscribers[state.nextSubscriber] = Subscriber(wake: wake, position: 0)
             if state.subscribers.count == 1 {
+                yieldPoint()
                 hasSubscribers.store(true, ordering: .sequentiallyConsistent)
                 state.coverage = versions.newestAssigned
             }
@@ -95,6 +99,7 @@ final class ChangeFeed: Sendable {
         state.withLock { state in
             state.subscribers[number] = nil
             guard state.subscribers.isEmpty else { return }
+            yieldPoint()
             hasSubscribers.store(false, ordering: .sequentiallyConsistent)
             state.removeAll()
         }

@@ -41,6 +41,10 @@ final class VersionClock: Sendable {
     /// valid read time.
     private let floor: Atomic<UInt64>
 
+    /// The highest time that was reserved when every commit at or below it was visible: so it stays. The other atomics
+    /// do not show it while a commit takes its version just as the one before is published.
+    private let readable = Atomic<UInt64>(0)
+
     /// A read time this much older than the clock is still handed out again, which spares the readers a contended
     /// write.
     private static let staleMicroseconds: UInt64 = 500
@@ -57,10 +61,22 @@ final class VersionClock: Sendable {
     }
 
     /// The highest version given to a commit so far.
-    var newestAssigned: UInt64 { assigned.load(ordering: .sequentiallyConsistent) }
+    var newestAssigned: UInt64 {
+        yieldPoint()
+        return assigned.load(ordering: .sequentiallyConsistent)
+    }
 
     /// The highest read time handed out so far.
-    var lastIssued: UInt64 { issued.load(ordering: .sequentiallyConsistent) }
+    var lastIssued: UInt64 {
+        yieldPoint()
+        return issued.load(ordering: .sequentiallyConsistent)
+    }
+
+    /// The highest version that the engine has published.
+    private var published: UInt64 {
+        yieldPoint()
+        return engine.publishedVersion.microseconds
+    }
 
     // MARK: Readers, on any thread
 
@@ -70,11 +86,12 @@ final class VersionClock: Sendable {
     /// published since: at most about two syncs old.
     func readTime() -> UInt64 {
         var time = clock.nowMicroseconds
-        let last = issued.load(ordering: .sequentiallyConsistent)
+        let last = lastIssued
         if time <= last &+ VersionClock.staleMicroseconds { time = last } else { hold(time) }
-        let newest = assigned.load(ordering: .sequentiallyConsistent)
-        let published = engine.publishedVersion.microseconds
+        let newest = newestAssigned
+        let published = published
         if published >= newest { return max(time, published) }
+        yieldPoint()
         let floor = floor.load(ordering: .acquiring)
         if published >= floor { return published }
         // For `lastIssued`: the commit above the floor may be rolled back, or lost in a crash.
@@ -106,10 +123,16 @@ final class VersionClock: Sendable {
 
     /// The version that must be published before reads at a reserved time are possible; nil if there is none.
     private func missingVersion(at time: UInt64) -> UInt64? {
-        let newest = assigned.load(ordering: .sequentiallyConsistent)
-        let published = engine.publishedVersion.microseconds
-        if published >= newest || max(published, floor.load(ordering: .acquiring)) >= time { return nil }
-        return min(newest, time)
+        yieldPoint()
+        if time <= readable.load(ordering: .acquiring) { return nil }
+        let newest = newestAssigned
+        let published = published
+        yieldPoint()
+        guard published >= newest || max(published, floor.load(ordering: .acquiring)) >= time else {
+            return min(newest, time)
+        }
+        readable.max(time, ordering: .acquiringAndReleasing)
+        return nil
     }
 
     /// Completes the waits for what is published. Call it after every publication; it costs two atomic loads while
@@ -119,8 +142,8 @@ final class VersionClock: Sendable {
         // other.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if waits.isEmpty { return }
-        let newest = assigned.load(ordering: .sequentiallyConsistent)
-        let published = engine.publishedVersion.microseconds
+        let newest = newestAssigned
+        let published = published
         waits.complete(upTo: published >= newest ? .max : published)
     }
 
@@ -137,10 +160,11 @@ final class VersionClock: Sendable {
 
     /// The latest time that a client may name as read time.
     var latestReadable: UInt64 {
-        max(clock.nowMicroseconds, lastIssued, engine.publishedVersion.microseconds)
+        max(clock.nowMicroseconds, lastIssued, published)
     }
 
     private func hold(_ time: UInt64) {
+        yieldPoint()
         issued.max(time, ordering: .sequentiallyConsistent)
     }
 
@@ -153,11 +177,13 @@ final class VersionClock: Sendable {
         var version = max(clock.nowMicroseconds, lowest, lastIssued + 1)
         // If nothing is in flight, every commit below the new version is visible. A reader that sees the version
         // assigned sees the floor too.
-        let isFirst = engine.publishedVersion >= last
+        let isFirst = published >= last.microseconds
         while true {
+            yieldPoint()
             if isFirst { floor.store(version - 1, ordering: .releasing) }
+            yieldPoint()
             assigned.store(version, ordering: .sequentiallyConsistent)
-            let held = issued.load(ordering: .sequentiallyConsistent)
+            let held = lastIssued
             if version > held { return CommitVersion(microseconds: version) }
             version = held + 1
         }
@@ -167,6 +193,7 @@ final class VersionClock: Sendable {
     /// - Parameter isReported: a client learns of it as a commit time, so it must stay below every later version.
     func returnVersion(_ version: CommitVersion, last: CommitVersion, isReported: Bool) {
         if isReported { hold(version.microseconds) }
+        yieldPoint()
         assigned.store(last.microseconds, ordering: .sequentiallyConsistent)
         endWaits()
     }

@@ -279,14 +279,11 @@ final class CommitPipeline: @unchecked Sendable {
 
     // MARK: Seal
 
-    /// Bytes and keys staged up to which a group is synced on this thread. Deciding a small group takes less time
-    /// than handing it to another thread and being woken; of larger ones, and of those with many index entries, the
-    /// next is decided while the log thread writes.
-    private static let inlineSyncBytesMax = 256 << 10
+    /// Keys staged up to which a group is synced on this thread; see `StoreConfiguration.inlineSyncBytesMax`.
     private static let inlineSyncEntriesMax = 256
 
     private var isGroupSmall: Bool {
-        writer.stagedBytes < Self.inlineSyncBytesMax && writer.stagedEntries < Self.inlineSyncEntriesMax
+        writer.stagedBytes < configuration.inlineSyncBytesMax && writer.stagedEntries < Self.inlineSyncEntriesMax
     }
 
     /// Makes the group durable and visible, and sends its replies.

@@ -3,7 +3,6 @@
 internal import Basics
 internal import DocumentModel
 internal import Storage
-internal import Synchronization
 
 /// Judges a document by its path below `documents` and its canonical fields.
 package typealias DocumentFilter = @Sendable (_ path: RawSpan, _ fields: RawSpan) -> Bool
@@ -45,7 +44,8 @@ final class StoreTransaction: Sendable {
         var lastReadMicroseconds: UInt64?
     }
 
-    private let state: Mutex<State>
+    /// Reads and their validation pass yield points under its lock, so it cannot be a `Mutex`.
+    private let state: Monitor<State>
 
     init(
         identifier: TransactionIdentifier, database: DatabaseName, kind: Kind, account: TransactionAccount? = nil,
@@ -58,7 +58,7 @@ final class StoreTransaction: Sendable {
         beganMilliseconds = nowMilliseconds
         self.age = age
         self.earlierConflicts = earlierConflicts
-        state = Mutex(State(reads: ReadSet(maximum: readsMax), lastUsedMilliseconds: nowMilliseconds))
+        state = Monitor(State(reads: ReadSet(maximum: readsMax), lastUsedMilliseconds: nowMilliseconds))
     }
 
     var isReadOnly: Bool {

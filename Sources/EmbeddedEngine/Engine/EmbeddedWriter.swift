@@ -237,7 +237,7 @@ extension EmbeddedWriter {
         let nanoseconds = core.paceNanoseconds(bytes: lastGroupBytes)
         guard nanoseconds > 0 else { return }
         core.counters.paceNanoseconds.add(nanoseconds, ordering: .relaxed)
-        usleep(UInt32(nanoseconds / 1000))
+        SystemThread.sleep(microseconds: UInt32(nanoseconds / 1000))
     }
 
     /// Makes sure that log and runs have space for one more commit. If they do not while a checkpoint is under way,

@@ -112,6 +112,7 @@ final class EngineCore: Sendable {
 
     /// The outcome of a group: makes it visible, or ends all promises.
     func groupFinished(_ version: CommitVersion, _ failure: StorageError?) {
+        yieldPoint()
         if let failure { return fail(failure) }
         published.store(version.microseconds, ordering: .sequentiallyConsistent)
         counters.groupsSynced.add(1, ordering: .relaxed)

@@ -83,12 +83,16 @@ final class MemtableRegistry: @unchecked Sendable {  // Mutable state is atomic 
         }
     }
 
-    var generation: UInt64 { currentGeneration.load(ordering: .acquiring) }
+    var generation: UInt64 {
+        yieldPoint()
+        return currentGeneration.load(ordering: .acquiring)
+    }
 
     /// The current view, for the thread that may change it. Other threads must `enter` first.
     var viewForUpdate: MemtableView { unsafe viewPointer(ordering: .acquiring).pointee }
 
     private func viewPointer(ordering: AtomicLoadOrdering) -> UnsafeMutablePointer<MemtableView> {
+        yieldPoint()
         let bits = currentView.load(ordering: .sequentiallyConsistent)
         return unsafe UnsafeMutablePointer(bitPattern: bits)!
     }
@@ -119,8 +123,10 @@ extension MemtableRegistry {
     /// later sees the slot when it looks for readers.
     func enter(_ slot: ReaderSlot) -> MemtableView {
         while true {
-            let generation = currentGeneration.load(ordering: .acquiring)
+            let generation = generation
+            yieldPoint()
             unsafe slot.generation.pointee.store(generation, ordering: .sequentiallyConsistent)
+            yieldPoint()
             if currentGeneration.load(ordering: .sequentiallyConsistent) == generation { return viewForReading }
         }
     }
@@ -130,10 +136,12 @@ extension MemtableRegistry {
 
     /// Whether a reader has entered through a slot and not left.
     func isInUse(_ slot: ReaderSlot) -> Bool {
-        unsafe slot.generation.pointee.load(ordering: .sequentiallyConsistent) != 0
+        yieldPoint()
+        return unsafe slot.generation.pointee.load(ordering: .sequentiallyConsistent) != 0
     }
 
     func leave(_ slot: ReaderSlot) {
+        yieldPoint()
         unsafe slot.generation.pointee.store(0, ordering: .releasing)
     }
 }
@@ -148,7 +156,9 @@ extension MemtableRegistry {
         let view = UnsafeMutablePointer<MemtableView>.allocate(capacity: 1)
         unsafe view.initialize(to: MemtableView(generation: generation, active: active, frozen: frozen, runs))
         shared.withLock { shared in
+            yieldPoint()
             currentView.store(UInt(bitPattern: view), ordering: .sequentiallyConsistent)
+            yieldPoint()
             currentGeneration.store(generation, ordering: .sequentiallyConsistent)
             unsafe shared.retired.append((generation, old, retiring))
         }
@@ -163,6 +173,7 @@ extension MemtableRegistry {
             // The formatter would join `unsafe` and the name.
             // swift-format-ignore
             for unsafe slot in unsafe shared.slots {
+                yieldPoint()
                 let announced = unsafe slot.pointee.load(ordering: .sequentiallyConsistent)
                 if announced != 0 { oldestInUse = min(oldestInUse, announced) }
             }

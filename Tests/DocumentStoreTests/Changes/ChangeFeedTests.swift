@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20))) struct ChangeFeedTests {
+@Suite(.timeLimit(.minutes(20)), .inSimulations) struct ChangeFeedTests {
     /// A subscriber that takes changes as a hub does.
     private final class Subscriber {
         let store: DocumentStore

@@ -9,7 +9,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct CommitTests {
     @Test
     func `A document is there after its commit, with both times, and gone after its deletion`() async throws {

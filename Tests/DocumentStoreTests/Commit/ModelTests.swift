@@ -12,7 +12,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct ModelTests {
     private struct Done: Sendable {
         var time: UInt64

@@ -50,12 +50,14 @@ struct SeenDocument: Equatable {
 /// The storage engine that the tests of the store run over. `Tools/test` runs them once over each.
 enum EngineUnderTest: String {
     case embedded, memory
+    /// The one in memory, in simulations (`SimulationTrait`).
+    case simulated
 
     /// `HEARTH_TEST_ENGINE`, or the embedded engine.
     static let current: EngineUnderTest = {
         guard let name = ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] else { return .embedded }
         guard let engine = EngineUnderTest(rawValue: name) else {
-            fatalError("HEARTH_TEST_ENGINE is embedded or memory")
+            fatalError("HEARTH_TEST_ENGINE is embedded, memory or simulated")
         }
         return engine
     }()
@@ -93,7 +95,13 @@ final class StoreHarness: Sendable {
         configuration.engine.memtableBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         configuration.engine.idleCheckpointMicroseconds = 0
-        if EngineUnderTest.current == .memory { configuration.volume = MemoryVolume(replaysRecords: true) }
+        switch EngineUnderTest.current {
+        case .embedded: break
+        case .memory: configuration.volume = MemoryVolume(replaysRecords: true)
+        case .simulated:
+            configuration.volume = MemoryVolume(replaysRecords: true, syncsInBackground: true)
+            configuration.inlineSyncBytesMax = 0
+        }
         configure(&configuration)
         self.configuration = configuration
         store = try DocumentStore.open(configuration)

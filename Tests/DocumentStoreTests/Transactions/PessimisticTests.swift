@@ -8,7 +8,7 @@ import Testing
 
 @testable import DocumentStore
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct PessimisticTests {
     /// A commit that was submitted and may be incomplete.
     private final class Submitted: Sendable {

@@ -15,7 +15,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct SerializabilityTests {
     /// What a transaction has seen.
     private enum Seen: Sendable, Equatable {

@@ -9,7 +9,7 @@ import Testing
 @testable import DocumentStore
 @testable import QueryEngine
 
-@Suite(.timeLimit(.minutes(20)))
+@Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct TransactionTests {
     @Test
     func `Reads see the state at the begin, also what is missing, and not what comes later`() async throws {

@@ -2,6 +2,7 @@
 
 import Basics
 import EngineTestSupport
+import Glibc
 
 @testable import FileSystem
 
@@ -11,13 +12,20 @@ final class DiskRecorder: Sendable {
     private let events: Monitor<[DiskEvent]>
     private let watch: Monitor<DiskWatch?> = Monitor(nil)
 
-    init(_ directory: String) {
+    /// - Parameter failure: called before each change; the change fails with the `errno` that it returns, unless it is
+    ///   0.
+    init(_ directory: String, failure: @escaping @Sendable (DiskChange) -> Int32 = { _ in 0 }) {
         self.directory = directory
         let events = Monitor<[DiskEvent]>([])
         self.events = events
         let began = DiskWatch.begin(directory) { change, call in
+            let status = failure(change)
+            if status != 0 {
+                errno = status
+                return -1
+            }
             // Under the lock, so that changes are recorded in the order in which they are made.
-            events.withLock { events in
+            return events.withLock { events in
                 if case .sync(let descriptor) = change {
                     events.append(.sync(descriptor: descriptor))
                     return 0

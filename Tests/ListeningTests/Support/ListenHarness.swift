@@ -36,7 +36,7 @@ final class ListenHarness {
     let wakeUps: WakeUps
 
     /// Whether the storage engine under test has files.
-    static let hasFiles = ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] != "memory"
+    static let hasFiles = (ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] ?? "embedded") == "embedded"
 
     final class WakeUps: Sendable {
         private let number = Atomic<Int>(0)
@@ -57,7 +57,11 @@ final class ListenHarness {
         configuration.engine.memtableBytesMax = 1 << 20
         configuration.engine.logSegmentBytes = 256 << 10
         // `Tools/test` runs the tests over both storage engines.
-        if !Self.hasFiles { configuration.volume = MemoryVolume(replaysRecords: true) }
+        if !Self.hasFiles {
+            let isSimulated = SimulationTrait.isEnabled
+            configuration.volume = MemoryVolume(replaysRecords: true, syncsInBackground: isSimulated)
+            if isSimulated { configuration.inlineSyncBytesMax = 0 }
+        }
         configure(&configuration)
         self.configuration = configuration
         store = try DocumentStore.open(configuration)
