@@ -111,6 +111,10 @@ let package = Package(
         .target(
             name: "QueryEngine", dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
+        // Pipelines: their stages and functions over the expressions and the operators of queries.
+        .target(
+            name: "Pipelines", dependencies: ["Basics", "DocumentModel", "Expressions", "QueryEngine"],
+            swiftSettings: strict),
         .target(name: "WriteEngine", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "ClientCache",
@@ -150,7 +154,7 @@ let package = Package(
             name: "FirestoreService",
             dependencies: [
                 "Basics", "DocumentModel", "FirestoreMessages", "Indexing", "QueryEngine", "DocumentStore", "Listening",
-                "Calls",
+                "Calls", "Pipelines",
             ],
             swiftSettings: strict),
         .target(name: "EventLoops", dependencies: ["Basics", "CUV", "TLS"], swiftSettings: strictAndUnsafe),
@@ -263,6 +267,10 @@ let package = Package(
         tests(
             "SecurityRulesTests", ["Basics", "DocumentModel", "Expressions", "SecurityRules", "StoreTestSupport"],
             resources: [.copy("Judging/RulesScripts")]),
+        tests(
+            "PipelinesTests",
+            ["Basics", "DocumentModel", "Expressions", "QueryEngine", "Pipelines", "StoreTestSupport"],
+            resources: [.copy("PipelineCases"), .copy("Requests")]),
         tests("FirestoreJSONTests", ["Basics", "CFirestoreProto", "FirestoreJSON", "DocumentModel"]),
         // Open engines, commits that can be replayed, and files to damage, for the tests of the storage modules.
         .target(

@@ -1,0 +1,86 @@
+// A row on its way through a pipeline.
+
+internal import Basics
+internal import DocumentModel
+internal import Expressions
+
+/// What a row's document is called and when it was written.
+struct RowDocument: Sendable {
+    /// The path below `documents`, UTF-8.
+    let path: [UInt8]
+    /// Microseconds since 1970.
+    let createMicroseconds: UInt64
+    /// Microseconds since 1970.
+    let updateMicroseconds: UInt64
+}
+
+/// Fields, and the document that they come from if there is one.
+struct PipelineRow: Sendable {
+    /// A map.
+    var fields: Operand
+    /// Nil for rows that are not documents: groups, literals.
+    var document: RowDocument?
+
+    init(fields: Operand = .map([:]), document: RowDocument? = nil) {
+        self.fields = fields
+        self.document = document
+    }
+
+    /// An estimate of the bytes of memory that the row holds.
+    var memoryBytes: Int { 96 + (document?.path.count ?? 0) + fields.deepMemoryBytes }
+
+    /// Sets fields to values; entries with absent values are left out. `set` is sorted by name.
+    mutating func merge(_ set: OperandMap) {
+        let present = fields.entries ?? OperandMap()
+        var merged: [OperandMap.Entry] = []
+        merged.reserveCapacity(present.count + set.count)
+        var next = 0
+        for entry in present.entries {
+            while next < set.count, set.entries[next].key.compareUTF8(entry.key) < 0 {
+                merged.append(set.entries[next])
+                next += 1
+            }
+            if next < set.count, set.entries[next].key.hasSameUTF8(as: entry.key) {
+                merged.append(set.entries[next])
+                next += 1
+            } else {
+                merged.append(entry)
+            }
+        }
+        merged += set.entries[next...]
+        fields = .map(OperandMap(sorted: merged))
+    }
+}
+
+extension Operand {
+    /// An estimate of the bytes of memory that the operand holds, with everything in it.
+    var deepMemoryBytes: Int { memoryBytes(depth: 0) }
+
+    private func memoryBytes(depth: Int) -> Int {
+        // Deeper values cannot be stored or returned: an operation that keeps them fails elsewhere.
+        if depth > 2 * Operand.builtDepthMax { return memoryBytes }
+        switch self {
+        case .encodedMap(let slice), .encodedList(let slice): return 48 + slice.byteCount
+        case .list(let elements): return elements.reduce(48) { $0 + 8 + $1.memoryBytes(depth: depth + 1) }
+        case .map(let map):
+            return map.entries.reduce(48) { $0 + 48 + $1.key.utf8.count + $1.value.memoryBytes(depth: depth + 1) }
+        default: return memoryBytes
+        }
+    }
+
+    /// The map without the field at a path; other operands as they are.
+    func removing(_ segments: ArraySlice<String>) -> Operand {
+        guard let name = segments.first, let map = entries, let member = map[name] else { return self }
+        let rest = segments.dropFirst()
+        var kept: [OperandMap.Entry] = []
+        kept.reserveCapacity(map.count)
+        for entry in map.entries {
+            if !entry.key.hasSameUTF8(as: name) {
+                kept.append(entry)
+            } else if !rest.isEmpty {
+                kept.append((entry.key, member.removing(rest)))
+            }
+        }
+        return .map(OperandMap(sorted: kept))
+    }
+}
