@@ -267,10 +267,6 @@ let package = Package(
         tests(
             "SecurityRulesTests", ["Basics", "DocumentModel", "Expressions", "SecurityRules", "StoreTestSupport"],
             resources: [.copy("Judging/RulesScripts")]),
-        tests(
-            "PipelinesTests",
-            ["Basics", "DocumentModel", "Expressions", "QueryEngine", "Pipelines", "StoreTestSupport"],
-            resources: [.copy("PipelineCases"), .copy("Requests")]),
         tests("FirestoreJSONTests", ["Basics", "CFirestoreProto", "FirestoreJSON", "DocumentModel"]),
         // Open engines, commits that can be replayed, and files to damage, for the tests of the storage modules.
         .target(
@@ -358,6 +354,13 @@ let package = Package(
                 "SecurityRules", "Identity", "Calls", "FirestoreService", "Authorization", "EventLoops",
                 "ServiceTestSupport", "AuthorizationTestSupport",
             ]),
+        tests(
+            "PipelinesTests",
+            [
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "QueryEngine", "DocumentStore",
+                "FirestoreService", "Pipelines", "ServiceTestSupport", "StoreTestSupport",
+            ],
+            resources: [.copy("Requests")]),
         tests(
             "FirestoreServiceTests",
             [

@@ -128,8 +128,9 @@ final class PipelineResponses: ResponseSource {
         var fields = ByteBuffer(capacity: 256)
         try result.appendFields(into: &fields)
         if let path = result.path {
+            let prefix = namePrefix
             ExecutePipelineResponseWriter.appendResult(
-                namePrefix: namePrefix.byteSpan, path: path.byteSpan, fields: fields.bytes,
+                namePrefix: prefix.byteSpan, path: path.byteSpan, fields: fields.bytes,
                 createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds,
                 to: &writer)
             service.counters.documentsRead.add()
