@@ -87,7 +87,8 @@ struct FunctionTests {
             (.call("is_error", Self.failing), true), (.call("is_error", Self.absent), false),
             (.call("if_error", Self.failing, "caught"), "caught"), (.call("if_error", 1, Self.failing), 1),
             (.call("maximum", 4.2, 4.5, nil), 4.5), (.call("minimum", 1979, "a", Self.absent), 1979),
-            (.call("maximum", nil), .null), (Self.absent, nil),
+            (.call("maximum", nil), .null), (.call("maximum", .list([1, 3, 2])), 3),
+            (.call("minimum", .list([])), .null), (Self.absent, nil),
         ])
         try checkFailures([Self.failing, .call("error", "asked for")])
     }
@@ -149,10 +150,11 @@ struct FunctionTests {
         try check([
             (.call("type", 1), "int64"), (.call("type", 1.0), "float64"), (.call("type", nil), "null"),
             (.call("type", Self.absent), nil), (.call("type", .value(.vector([1, 2]))), "vector"),
-            (.call("type", .map([("a", 1)])), "map"), (.call("type", [1]), "array"),
+            (.call("type", .map([("a", 1)])), "map"), (.call("type", .list([1])), "array"),
             (.call("type", .value(.geoPoint(GeoPointValue(latitude: 1, longitude: 2)))), "geo_point"),
             (.call("is_type", 1, "number"), true), (.call("is_type", 1, "float64"), false),
-            (.call("storage_size", "abc"), 4), (.call("storage_size", 1), 8), (.call("storage_size", [1, "a"]), 10),
+            (.call("storage_size", "abc"), 4), (.call("storage_size", 1), 8),
+            (.call("storage_size", .list([1, "a"])), 10),
             (.call("storage_size", .value(name)), 44), (.call("document_id", .value(name)), "my_task_id"),
             (.call("collection_id", .value(name)), "tasks"),
         ])
@@ -164,7 +166,7 @@ struct FunctionTests {
         let text = Expression.value(.string("añb😀"))
         try check([
             (.call("char_length", text), 4), (.call("byte_length", text), 8), (.call("length", text), 4),
-            (.call("length", [1, 2]), 2), (.call("length", .map([("a", 1)])), 1),
+            (.call("length", .list([1, 2])), 2), (.call("length", .map([("a", 1)])), 1),
             (.call("string_concat", "a", "b", "c"), "abc"), (.call("concat", [1], [2]), [1, 2]),
             (.call("string_concat", "a", nil), .null), (.call("to_upper", "añ"), "AÑ"), (.call("to_lower", "AB"), "ab"),
             (.call("trim", "  a b "), "a b"), (.call("ltrim", "xxay", "xy"), "ay"), (.call("rtrim", "a\n"), "a"),
@@ -210,10 +212,11 @@ struct FunctionTests {
             (.call("array_contains", nil, 1), .null), (.call("array_contains_any", array, [7, "a"]), true),
             (.call("array_contains_all", array, [1, "b"]), false),
             (.call("array_contains_all", array, [1, "a"]), true),
-            (.call("array_length", array), 4), (.call("array_concat", [1], [2], [3]), [1, 2, 3]),
-            (.call("array_reverse", [1, 2]), [2, 1]), (.call("array_get", array, 1), "a"),
+            (.call("array_length", array), 4), (.call("array_concat", .list([1]), .list([2]), .list([3])), [1, 2, 3]),
+            (.call("array_reverse", .list([1, 2])), [2, 1]), (.call("array_get", array, 1), "a"),
             (.call("array_get", array, -1), 1.0), (.call("array_get", array, 4), nil), (.call("offset", array, 0), 1),
-            (.call("array_first", array), 1), (.call("array_last", [1, 2]), 2), (.call("array_first", .list([])), nil),
+            (.call("array_first", array), 1), (.call("array_last", .list([1, 2])), 2),
+            (.call("array_first", .list([])), nil),
             (.call("array_first_n", array, 2), [1, "a"]), (.call("array_last_n", [1, 2, 3], 2), [2, 3]),
             (.call("array_slice", [1, 2, 3, 4], 1, 2), [2, 3]), (.call("array_slice", [1, 2, 3], -2), [2, 3]),
             (.call("array_slice", [1, 2], .value(.integer(.min)), 1), [1]),

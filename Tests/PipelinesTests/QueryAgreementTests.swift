@@ -111,13 +111,14 @@ struct QueryAgreementTests {
         let harness = try Harness()
         var queries = RandomQueries(seed: 1_000 + seed)
         let documents = queries.documents()
-        var writes = try harness.emptyWrites()
         for document in documents {
-            try Harness.name(document.path).withUTF8Span {
-                try writes.update($0, fields: document.fields.documentBytes.byteSpan)
+            var writes = try harness.emptyWrites()
+            // Some have references that cannot be written.
+            let isWritable: Void? = Harness.name(document.path).withUTF8Span {
+                try? writes.update($0, fields: document.fields.documentBytes.byteSpan)
             }
+            if isWritable != nil { try harness.commit(writes) }
         }
-        try harness.commit(writes)
         var compared = 0
         for _ in 0..<120 {
             var (query, parent) = queries.query()

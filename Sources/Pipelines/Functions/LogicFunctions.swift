@@ -165,17 +165,24 @@ enum LogicFunctions {
     // MARK: Extremes
 
     private static func largest(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        try extreme(operands, sign: 1)
+        try extreme(operands, sign: 1, evaluation)
     }
 
     private static func smallest(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        try extreme(operands, sign: -1)
+        try extreme(operands, sign: -1, evaluation)
     }
 
     /// The first or last value in the order of all values, null and absent left out; null if none is left.
-    private static func extreme(_ operands: [Operand], sign: Int) throws(ExpressionError) -> Operand {
+    private static func extreme(
+        _ operands: [Operand], sign: Int, _ evaluation: Evaluation
+    ) throws(ExpressionError) -> Operand {
         var extreme = Operand.null
-        for operand in operands where !operand.isNullOrAbsent {
+        // One array stands for its elements.
+        var candidates = operands
+        if operands.count == 1, operands[0].types == .list {
+            candidates = try ArrayFunctions.elements("maximum", operands[0], evaluation)
+        }
+        for operand in candidates where !operand.isNullOrAbsent {
             if extreme.isNullOrAbsent {
                 extreme = operand
             } else if try Operand.compare(operand, extreme).sign.signum() == sign {

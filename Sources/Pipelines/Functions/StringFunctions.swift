@@ -125,6 +125,9 @@ enum StringFunctions {
     private static func trimmed(
         _ name: String, _ operands: [Operand], _ evaluation: Evaluation, left: Bool, right: Bool
     ) throws(ExpressionError) -> Operand {
+        if case .bytes(let bytes) = operands[0] {
+            return .bytes(trimmed(bytes, of: try removedBytes(name, operands), left: left, right: right))
+        }
         var scalars = try text(name, operands[0], evaluation).unicodeScalars[...]
         var removed: Set<Unicode.Scalar>?
         if operands.count == 2 { removed = Set(try text(name, operands[1], evaluation).unicodeScalars) }
@@ -134,6 +137,20 @@ enum StringFunctions {
         if left { scalars = scalars.drop(while: isRemoved) }
         if right { while let last = scalars.last, isRemoved(last) { scalars.removeLast() } }
         return .string(String(String.UnicodeScalarView(scalars)))
+    }
+
+    /// The bytes that are taken off bytes: those of the second operand, or white space of ASCII.
+    private static func removedBytes(_ name: String, _ operands: [Operand]) throws(ExpressionError) -> Set<UInt8> {
+        guard operands.count == 2 else { return Set(" \t\n\r\u{b}\u{c}".utf8) }
+        guard case .bytes(let removed) = operands[1] else { throw .mismatch(name, "bytes with bytes", operands[1]) }
+        return Set(removed)
+    }
+
+    private static func trimmed(_ bytes: [UInt8], of removed: Set<UInt8>, left: Bool, right: Bool) -> [UInt8] {
+        var rest = bytes[...]
+        if left { rest = rest.drop(while: removed.contains) }
+        if right { while let last = rest.last, removed.contains(last) { rest.removeLast() } }
+        return Array(rest)
     }
 
     private static func startsWith(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
@@ -181,6 +198,7 @@ enum StringFunctions {
     private static func indexOf(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         let search = try TextSearch("string_index_of", operands, evaluation)
         guard let offset = search.first(from: 0) else { return .integer(-1) }
+        if search.isBytes { return .integer(Int64(offset)) }
         return .integer(Int64(search.text[..<offset].count { $0 & 0xC0 != 0x80 }))
     }
 
@@ -196,7 +214,7 @@ enum StringFunctions {
         _ name: String, _ operands: [Operand], _ evaluation: Evaluation, atMost count: Int
     ) throws(ExpressionError) -> Operand {
         let search = try TextSearch(name, operands, evaluation)
-        let replacement = Array(try text(name, operands[2], evaluation).utf8)
+        let replacement = try bytes(name, operands[2], asBytes: search.isBytes, evaluation)
         guard !search.pattern.isEmpty else { return operands[0] }
         var result: [UInt8] = []
         var start = 0
@@ -209,12 +227,13 @@ enum StringFunctions {
             found += 1
         }
         result += search.text[start...]
-        return .string(String(decoding: result, as: UTF8.self))
+        return search.isBytes ? .bytes(result) : .string(String(decoding: result, as: UTF8.self))
     }
 
     /// Parts between separators; by a comma if none is given, into characters if it is empty.
     private static func split(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         let search = try TextSearch("split", operands.count == 2 ? operands : operands + [.string(",")], evaluation)
+        if search.isBytes { throw .mismatch("split", "strings", operands[0]) }
         guard !search.pattern.isEmpty else {
             let scalars = String(decoding: search.text, as: UTF8.self).unicodeScalars
             try evaluation.spendMemory(40 * scalars.count)
@@ -257,16 +276,31 @@ enum StringFunctions {
     }
 }
 
-/// A search for a text within another, in bytes. The work is linear in both (Knuth, Morris, Pratt).
+extension StringFunctions {
+    /// The bytes of an operand, which is bytes or a string as is said.
+    fileprivate static func bytes(
+        _ name: String, _ operand: Operand, asBytes: Bool, _ evaluation: Evaluation
+    ) throws(ExpressionError) -> [UInt8] {
+        guard asBytes else { return Array(try text(name, operand, evaluation).utf8) }
+        guard case .bytes(let bytes) = operand else { throw .mismatch(name, "bytes with bytes", operand) }
+        try evaluation.spendMemory(bytes.count)
+        return bytes
+    }
+}
+
+/// A search for a text within another, or for bytes within bytes. The work is linear in both (Knuth, Morris, Pratt).
 private struct TextSearch {
     let text: [UInt8]
     let pattern: [UInt8]
+    /// Whether both are bytes, not strings.
+    let isBytes: Bool
     /// For each prefix of the pattern the length of its longest proper prefix that is also its suffix.
     private let borders: [Int]
 
     init(_ name: String, _ operands: [Operand], _ evaluation: Evaluation) throws(ExpressionError) {
-        text = Array(try StringFunctions.text(name, operands[0], evaluation).utf8)
-        pattern = Array(try StringFunctions.text(name, operands[1], evaluation).utf8)
+        if case .bytes = operands[0] { isBytes = true } else { isBytes = false }
+        text = try StringFunctions.bytes(name, operands[0], asBytes: isBytes, evaluation)
+        pattern = try StringFunctions.bytes(name, operands[1], asBytes: isBytes, evaluation)
         var borders = [Int](repeating: 0, count: pattern.count)
         var length = 0
         for index in pattern.indices.dropFirst() {

@@ -39,7 +39,7 @@ final class Distinct: PipelineOperator {
             if seen.contains(key) { continue }
             try work.hold(64 + key.count, for: "distinct")
             seen.insert(key)
-            return .row(PipelineRow(fields: .map(try groups.values(on: row, work))))
+            return .row(PipelineRow(fields: try groups.values(on: row, work)))
         }
     }
 
@@ -51,14 +51,23 @@ final class Distinct: PipelineOperator {
 /// An accumulator with the name of its result and the expression that it takes; nil counts rows.
 struct NamedAccumulator: Sendable {
     let name: String
+    /// The fields that lead to the result: a name with dots is a path.
+    let path: [String]
     let kind: Accumulator.Kind
     let expression: ExpressionID?
+
+    init(name: String, kind: Accumulator.Kind, expression: ExpressionID?) {
+        self.name = name
+        path = (try? FieldPath(name))?.segments ?? [name]
+        self.kind = kind
+        self.expression = expression
+    }
 }
 
 /// A row for each group with the results of its accumulators; one row, if there are no groups to form.
 final class RowAggregate: PipelineOperator {
     private struct Group {
-        let values: OperandMap
+        let values: Operand
         var accumulators: [Accumulator]
     }
 
@@ -85,15 +94,15 @@ final class RowAggregate: PipelineOperator {
             case .finished:
                 hasCollected = true
                 // Without groups all rows are one group, even if there are none.
-                if groups.isEmpty, formed.isEmpty { formed = [newGroup(OperandMap())] }
+                if groups.isEmpty, formed.isEmpty { formed = [newGroup(.map([:]))] }
             }
         }
         guard position < formed.count else { return .finished }
         position += 1
-        return .row(try result(of: formed[position - 1]))
+        return .row(result(of: formed[position - 1]))
     }
 
-    private func newGroup(_ values: OperandMap) -> Group {
+    private func newGroup(_ values: Operand) -> Group {
         Group(values: values, accumulators: accumulators.map { Accumulator($0.kind) })
     }
 
@@ -105,7 +114,7 @@ final class RowAggregate: PipelineOperator {
         } else {
             let group = newGroup(try groups.values(on: row, work))
             try work.hold(
-                128 + key.count + Operand.map(group.values).deepMemoryBytes + 128 * accumulators.count,
+                128 + key.count + group.values.deepMemoryBytes + 128 * accumulators.count,
                 for: "aggregate")
             place = formed.count
             places[key] = place
@@ -129,14 +138,12 @@ final class RowAggregate: PipelineOperator {
         }
     }
 
-    private func result(of group: Group) throws(RequestError) -> PipelineRow {
-        var row = PipelineRow(fields: .map(group.values))
-        var results: [OperandMap.Entry] = []
+    private func result(of group: Group) -> PipelineRow {
+        var fields = group.values
         for (named, accumulator) in zip(accumulators, group.accumulators) {
-            results.append((named.name, accumulator.result))
+            fields = fields.setting(named.path[...], to: accumulator.result)
         }
-        row.merge(OperandMap(results))
-        return row
+        return PipelineRow(fields: fields)
     }
 
     var line: String {

@@ -79,7 +79,7 @@ final class LiteralRows: PipelineOperator {
         guard position < rows.count else { return .finished }
         position += 1
         let empty = PipelineRow()
-        return .row(PipelineRow(fields: .map(try rows[position - 1].values(on: empty, work))))
+        return .row(PipelineRow(fields: try rows[position - 1].values(on: empty, work)))
     }
 
     var line: String { "Literals \(rows.count)" }

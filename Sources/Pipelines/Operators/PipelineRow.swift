@@ -28,28 +28,6 @@ struct PipelineRow: Sendable {
 
     /// An estimate of the bytes of memory that the row holds.
     var memoryBytes: Int { 96 + (document?.path.count ?? 0) + fields.deepMemoryBytes }
-
-    /// Sets fields to values; entries with absent values are left out. `set` is sorted by name.
-    mutating func merge(_ set: OperandMap) {
-        let present = fields.entries ?? OperandMap()
-        var merged: [OperandMap.Entry] = []
-        merged.reserveCapacity(present.count + set.count)
-        var next = 0
-        for entry in present.entries {
-            while next < set.count, set.entries[next].key.compareUTF8(entry.key) < 0 {
-                merged.append(set.entries[next])
-                next += 1
-            }
-            if next < set.count, set.entries[next].key.hasSameUTF8(as: entry.key) {
-                merged.append(set.entries[next])
-                next += 1
-            } else {
-                merged.append(entry)
-            }
-        }
-        merged += set.entries[next...]
-        fields = .map(OperandMap(sorted: merged))
-    }
 }
 
 extension Operand {
@@ -67,6 +45,39 @@ extension Operand {
         default: return memoryBytes
         }
     }
+
+    /// The map with the entries of another, which replace those of the same names. Not a map: the other alone.
+    func merging(_ set: OperandMap) -> Operand {
+        if set.isEmpty { return self }
+        let present = entries ?? OperandMap()
+        var merged: [OperandMap.Entry] = []
+        merged.reserveCapacity(present.count + set.count)
+        var next = 0
+        for entry in present.entries {
+            while next < set.count, set.entries[next].key.compareUTF8(entry.key) < 0 {
+                merged.append(set.entries[next])
+                next += 1
+            }
+            if next < set.count, set.entries[next].key.hasSameUTF8(as: entry.key) {
+                merged.append(set.entries[next])
+                next += 1
+            } else {
+                merged.append(entry)
+            }
+        }
+        merged += set.entries[next...]
+        return .map(OperandMap(sorted: merged))
+    }
+
+    /// The map with a value at a path; what is not a map on the way becomes one.
+    func setting(_ path: ArraySlice<String>, to value: Operand) -> Operand {
+        guard let name = path.first else { return value }
+        let rest = path.dropFirst()
+        let inner = rest.isEmpty ? value : (entries?[name] ?? .map([:])).asMap.setting(rest, to: value)
+        return asMap.merging([name: inner])
+    }
+
+    private var asMap: Operand { entries == nil ? .map([:]) : self }
 
     /// The map without the field at a path; other operands as they are.
     func removing(_ segments: ArraySlice<String>) -> Operand {

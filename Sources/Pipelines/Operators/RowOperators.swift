@@ -1,25 +1,47 @@
 // Operators that look at one row at a time.
 
 internal import Basics
+internal import DocumentModel
 internal import Expressions
 
-/// An expression with the name of the field that takes its value.
+/// An expression with the place of its value in the row.
 struct NamedExpression: Sendable {
+    /// As the request writes it.
     let name: String
+    /// The fields that lead to the place: a name with dots is a path.
+    let path: [String]
     let expression: ExpressionID
+
+    init(name: String, expression: ExpressionID) {
+        self.name = name
+        path = (try? FieldPath(name))?.segments ?? [name]
+        self.expression = expression
+    }
 }
 
 extension [NamedExpression] {
-    /// The values on a row, those that are absent left out. Sorted by name, as the expressions are.
-    func values(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> OperandMap {
-        var entries: [OperandMap.Entry] = []
-        entries.reserveCapacity(count)
+    /// Sets the values on a row in `fields`, a map; those that are absent are left out.
+    func set(in fields: Operand, on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Operand {
+        var simple: [OperandMap.Entry] = []
+        var nested: [(path: [String], value: Operand)] = []
+        simple.reserveCapacity(count)
         for named in self {
             let value = try work.evaluator.value(of: named.expression, on: row)
             if case .absent = value { continue }
-            entries.append((named.name, value))
+            if named.path.count == 1 {
+                simple.append((named.path[0], value))
+            } else {
+                nested.append((named.path, value))
+            }
         }
-        return OperandMap(sorted: entries)
+        var result = fields.merging(OperandMap(simple))
+        for place in nested { result = result.setting(place.path[...], to: place.value) }
+        return result
+    }
+
+    /// The values on a row, those that are absent left out.
+    func values(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Operand {
+        try set(in: .map([:]), on: row, work)
     }
 
     /// The names, as explain shows them.
@@ -114,8 +136,8 @@ final class RowChange: PipelineOperator {
         let pulled = try next(input, work)
         guard case .row(var row) = pulled else { return pulled }
         switch change {
-        case .select(let fields): row.fields = .map(try fields.values(on: row, work))
-        case .add(let fields): row.merge(try fields.values(on: row, work))
+        case .select(let fields): row.fields = try fields.values(on: row, work)
+        case .add(let fields): row.fields = try fields.set(in: row.fields, on: row, work)
         case .remove(let paths): for path in paths { row.fields = row.fields.removing(path[...]) }
         case .replace(let expression, let mode):
             let value = try work.evaluator.value(of: expression, on: row)
@@ -124,11 +146,8 @@ final class RowChange: PipelineOperator {
             }
             switch mode {
             case .full: row.fields = .map(map)
-            case .overwrite: row.merge(map)
-            case .keep:
-                let present = row.fields.entries ?? OperandMap()
-                row.fields = .map(map)
-                row.merge(present)
+            case .overwrite: row.fields = row.fields.merging(map)
+            case .keep: row.fields = Operand.map(map).merging(row.fields.entries ?? OperandMap())
             }
         }
         return .row(row)
@@ -187,7 +206,7 @@ final class Unnest: PipelineOperator {
         if case .absent = element {} else { fields.append((alias, element)) }
         if let indexField { fields.append((indexField, index)) }
         var result = row
-        result.merge(OperandMap(fields))
+        result.fields = row.fields.merging(OperandMap(fields))
         return result
     }
 

@@ -55,10 +55,17 @@ enum PipelineSource: Sendable {
         case "subcollection":
             throw .invalidArgument(
                 "The stage subcollection may be used at the start of a nested pipeline of an expression only.")
-        default:
-            throw RequestError(.unimplemented, "A pipeline cannot begin with the stage \(stage.name) here.")
+        case _ where PipelineSource.followers.contains(stage.name):
+            throw .invalidArgument("A pipeline cannot begin with the stage \(stage.name).")
+        default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")
         }
     }
+
+    /// Stages that need rows.
+    private static let followers: Set<String> = [
+        "where", "sort", "limit", "offset", "select", "add_fields", "remove_fields", "replace_with", "distinct",
+        "aggregate", "unnest", "sample", "union",
+    ]
 
     private static func documents(
         _ stage: PipelineStage, in database: DatabaseName
