@@ -229,4 +229,44 @@ struct FunctionTests {
             .call("array_contains", 5, 1),
         ])
     }
+
+    @Test
+    func `Vectors have lengths and distances, and arrays have their first elements in order`() throws {
+        let vector = Expression.value(.vector([3, 4]))
+        let other = Expression.value(.vector([1, 0]))
+        try check([
+            (.call("vector_length", vector), 2), (.call("dot_product", vector, other), 3.0),
+            (.call("euclidean_distance", vector, .value(.vector([0, 0]))), 5.0),
+            (.call("cosine_distance", vector, vector), 0.0), (.call("cosine_distance", vector, nil), .null),
+            (.call("maximum_n", .list([1, 3, nil, 2]), 2), [3, 2]),
+            (.call("minimum_n", .list(["b", "a"]), 5), ["a", "b"]),
+        ])
+        try checkFailures([
+            .call("vector_length", .list([1, 2])), .call("dot_product", vector, .value(.vector([1]))),
+            .call("maximum_n", .list([1]), -1),
+        ])
+    }
+
+    @Test
+    func `Times are converted, shifted and compared in units`() throws {
+        let time = Expression.value(.timestamp(TimestampValue(microseconds: 735_998_460_654_321)))
+        func at(_ microseconds: Int64) -> Value { .timestamp(TimestampValue(microseconds: microseconds)) }
+        try check([
+            (.call("timestamp_to_unix_micros", time), 735_998_460_654_321),
+            (.call("timestamp_to_unix_millis", time), 735_998_460_654),
+            (.call("timestamp_to_unix_seconds", .value(at(-1))), -1),
+            (.call("unix_seconds_to_timestamp", 1), at(1_000_000)),
+            (.call("unix_millis_to_timestamp", -1), at(-1_000)), (.call("unix_micros_to_timestamp", 7), at(7)),
+            (.call("timestamp_add", .value(at(0)), "day", 1), at(86_400_000_000)),
+            (.call("timestamp_subtract", .value(at(0)), "hour", 1), at(-3_600_000_000)),
+            (.call("timestamp_diff", time, .value(at(0)), "second"), 735_998_460),
+            (.call("timestamp_diff", .value(at(0)), .value(at(1_500_000)), "second"), -1),
+        ])
+        let most = Expression.value(.integer(.max))
+        try checkFailures([
+            .call("unix_seconds_to_timestamp", most), .call("unix_micros_to_timestamp", most),
+            .call("timestamp_add", time, "day", most), .call("timestamp_add", time, "year", 1),
+            .call("timestamp_to_unix_seconds", 5), .call("timestamp_subtract", time, "day", .value(.integer(.min))),
+        ])
+    }
 }

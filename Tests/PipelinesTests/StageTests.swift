@@ -167,6 +167,30 @@ struct StageTests {
     }
 
     @Test
+    func `The nearest rows have vectors of the dimension asked for, sorted by distance`() throws {
+        let harness = try Harness()
+        try harness.set([
+            "v/a": Harness.fields(["e": .vector([1, 2])]), "v/b": Harness.fields(["e": .vector([1, 5])]),
+            "v/c": Harness.fields(["e": .vector([1, 2, 3])]), "v/d": Harness.fields(["e": [1, 2]]),
+            "v/e": Harness.fields(["e": .vector([2, 2])]),
+        ])
+        func nearest(_ measure: String, _ limit: Int64) throws -> PipelineAnswer {
+            try harness.execute(
+                .collection("v"),
+                Stage(
+                    "find_nearest", [.field("e"), .value(.vector([1, 2])), .value(.string(measure))],
+                    options: [("limit", .value(.integer(limit))), ("distance_field", .field("d"))]),
+                .select(("d", .field("d"))))
+        }
+        let near = try nearest("euclidean", 2)
+        #expect(near.paths == ["v/a", "v/e"] && near.rows == [["d": 0.0], ["d": 1.0]])
+        #expect(try nearest("dot_product", 9).rows == [["d": 11.0], ["d": 6.0], ["d": 5.0]])
+        #expect(try nearest("cosine", 1).paths == ["v/a"])
+        let unknown = Stage("find_nearest", [.field("e"), .value(.vector([1])), "manhattan"])
+        #expect(harness.outcome([.collection("v"), unknown]).status == .invalidArgument)
+    }
+
+    @Test
     func `The head of a pipeline uses the indexes of queries, and explain shows the operators`() throws {
         let harness = try harness()
         func text(_ mode: String, _ stages: Stage...) throws -> String {

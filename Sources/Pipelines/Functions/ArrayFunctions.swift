@@ -1,5 +1,6 @@
 // Arrays.
 
+internal import Basics
 internal import Expressions
 
 enum ArrayFunctions {
@@ -18,6 +19,8 @@ enum ArrayFunctions {
         PipelineFunction("array_first_n", 2, .strict(firstN)),
         PipelineFunction("array_last_n", 2, .strict(lastN)),
         PipelineFunction("array_slice", 2...3, .strict(slice)),
+        PipelineFunction("maximum_n", 2, .strict(largest)),
+        PipelineFunction("minimum_n", 2, .strict(smallest)),
         PipelineFunction("array_index_of", 2...3, .total(indexOf)),
         PipelineFunction("array_index_of_all", 2, .total(indexOfAll)),
     ]
@@ -161,6 +164,31 @@ enum ArrayFunctions {
         let size = Int64(elements.count)
         let first = start < 0 ? size + max(start, -size) : min(start, size)
         return .list(Array(elements.dropFirst(Int(first)).prefix(length)))
+    }
+
+    /// The first elements in descending order, null left out.
+    private static func largest(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        try extremes("maximum_n", operands, evaluation, descending: true)
+    }
+
+    /// The first elements in ascending order, null left out.
+    private static func smallest(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        try extremes("minimum_n", operands, evaluation, descending: false)
+    }
+
+    private static func extremes(
+        _ name: String, _ operands: [Operand], _ evaluation: Evaluation, descending: Bool
+    ) throws(ExpressionError) -> Operand {
+        let count = try count(name, operands[1])
+        var keyed: [(key: [UInt8], element: Operand)] = []
+        for element in try elements(name, operands[0], evaluation) where !element.isNullOrAbsent {
+            var writer = ByteBuffer(capacity: 64)
+            try element.appendKey(descending: descending, into: &writer)
+            try evaluation.spendMemory(64 + writer.count)
+            keyed.append((writer.copyBytes(), element))
+        }
+        keyed.sort { $0.key.lexicographicallyPrecedes($1.key) }
+        return .list(keyed.prefix(count).map(\.element))
     }
 
     // MARK: Operands

@@ -77,7 +77,7 @@ struct PipelineBuilder {
     private mutating func add(
         _ stage: PipelineStage, to input: any PipelineOperator
     ) throws(RequestError) -> any PipelineOperator {
-        if stage.name != "unnest" { try stage.refuseOptions() }
+        if stage.name != "unnest", stage.name != "find_nearest" { try stage.refuseOptions() }
         switch stage.name {
         case "where": return RowFilter(input, try compiler.compile(try stage.only()))
         case "limit":
@@ -96,6 +96,7 @@ struct PipelineBuilder {
         case "unnest": return try unnest(input, stage)
         case "sample": return try sample(input, stage)
         case "union": return try union(input, stage)
+        case "find_nearest": return try findNearest(input, stage)
         case "collection", "collection_group", "database", "documents", "literals":
             throw .invalidArgument("The stage \(stage.name) may only be the first of a pipeline.")
         default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")
@@ -222,6 +223,45 @@ struct PipelineBuilder {
             return SampleOfShare(input, share: share)
         default: throw .invalidArgument("The stage sample takes \"documents\" or \"percent\".")
         }
+    }
+
+    /// The rows whose vectors have the dimension of the query's, sorted by their distance.
+    private mutating func findNearest(
+        _ input: any PipelineOperator, _ stage: PipelineStage
+    ) throws(RequestError) -> any PipelineOperator {
+        try stage.refuseOptions(besides: ["limit", "distance_field"])
+        try stage.expectArguments(3...3)
+        let (field, query) = (stage.arguments[0], stage.arguments[1])
+        guard let bytes = try? query.literal?.wireBytes(), let vector = VectorFunctions.vector(bytes) else {
+            throw .invalidArgument("The stage find_nearest takes a field, a vector and a measure.")
+        }
+        let functions = [
+            "euclidean": "euclidean_distance", "cosine": "cosine_distance", "dot_product": "dot_product",
+        ]
+        guard let measure = stage.arguments[2].text, let function = functions[measure] else {
+            throw .invalidArgument("The measure of find_nearest is euclidean, cosine or dot_product.")
+        }
+        let length = PipelineCall(name: "vector_length", arguments: [field], options: [])
+        let isComparable = PipelineCall(
+            name: "equal", arguments: [.call(length), .literal(.integer(Int64(vector.count)))], options: [])
+        let distance = try compiler.compile(
+            .call(PipelineCall(name: function, arguments: [field, query], options: [])))
+        var limit = Int64.max
+        var distanceField: String?
+        for option in stage.options {
+            if option.name == "distance_field" {
+                distanceField = try fieldName(option.value, of: stage)
+            } else if case .integer(let count)? = option.value.literal, count >= 0 {
+                limit = count
+            } else {
+                throw .invalidArgument("The limit of find_nearest is a number that is not negative.")
+            }
+        }
+        var top: any PipelineOperator = RowFilter(input, try compiler.compile(.call(isComparable)))
+        let ordering = Ordering(expression: distance, isDescending: measure == "dot_product")
+        top = RowLimit(RowSort(top, [ordering], wanted: Int(clamping: limit)), limit: limit)
+        guard let distanceField else { return top }
+        return RowChange(top, .add([NamedExpression(name: distanceField, expression: distance)]))
     }
 
     private mutating func union(

@@ -64,7 +64,7 @@ enum PipelineSource: Sendable {
     /// Stages that need rows.
     private static let followers: Set<String> = [
         "where", "sort", "limit", "offset", "select", "add_fields", "remove_fields", "replace_with", "distinct",
-        "aggregate", "unnest", "sample", "union",
+        "aggregate", "unnest", "sample", "union", "find_nearest",
     ]
 
     private static func documents(
