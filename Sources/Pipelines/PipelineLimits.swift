@@ -26,6 +26,14 @@ enum PipelineLimits {
     static let rowsOfSource = 1_000
     /// Expressions that are evaluated for one row.
     static let expressionsPerRow = 100_000
-    /// Bytes that expressions read or build for one row.
-    static let bytesPerRow = 16 << 20
+    /// Bytes that one expression builds for a row.
+    static let builtBytesPerExpression = 16 << 20
+    /// Bytes that all expressions build for a row, stage after stage.
+    static let builtBytesPerRow = 64 << 20
+    /// Bytes that one expression reads, compares, searches or builds for a row.
+    static let workBytesPerExpression = 256 << 20
+    /// Bytes of work that count as a row.
+    static let workBytesAsRow = 16 << 10
+    /// Bytes of the keys of a row by which it is sorted or grouped.
+    static let keyBytes = 16 << 20
 }

@@ -99,6 +99,28 @@ struct HostilePipelineTests {
         #expect(harness.outcome(stages).status == .invalidArgument)
     }
 
+    @Test
+    func `A value that has one part many times costs no more than the bounds`() throws {
+        let harness = try Harness()
+        var doubled = [Stage("literals", [.map([("a", .value(.string(String(repeating: "x", count: 200_000))))])])]
+        let twice = Expression.call("array", .field("a"), .field("a"))
+        for _ in 0..<8 { doubled.append(Stage("add_fields", [.map([("a", twice)])])) }
+        #expect(harness.outcome(doubled).status == .resourceExhausted)
+        for stage in [
+            Stage.sort((.field("a"), false)), Stage("distinct", [.map([("b", .field("a"))])]),
+            Stage("add_fields", [.map([("b", .call("equal", .field("a"), .field("a")))])]),
+            .aggregate([("b", .call("array_agg", .field("a")))]),
+        ] {
+            #expect(harness.outcome(doubled + [stage]).status == .resourceExhausted, "\(stage.name)")
+        }
+        let deep = doubled + Array(repeating: Stage("add_fields", [.map([("a", twice)])]), count: 40)
+        #expect(harness.outcome(deep + [.select(("b", 1))]).isOK)
+        #expect([.invalidArgument, .resourceExhausted].contains(harness.outcome(deep).status))
+        let wide = (0..<200).map { ("f\($0)", Expression.call("string_repeat", "x", 1_000_000)) }
+        let wideLiteral = [Stage("literals", [.map([("a", 1)])]), Stage("add_fields", [.map(wide)])]
+        #expect(harness.outcome(wideLiteral + [.select(("b", 1))]).status == .resourceExhausted)
+    }
+
     @Test(arguments: [
         Stage.sort((.call("subtract", 0, .field("n")), false)),
         .aggregate([("all", .call("array_agg", .field("p")))]),

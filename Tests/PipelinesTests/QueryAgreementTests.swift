@@ -145,6 +145,10 @@ struct QueryAgreementTests {
             let all = Set(try paths(harness, query))
             let unordered = try harness.execute(structuredPipeline([source] + stages(query, order, isOrdered: false)))
             #expect(Set(unordered.paths.map { $0 ?? "" }) == all && unordered.paths.count == all.count, "\(query)")
+            let some = try harness.execute(
+                structuredPipeline([source] + stages(query, order, isOrdered: false) + [.limit(2)]))
+            #expect(
+                some.paths.count == min(2, all.count) && some.paths.allSatisfy { all.contains($0 ?? "") }, "\(query)")
             compared += 1
         }
         #expect(compared > 30)

@@ -6,14 +6,21 @@ internal import DocumentModel
 extension Operand {
     /// Levels of lists and maps that expressions may build around each other.
     package static let builtDepthMax = 20
+    /// Bytes of one encoded value. A value that expressions build may have the same part many times.
+    package static let encodedBytesMax = 16 << 20
 
     /// Appends the `Value` message of the operand: canonical, if what it holds of documents is.
     ///
-    /// - Parameter depth: lists and maps around it.
-    /// - Throws: `failed` for absent, for a value that only one language has, and for one that is nested too deep.
+    /// - Parameters:
+    ///   - writer: holds this value and those around it, nothing else.
+    ///   - depth: lists and maps around it.
+    /// - Throws: `exhausted` beyond ``encodedBytesMax``; `failed` for absent, for a value that only one language has, and for one that is nested too deep.
     package func encode(into writer: inout ByteBuffer, depth: Int = 0) throws(ExpressionError) {
         if depth > Operand.builtDepthMax {
             throw .failed("A value is nested more than \(Operand.builtDepthMax) levels deep.")
+        }
+        if writer.count > Operand.encodedBytesMax {
+            throw .exhausted("A value has more than \(Operand.encodedBytesMax) bytes.")
         }
         switch self {
         case .absent: throw .failed("The value is absent.")

@@ -19,9 +19,8 @@ struct ExpressionCompiler {
         switch value.folded {
         case .literal(let operand): return tree.append(.constant(try ExpressionCompiler.constant(operand)))
         case .field(let path):
-            var id = tree.append(.input(ExpressionCompiler.fieldsInput))
-            for segment in path.segments { id = tree.append(.member(id, segment)) }
-            return id
+            let fields = tree.append(.input(ExpressionCompiler.fieldsInput))
+            return tree.append(.form(ExpressionCompiler.lookup(path.segments), [fields]))
         case .document(let property): return tree.append(.input(property.rawValue))
         case .variable(let name):
             throw RequestError(.unimplemented, "Variables of pipelines are not implemented: \"\(name)\".")
@@ -50,6 +49,24 @@ struct ExpressionCompiler {
         var arguments: [ExpressionID] = []
         for argument in call.arguments { arguments.append(try compile(argument)) }
         return tree.append(.form(function.form, arguments))
+    }
+
+    /// Looks a field up in the operand. Pays for the search and for a copy of the value.
+    private static func lookup(_ segments: [String]) -> FormBody {
+        { (evaluation, fields) throws(ExpressionError) in
+            var value = try evaluation.value(of: fields[0])
+            for segment in segments {
+                switch value {
+                case .encodedMap(let slice):
+                    try evaluation.spendWork(slice.byteCount >> 3)
+                    value = slice.member(segment)
+                case .map(let map): value = map[segment] ?? .absent
+                default: return .absent
+                }
+            }
+            try evaluation.spendMemory(value.flatBytes)
+            return value
+        }
     }
 
     /// The literal in the form in which it is compared.

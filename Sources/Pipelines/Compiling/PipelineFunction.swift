@@ -66,6 +66,18 @@ extension Operand {
         }
     }
 
+    /// The bytes of the operand itself, what it has encoded included, elements of built lists and maps not.
+    var flatBytes: Int {
+        switch self {
+        case .encodedList(let slice), .encodedMap(let slice): slice.byteCount
+        case .string(let text), .reference(let text): text.utf8.count
+        case .bytes(let bytes): bytes.count
+        case .list(let elements): 8 * elements.count
+        case .map(let map): 8 * map.count
+        default: 8
+        }
+    }
+
     /// The type as errors name it.
     var typeName: String { TypeFunctions.name(of: self) ?? "value" }
 }

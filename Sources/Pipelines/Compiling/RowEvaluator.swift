@@ -8,14 +8,18 @@ internal import Expressions
 final class RowEvaluator {
     private let host: RowHost
     private let evaluation: Evaluation
+    /// Bytes of work since it was last set to 0.
+    var workBytes = 0
+    /// Bytes that were built since it was last set.
+    var builtBytes = 0
 
     init(_ tree: ExpressionTree, database: DatabaseName) {
         host = RowHost(database)
         evaluation = Evaluation(
             of: tree, host: host,
             budget: EvaluationBudget(
-                expressions: PipelineLimits.expressionsPerRow, workBytes: PipelineLimits.bytesPerRow,
-                memoryBytes: PipelineLimits.bytesPerRow),
+                expressions: PipelineLimits.expressionsPerRow, workBytes: PipelineLimits.workBytesPerExpression,
+                memoryBytes: PipelineLimits.builtBytesPerExpression),
             patterns: PatternCache())
     }
 
@@ -46,6 +50,10 @@ final class RowEvaluator {
     private func evaluate(_ expression: ExpressionID, _ row: PipelineRow) throws(ExpressionError) -> Operand {
         host.row = row
         evaluation.restart()
+        defer {
+            workBytes += PipelineLimits.workBytesPerExpression - evaluation.budget.workBytes
+            builtBytes += PipelineLimits.builtBytesPerExpression - evaluation.budget.memoryBytes
+        }
         return try evaluation.value(of: expression)
     }
 }

@@ -73,8 +73,7 @@ enum ArrayFunctions {
         _ operand: Operand, among elements: [Operand], _ evaluation: Evaluation
     ) throws(ExpressionError) -> Bool {
         for element in elements {
-            try evaluation.spendWork(operand.memoryBytes)
-            if try Operand.areEqual(operand, element) { return true }
+            if try ComparisonFunctions.compare(evaluation, operand, element).sign == 0 { return true }
         }
         return false
     }
@@ -104,8 +103,7 @@ enum ArrayFunctions {
     ) throws(ExpressionError) -> [Int] {
         var indices: [Int] = []
         for (index, element) in elements.enumerated() {
-            try evaluation.spendWork(operand.memoryBytes)
-            if try Operand.areEqual(operand, element) { indices.append(index) }
+            if try ComparisonFunctions.compare(evaluation, operand, element).sign == 0 { indices.append(index) }
         }
         return indices
     }

@@ -17,23 +17,36 @@ enum ComparisonFunctions {
         PipelineFunction("not_equal_any", 2, .total(notEqualAny)),
     ]
 
+    /// Compares two operands and pays for it.
+    static func compare(
+        _ evaluation: Evaluation, _ left: Operand, _ right: Operand
+    ) throws(ExpressionError) -> OperandComparison {
+        switch (left.types, right.types) {
+        // These are encoded to be compared.
+        case (.list, _), (_, .list), (.map, _), (_, .map):
+            try evaluation.spendWork(2 * (left.deepMemoryBytes + right.deepMemoryBytes))
+        default: try evaluation.spendWork(left.flatBytes + right.flatBytes)
+        }
+        return try Operand.compare(left, right)
+    }
+
     private static func equal(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        .boolean(try Operand.areEqual(operands[0], operands[1]))
+        .boolean(try compare(evaluation, operands[0], operands[1]).sign == 0)
     }
 
     private static func notEqual(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        .boolean(try !Operand.areEqual(operands[0], operands[1]))
+        .boolean(try compare(evaluation, operands[0], operands[1]).sign != 0)
     }
 
     private static func lessThan(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        let comparison = try Operand.compare(operands[0], operands[1])
+        let comparison = try compare(evaluation, operands[0], operands[1])
         return .boolean(comparison.isOrdered && comparison.sign < 0)
     }
 
     private static func lessThanOrEqual(
         _ evaluation: Evaluation, _ operands: [Operand]
     ) throws(ExpressionError) -> Operand {
-        let comparison = try Operand.compare(operands[0], operands[1])
+        let comparison = try compare(evaluation, operands[0], operands[1])
         return .boolean(comparison.sign == 0 || comparison.isOrdered && comparison.sign < 0)
     }
 
@@ -50,7 +63,7 @@ enum ComparisonFunctions {
 
     /// -1, 0 or 1 by the order of all values.
     private static func compare(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        .integer(Int64(try Operand.compare(operands[0], operands[1]).sign.signum()))
+        .integer(Int64(try compare(evaluation, operands[0], operands[1]).sign.signum()))
     }
 
     private static func equalAny(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {

@@ -185,7 +185,7 @@ enum LogicFunctions {
         for operand in candidates where !operand.isNullOrAbsent {
             if extreme.isNullOrAbsent {
                 extreme = operand
-            } else if try Operand.compare(operand, extreme).sign.signum() == sign {
+            } else if try ComparisonFunctions.compare(evaluation, operand, extreme).sign.signum() == sign {
                 extreme = operand
             }
         }

@@ -10,11 +10,7 @@ extension [NamedExpression] {
         var writer = ByteBuffer(capacity: 64)
         for named in self {
             let value = try work.evaluator.value(of: named.expression, on: row)
-            do {
-                try value.appendKey(into: &writer)
-            } catch {
-                throw RequestError(error)
-            }
+            try work.appendKey(value, to: &writer)
         }
         return writer.copyBytes()
     }

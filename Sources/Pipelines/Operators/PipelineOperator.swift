@@ -6,6 +6,7 @@
 //     Limit ─ pull ─> Filter ─ pull ─> Read: row, row, row, starved
 
 internal import Basics
+internal import Expressions
 
 /// What an operator has to give.
 enum Pull {
@@ -50,7 +51,8 @@ final class PipelineWork {
     /// Counts a row that an operator looked at.
     /// - Returns: whether the step may continue.
     func countRow() -> Bool {
-        rowsLeft -= 1
+        rowsLeft -= 1 + evaluator.workBytes / PipelineLimits.workBytesAsRow
+        evaluator.workBytes = 0
         return rowsLeft >= 0
     }
 
@@ -62,6 +64,34 @@ final class PipelineWork {
                 .resourceExhausted,
                 "The stage \(stage) of the pipeline needs more than the \(memoryBytesMax) bytes that a pipeline may hold."
             )
+        }
+    }
+
+    /// Changes a row, and counts what its expressions build.
+    func change(
+        _ row: inout PipelineRow, _ body: (inout PipelineRow) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        evaluator.builtBytes = row.builtBytes
+        try body(&row)
+        row.builtBytes = evaluator.builtBytes
+        if row.builtBytes > PipelineLimits.builtBytesPerRow {
+            throw RequestError(
+                .resourceExhausted,
+                "The pipeline builds more than \(PipelineLimits.builtBytesPerRow) bytes for one row.")
+        }
+    }
+
+    /// Appends the key of a value, by which its row is compared with others.
+    func appendKey(_ value: Operand, descending: Bool = false, to key: inout ByteBuffer) throws(RequestError) {
+        do {
+            try value.appendKey(descending: descending, into: &key)
+        } catch {
+            throw RequestError(error)
+        }
+        if key.count > PipelineLimits.keyBytes {
+            throw RequestError(
+                .resourceExhausted,
+                "The values by which a row is sorted or grouped have more than \(PipelineLimits.keyBytes) bytes.")
         }
     }
 

@@ -27,6 +27,8 @@ package final class PipelineRead: PipelineOperator {
             defer { position += 1 }
             return .row(queue[position])
         }
+        queue = []
+        position = 0
         return isExhausted ? .finished : .starved(self)
     }
 
@@ -78,8 +80,11 @@ final class LiteralRows: PipelineOperator {
     func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
         guard position < rows.count else { return .finished }
         position += 1
-        let empty = PipelineRow()
-        return .row(PipelineRow(fields: try rows[position - 1].values(on: empty, work)))
+        var row = PipelineRow()
+        try work.change(&row) { (row) throws(RequestError) in
+            row.fields = try rows[position - 1].values(on: row, work)
+        }
+        return .row(row)
     }
 
     var line: String { "Literals \(rows.count)" }

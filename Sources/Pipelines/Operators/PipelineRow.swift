@@ -20,6 +20,8 @@ struct PipelineRow: Sendable {
     var fields: Operand
     /// Nil for rows that are not documents: groups, literals.
     var document: RowDocument?
+    /// Bytes that expressions have built for the row, stage after stage.
+    var builtBytes = 0
 
     init(fields: Operand = .map([:]), document: RowDocument? = nil) {
         self.fields = fields
@@ -31,18 +33,27 @@ struct PipelineRow: Sendable {
 }
 
 extension Operand {
-    /// An estimate of the bytes of memory that the operand holds, with everything in it.
-    var deepMemoryBytes: Int { memoryBytes(depth: 0) }
+    /// An estimate of the bytes of memory that the operand holds, with everything in it, counted no further than
+    /// four times what one value may have encoded.
+    var deepMemoryBytes: Int {
+        var total = 0
+        addMemoryBytes(to: &total)
+        return total
+    }
 
-    private func memoryBytes(depth: Int) -> Int {
-        // Deeper values cannot be stored or returned: an operation that keeps them fails elsewhere.
-        if depth > 2 * Operand.builtDepthMax { return memoryBytes }
+    private func addMemoryBytes(to total: inout Int) {
+        // The same part may occur many times: what is held once is counted each time, and counting ends somewhere.
+        if total > 4 * Operand.encodedBytesMax { return }
+        total += 48
         switch self {
-        case .encodedMap(let slice), .encodedList(let slice): return 48 + slice.byteCount
-        case .list(let elements): return elements.reduce(48) { $0 + 8 + $1.memoryBytes(depth: depth + 1) }
+        case .encodedMap(let slice), .encodedList(let slice): total += slice.byteCount
+        case .list(let elements): for element in elements { element.addMemoryBytes(to: &total) }
         case .map(let map):
-            return map.entries.reduce(48) { $0 + 48 + $1.key.utf8.count + $1.value.memoryBytes(depth: depth + 1) }
-        default: return memoryBytes
+            for entry in map.entries {
+                total += 32 + entry.key.utf8.count
+                entry.value.addMemoryBytes(to: &total)
+            }
+        default: total += memoryBytes
         }
     }
 

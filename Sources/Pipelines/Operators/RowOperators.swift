@@ -135,6 +135,11 @@ final class RowChange: PipelineOperator {
     func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
         let pulled = try next(input, work)
         guard case .row(var row) = pulled else { return pulled }
+        try work.change(&row) { (row) throws(RequestError) in try apply(to: &row, work) }
+        return .row(row)
+    }
+
+    private func apply(to row: inout PipelineRow, _ work: PipelineWork) throws(RequestError) {
         switch change {
         case .select(let fields): row.fields = try fields.values(on: row, work)
         case .add(let fields): row.fields = try fields.set(in: row.fields, on: row, work)
@@ -150,7 +155,6 @@ final class RowChange: PipelineOperator {
             case .keep: row.fields = Operand.map(map).merging(row.fields.entries ?? OperandMap())
             }
         }
-        return .row(row)
     }
 
     var line: String {

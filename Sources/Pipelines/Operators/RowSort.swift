@@ -62,11 +62,7 @@ final class RowSort: PipelineOperator {
         var writer = ByteBuffer(capacity: 64)
         for ordering in orderings {
             let value = try work.evaluator.value(of: ordering.expression, on: row)
-            do {
-                try value.appendKey(descending: ordering.isDescending, into: &writer)
-            } catch {
-                throw RequestError(error)
-            }
+            try work.appendKey(value, descending: ordering.isDescending, to: &writer)
         }
         let keyed = Keyed(key: writer.copyBytes(), row: row)
         try work.hold(keyed.memoryBytes, for: "sort")
