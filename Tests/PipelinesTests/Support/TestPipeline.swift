@@ -8,7 +8,7 @@ import ServiceTestSupport
 import Testing
 
 /// A value of a pipeline.
-indirect enum Expression {
+indirect enum Expression: Sendable {
     case value(Value)
     case field(String)
     case call(String, [Expression])
@@ -52,7 +52,7 @@ extension Expression: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral, E
 }
 
 /// A stage of a pipeline; functions have the same form.
-struct Stage {
+struct Stage: Sendable {
     let name: String
     let arguments: [Expression]
     var options: [(String, Expression)] = []
