@@ -14,7 +14,8 @@ extension Operand {
     /// - Parameters:
     ///   - writer: holds this value and those around it, nothing else.
     ///   - depth: lists and maps around it.
-    /// - Throws: `exhausted` beyond ``encodedBytesMax``; `failed` for absent, for a value that only one language has, and for one that is nested too deep.
+    /// - Throws: `exhausted` beyond ``encodedBytesMax``; `failed` for absent, for a value that only one language has,
+    ///   and for one that is nested too deep.
     package func encode(into writer: inout ByteBuffer, depth: Int = 0) throws(ExpressionError) {
         if depth > Operand.builtDepthMax {
             throw .failed("A value is nested more than \(Operand.builtDepthMax) levels deep.")

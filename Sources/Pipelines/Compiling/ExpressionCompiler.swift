@@ -43,7 +43,8 @@ struct ExpressionCompiler {
         }
         guard function.arity.contains(call.arguments.count) else {
             throw .invalidArgument(
-                "The function \(call.name) takes \(ExpressionCompiler.text(function.arity)), not \(call.arguments.count)."
+                "The function \(call.name) takes \(ExpressionCompiler.text(function.arity)), "
+                    + "not \(call.arguments.count)."
             )
         }
         var arguments: [ExpressionID] = []

@@ -62,7 +62,8 @@ final class PipelineWork {
         if memoryBytes > memoryBytesMax {
             throw RequestError(
                 .resourceExhausted,
-                "The stage \(stage) of the pipeline needs more than the \(memoryBytesMax) bytes that a pipeline may hold."
+                "The stage \(stage) of the pipeline needs more than the \(memoryBytesMax) bytes "
+                    + "that a pipeline may hold."
             )
         }
     }

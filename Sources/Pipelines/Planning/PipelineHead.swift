@@ -47,7 +47,7 @@ struct PipelineHead {
         }
         conditions.removeAll { FilterTranslation.existingField($0).map(existing.contains) ?? false }
         if conditions.isEmpty { PipelineHead.takeBounds(&rest, into: &candidate) }
-        // What the planner refuses is no query: the pipeline then checks all conditions itself.
+        // The pipeline checks all conditions itself if the planner refuses the query.
         guard let plan = try? PipelineHead.plan(candidate, parent: parent) else {
             residual = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
             stageCount = wheres.count
