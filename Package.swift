@@ -113,6 +113,10 @@ let package = Package(
         .target(
             name: "QueryEngine", dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
+        // Pipelines: their stages and functions over the expressions and the operators of queries.
+        .target(
+            name: "Pipelines", dependencies: ["Basics", "DocumentModel", "Expressions", "QueryEngine"],
+            swiftSettings: strict),
         .target(name: "WriteEngine", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
             name: "ClientCache",
@@ -152,7 +156,7 @@ let package = Package(
             name: "FirestoreService",
             dependencies: [
                 "Basics", "DocumentModel", "FirestoreMessages", "Indexing", "QueryEngine", "DocumentStore", "Listening",
-                "Calls",
+                "Calls", "Pipelines",
             ],
             swiftSettings: strict),
         .target(name: "EventLoops", dependencies: ["Basics", "CUV", "TLS"], swiftSettings: strictAndUnsafe),
@@ -352,6 +356,13 @@ let package = Package(
                 "SecurityRules", "Identity", "Calls", "FirestoreService", "Authorization", "EventLoops",
                 "ServiceTestSupport", "AuthorizationTestSupport",
             ]),
+        tests(
+            "PipelinesTests",
+            [
+                "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "QueryEngine", "DocumentStore",
+                "FirestoreService", "Pipelines", "ServiceTestSupport", "StoreTestSupport",
+            ],
+            resources: [.copy("Requests")]),
         tests(
             "FirestoreServiceTests",
             [

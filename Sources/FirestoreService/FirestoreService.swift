@@ -78,6 +78,7 @@ package final class FirestoreService {
         case .rollback: try rollback(call, request)
         case .runQuery: try runQuery(call, request)
         case .runAggregationQuery: try runAggregationQuery(call, request)
+        case .executePipeline: try executePipeline(call, request)
         case .listDocuments: try listDocuments(call, request)
         case .listCollectionIds: try listCollectionIDs(call, request)
         case .createDocument: try createDocument(call, request)

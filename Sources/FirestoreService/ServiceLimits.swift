@@ -1,6 +1,8 @@
 // How much the service does for one call. Limits of connections and frames are the transport's, those of the store its
 // own.
 
+package import Pipelines
+
 /// Bounds of single answers; each has a flag of `hearth serve`.
 package struct ServiceLimits: Sendable {
     /// Documents on a page of ListDocuments, also where the client asks for more or for none in particular.
@@ -18,6 +20,9 @@ package struct ServiceLimits: Sendable {
 
     /// Queries that need an index which is not declared are refused, as the cloud does.
     package var requiresIndexes = false
+
+    /// Bounds on the memory and the steps of pipelines.
+    package var pipelines = PipelineOptions()
 
     package init() {}
 }

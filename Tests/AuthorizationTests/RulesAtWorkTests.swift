@@ -69,6 +69,36 @@ struct RulesAtWorkTests {
     }
 
     @Test
+    func `A pipeline runs if everything that its reads could return may be read`() throws {
+        let store = try GuardedStore(
+            """
+            match /notes/{id} { allow list: if resource.data.owner == request.auth.uid; }
+            match /open/{id} { allow get: if resource.data.owner == request.auth.uid; }
+            """)
+        try store.set("notes/a", ["owner": .string("alice")])
+        try store.set("open/a", ["owner": .string("alice")])
+        try store.set("open/b", ["owner": .string("bob")])
+        func status(_ stages: [PipelineStage], as uid: String? = "alice") -> StatusCode? {
+            let request = ExecutePipelineRequest(database: Harness.database, pipeline: PipelineStage.pipeline(stages))
+            return store.call(.executePipeline, request.encodedBytes(), as: uid).status
+        }
+        let notes = PipelineStage.collection("notes")
+        #expect(status([notes, .whereOwner("alice")]) == .ok)
+        #expect(status([notes, .whereOwner("alice"), .limit(1)]) == .ok)
+        #expect(status([notes, .whereOwner("alice")], as: "bob") == .permissionDenied)
+        #expect(status([notes]) == .permissionDenied)
+        #expect(status([notes, .limit(1), .whereOwner("alice")]) == .permissionDenied)
+        #expect(status([PipelineStage("database")]) == .permissionDenied)
+        #expect(status([notes], as: nil) == .ok)
+        #expect(status([.documents(["open/a"])]) == .ok)
+        #expect(status([.documents(["open/a", "open/b"])]) == .permissionDenied)
+        let union = PipelineStage.union([notes])
+        #expect(status([notes, .whereOwner("alice"), union]) == .permissionDenied)
+        #expect(status([.documents(["open/a"]), .union([notes, .whereOwner("alice")])]) == .ok)
+        #expect(status([.documents(["open/a"]), .union([PipelineStage("database")])], as: "bob") == .permissionDenied)
+    }
+
+    @Test
     func `Listings are lists, and what no rule is about is for administrators`() throws {
         let store = try GuardedStore("match /notes/{id} { allow list: if request.query.limit <= 10; }")
         func list(_ change: (inout ListDocumentsRequest) -> Void) -> StatusCode? {

@@ -86,6 +86,8 @@ struct ServiceTests {
                 query: StructuredAggregationQuery(
                     query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "n")])
             ).encode(into: &writer)
+        case .executePipeline:
+            ExecutePipelineRequest(database: Harness.database, pipeline: []).encode(into: &writer)
         case .listCollectionIds: ListCollectionIdsRequest(parent: Harness.root).encode(into: &writer)
         case .batchWrite: writer.append(CommitWrites(writes).request())
         case .partitionQuery:

@@ -107,6 +107,15 @@ struct RESTTests {
         #expect(
             (totals[0]["result"] as? NSDictionary)?["aggregateFields"] as? NSDictionary == ["n": ["integerValue": "5"]])
 
+        let pipeline =
+            #"{"structuredPipeline":{"pipeline":{"stages":[{"name":"collection","args":[{"referenceValue":"/c"}]},"#
+            + #"{"name":"aggregate","args":[{"mapValue":{"fields":{"n":{"functionValue":{"name":"count"}}}}},"#
+            + #"{"mapValue":{}}]}]}}}"#
+        let groups = try #require(try send("POST", "\(Self.root):executePipeline", pipeline) as? [[String: Any]])
+        let group = (groups[0]["results"] as? [[String: Any]])?.first
+        #expect(group?["fields"] as? NSDictionary == ["n": ["integerValue": "5"]])
+        #expect(groups[0]["executionTime"] != nil)
+
         let got = try #require(
             try send(
                 "POST", "\(Self.root):batchGet",

@@ -72,7 +72,7 @@ extension RequestError {
     static let emptyFieldPath = RequestError.invalidArgument("Invalid empty property path string.")
 
     /// The error of reading a message, as the client gets it.
-    init(queryFault error: any Error) {
+    package init(queryFault error: any Error) {
         switch error {
         case let error as RequestError: self = error
         case let error as InvalidDocument: self.init(error)

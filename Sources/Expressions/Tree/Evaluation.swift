@@ -42,6 +42,7 @@ package final class Evaluation {
     package static let depthMax = 600
 
     private let expressionsMax: Int
+    private let initialBudget: EvaluationBudget
     private var depth = 0
     private var slots: [Slot] = []
     /// The first slot of the innermost frame.
@@ -64,6 +65,7 @@ package final class Evaluation {
         self.patterns = patterns
         self.coverage = coverage
         expressionsMax = budget.expressions
+        initialBudget = budget
     }
 
     /// Evaluates an expression.
@@ -97,6 +99,7 @@ package final class Evaluation {
             let left = try value(of: left)
             return try function(self, left, try value(of: right))
         case .call(let function, let arguments): return try function.call(self, try values(of: arguments))
+        case .form(let body, let operands): return try body(self, operands)
         case .conjunction(let parts): return .boolean(try decide(parts, by: false))
         case .disjunction(let parts): return .boolean(try decide(parts, by: true))
         case .conditional(let condition, let first, let second):
@@ -110,7 +113,8 @@ package final class Evaluation {
         }
     }
 
-    private func values(of ids: [ExpressionID]) throws(ExpressionError) -> [Operand] {
+    /// The operands of several expressions; the first failure ends it.
+    package func values(of ids: [ExpressionID]) throws(ExpressionError) -> [Operand] {
         var operands: [Operand] = []
         operands.reserveCapacity(ids.count)
         for id in ids { operands.append(try value(of: id)) }
@@ -187,6 +191,9 @@ package final class Evaluation {
 
     /// Counts expressions from 0 again: the next evaluation is a separate one that shares the rest of the budget.
     package func restartExpressions() { budget.expressions = expressionsMax }
+
+    /// Begins with the whole budget again: the next evaluation is that of another row.
+    package func restart() { budget = initialBudget }
 
     private func spendExpressions(_ count: Int) throws(ExpressionError) {
         budget.expressions -= count

@@ -10,6 +10,10 @@ package typealias BinaryFunction =
 package typealias FunctionBody =
     @Sendable (Evaluation, [Operand]) throws(ExpressionError) -> Operand
 
+/// The implementation of a form: it evaluates those of its operands that it needs, and may absorb their failures.
+package typealias FormBody =
+    @Sendable (Evaluation, [ExpressionID]) throws(ExpressionError) -> Operand
+
 /// A function with a name and a body for each combination of operand types.
 package final class ExpressionFunction: Sendable {
     /// One signature with its implementation.

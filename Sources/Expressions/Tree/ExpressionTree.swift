@@ -51,6 +51,8 @@ package enum ExpressionNode: Sendable {
     case binary(BinaryFunction, ExpressionID, ExpressionID)
     /// A function of any number of operands.
     case call(ExpressionFunction, [ExpressionID])
+    /// An operation that evaluates those of its operands that it needs, and may take a failure as a result.
+    case form(FormBody, [ExpressionID])
     /// True if all operands are. An operand that is false decides, whatever the others are and whether they fail.
     case conjunction([ExpressionID])
     /// True if one operand is. An operand that is true decides, whatever the others are and whether they fail.
@@ -73,8 +75,8 @@ extension ExpressionNode {
         case .constant, .input, .local, .failure: []
         case .member(let operand, _), .unary(_, let operand): [operand]
         case .binary(_, let left, let right): [left, right]
-        case .call(_, let operands), .conjunction(let operands), .disjunction(let operands), .list(let operands),
-            .invoke(_, let operands):
+        case .call(_, let operands), .form(_, let operands), .conjunction(let operands), .disjunction(let operands),
+            .list(let operands), .invoke(_, let operands):
             operands
         case .conditional(let condition, let first, let second): [condition, first, second]
         case .map(let entries): entries.flatMap { [$0.key, $0.value] }

@@ -12,7 +12,7 @@ package struct EncodedSlice: Sendable {
     private let start: Int
     private let end: Int
     /// The tag before each entry of a map: that of a document's fields or of a map value.
-    private let entryTag: UInt8
+    let entryTag: UInt8
 
     /// All fields of a document, as a map.
     package init(documentFields bytes: [UInt8]) {
@@ -32,7 +32,7 @@ package struct EncodedSlice: Sendable {
     /// Length of the encoded contents in bytes.
     package var byteCount: Int { end - start }
 
-    private var contents: RawSpan {
+    var contents: RawSpan {
         @_lifetime(borrow self)
         borrowing get { bytes.byteSpan.extracting(start..<end) }
     }

@@ -20,6 +20,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case listen = 14
     case listCollectionIds = 15
     case batchWrite = 16
+    case executePipeline = 17
 
     case healthCheck = 128
     case healthWatch = 129
@@ -94,7 +95,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
 
     package var shape: RPCShape {
         switch self {
-        case .batchGetDocuments, .runQuery, .runAggregationQuery, .healthWatch: .serverStreaming
+        case .batchGetDocuments, .runQuery, .runAggregationQuery, .executePipeline, .healthWatch: .serverStreaming
         case .write, .listen, .serverReflectionInfo: .bidirectional
         default: .unary
         }
@@ -133,6 +134,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .listen: "Listen"
         case .listCollectionIds: "ListCollectionIds"
         case .batchWrite: "BatchWrite"
+        case .executePipeline: "ExecutePipeline"
         case .healthCheck: "Check"
         case .healthWatch: "Watch"
         case .serverReflectionInfo: "ServerReflectionInfo"

@@ -82,6 +82,11 @@ struct CursorRange: Sendable, Equatable {
     /// Whether a cursor without values leaves nothing: a start after all documents, or an end before all.
     var isNothing: Bool { start?.excludesAll ?? false || end?.excludesAll ?? false }
 
+    /// What no cursor bounds.
+    static let everything = CursorRange()
+
+    private init() {}
+
     /// Reads a query's cursors. One without values lies before or after all documents, because all have the empty key
     /// as their first bytes.
     init(

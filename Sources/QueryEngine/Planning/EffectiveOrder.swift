@@ -13,6 +13,14 @@ package struct EffectiveOrder: Sendable, Equatable {
     /// How many of the components the client wrote; the others are implied. Cursors have values for these alone.
     let writtenCount: Int
 
+    /// The order of names.
+    static let byName = EffectiveOrder(components: [Order(field: .documentName)])
+
+    private init(components: [Order]) {
+        self.components = components
+        writtenCount = 0
+    }
+
     /// Completes a client's orders.
     ///
     /// - Parameters:

@@ -110,11 +110,30 @@ package struct QueryPlan: Sendable {
         try self.init(query, parent: parent, options: options, totalling: nil)
     }
 
+    /// Plans a query whose results may come in any order: no field need exist because the filter compares it.
+    ///
+    /// - Parameter query: without orders, cursors and a search for neighbours.
+    package init(
+        unordered query: StructuredQuery, parent: RawSpan, options: QueryOptions = QueryOptions()
+    ) throws(RequestError) {
+        try self.init(query, parent: parent, options: options, totalling: nil, isUnordered: true)
+    }
+
+    /// Plans look-ups of documents by their paths below `documents`. Those that do not exist give nothing.
+    package init(documents paths: [[UInt8]], in database: DatabaseName, options: QueryOptions = QueryOptions()) {
+        let order = EffectiveOrder.byName
+        let scope = QueryScope.descendants(parent: [], collectionID: nil)
+        self.init(
+            database: database, matcher: QueryMatcher(scope: scope, filter: .all, order: order, cursors: .everything),
+            StructuredQuery(), nil, options: options, totalling: nil, isUnordered: true, points: paths)
+    }
+
     /// Plans a query for its results or for totals over them.
     ///
     /// - Parameter totalling: the fields that sums and averages need, or nil for a query that returns documents.
     init(
-        _ query: StructuredQuery, parent: RawSpan, options: QueryOptions, totalling: [FieldPath]?
+        _ query: StructuredQuery, parent: RawSpan, options: QueryOptions, totalling: [FieldPath]?,
+        isUnordered: Bool = false
     ) throws(RequestError) {
         let parent = try ResourceNameView(resource: parent)
         let database = DatabaseName(of: parent)
@@ -130,7 +149,8 @@ package struct QueryPlan: Sendable {
             try CompiledFilter(filter, database: database)
         }
         let order = try EffectiveOrder(
-            explicit: query.orderBy, inequalityFields: condition.map(FilterRules.inequalityFields) ?? [],
+            explicit: query.orderBy,
+            inequalityFields: isUnordered ? [] : condition.map(FilterRules.inequalityFields) ?? [],
             totalled: totalling ?? [],
             isByName: scope.isBelowDocument || (condition.map(FilterRules.usesName) ?? false))
         let nearest = try query.findNearest.map { (stage) throws(RequestError) in
@@ -140,12 +160,12 @@ package struct QueryPlan: Sendable {
         self.init(
             database: database,
             matcher: QueryMatcher(scope: scope, filter: filter ?? .all, order: order, cursors: cursors),
-            query, nearest, options: options, totalling: totalling)
+            query, nearest, options: options, totalling: totalling, isUnordered: isUnordered)
     }
 
     private init(
         database: DatabaseName, matcher: QueryMatcher, _ query: StructuredQuery, _ nearest: NearestSearch?,
-        options: QueryOptions, totalling: [FieldPath]?
+        options: QueryOptions, totalling: [FieldPath]?, isUnordered: Bool, points: [[UInt8]]? = nil
     ) {
         self.database = database
         self.matcher = matcher
@@ -154,13 +174,14 @@ package struct QueryPlan: Sendable {
         limit = nearest?.limit ?? query.limit.map(Int.init)
         selection = FieldSelection(query.select)
         // A count does not depend on the order, nor does any total over everything that matches.
-        isUnordered = totalling.map { $0.isEmpty || (query.offset == 0 && query.limit == nil) } ?? false
+        let isOrderIrrelevant = totalling.map { $0.isEmpty || (query.offset == 0 && query.limit == nil) } ?? isUnordered
+        self.isUnordered = isOrderIrrelevant
         isCount = totalling?.isEmpty ?? false
         startAt = query.startAt
         endAt = query.endAt
-        strategy = nearest.map(Strategy.nearest) ?? QueryPlan.strategy(matcher, isUnordered: isUnordered)
+        strategy = nearest.map(Strategy.nearest) ?? QueryPlan.strategy(matcher, isUnordered: isOrderIrrelevant)
         names = QueryPlan.names(matcher, query, database)
-        points = QueryPlan.points(matcher, names)
+        self.points = points ?? QueryPlan.points(matcher, names)
     }
 
     /// Queries over collections of any id, and over descendants of a document, can look at names only; those over any

@@ -52,7 +52,7 @@ struct RESTRoute: Equatable {
             }
             names.append(name)
         }
-        try Self.refuseUnimplemented(httpMethod, names)
+        try Self.refuseUnimplemented(names)
         guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else {
             return nil
         }
@@ -67,13 +67,9 @@ struct RESTRoute: Equatable {
         }
     }
 
-    /// Fails with a clear text for the paths of `google.firestore.admin.v1` and `google.longrunning`, and for
-    /// `:executePipeline`.
-    private static func refuseUnimplemented(_ httpMethod: HTTPMethod, _ names: [String]) throws(RequestError) {
+    /// Fails with a clear text for the paths of `google.firestore.admin.v1` and `google.longrunning`.
+    private static func refuseUnimplemented(_ names: [String]) throws(RequestError) {
         guard names.count >= 3, names[0] == "projects" else { return }
-        if httpMethod == .post, names.count == 5, names[2] == "databases", names[4] == "documents:executePipeline" {
-            throw unserved("executePipeline", of: "google.firestore.v1.Firestore")
-        }
         guard isAdministrative(names) else { return }
         let verb = names[names.count - 1].split(separator: ":").dropFirst().last
         throw unserved(verb.map(String.init) ?? "", of: UnimplementedMethod.firestoreAdmin)
@@ -170,13 +166,13 @@ struct RESTRoute: Equatable {
 
 /// What may follow a colon at the end of a path.
 enum RESTVerb: String {
-    case batchGet, batchWrite, beginTransaction, commit, rollback
+    case batchGet, batchWrite, beginTransaction, commit, rollback, executePipeline
     case runQuery, runAggregationQuery, partitionQuery, listCollectionIds
 
     /// Whether it is said to a database and not to a parent of collections.
     var isOfDatabase: Bool {
         switch self {
-        case .batchGet, .batchWrite, .beginTransaction, .commit, .rollback: true
+        case .batchGet, .batchWrite, .beginTransaction, .commit, .rollback, .executePipeline: true
         case .runQuery, .runAggregationQuery, .partitionQuery, .listCollectionIds: false
         }
     }
@@ -189,6 +185,7 @@ enum RESTVerb: String {
         case .beginTransaction: FieldNumber.BeginTransactionRequest.database
         case .commit: FieldNumber.CommitRequest.database
         case .rollback: FieldNumber.RollbackRequest.database
+        case .executePipeline: FieldNumber.ExecutePipelineRequest.database
         case .runQuery: FieldNumber.RunQueryRequest.parent
         case .runAggregationQuery: FieldNumber.RunAggregationQueryRequest.parent
         case .partitionQuery: FieldNumber.PartitionQueryRequest.parent
@@ -203,6 +200,7 @@ enum RESTVerb: String {
         case .beginTransaction: .beginTransaction
         case .commit: .commit
         case .rollback: .rollback
+        case .executePipeline: .executePipeline
         case .runQuery: .runQuery
         case .runAggregationQuery: .runAggregationQuery
         case .partitionQuery: .partitionQuery

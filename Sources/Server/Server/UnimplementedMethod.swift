@@ -46,7 +46,6 @@ struct UnimplementedMethod {
 
     /// What does the work of methods that are not served, by service and method.
     private static let substitutes = [
-        "google.firestore.v1.Firestore": ["ExecutePipeline": "query with RunQuery"],
         firestoreAdmin: [
             "ExportDocuments": "use the command hearth export for a collection, hearth backup for everything",
             "ImportDocuments": "use the command hearth load",
@@ -60,6 +59,6 @@ struct UnimplementedMethod {
             "UpdateBackupSchedule": backups, "DeleteBackupSchedule": backups,
             "CreateUserCreds": users, "GetUserCreds": users, "ListUserCreds": users, "EnableUserCreds": users,
             "DisableUserCreds": users, "ResetUserPassword": users, "DeleteUserCreds": users,
-        ],
+        ]
     ]
 }

@@ -29,6 +29,7 @@ import Testing
         (.post, "\(root):commit", .commit, [database]), (.post, "\(root):batchGet", .batchGetDocuments, [database]),
         (.post, "\(root):beginTransaction", .beginTransaction, [database]),
         (.post, "\(root):rollback", .rollback, [database]),
+        (.post, "\(root):executePipeline", .executePipeline, [database]),
         (.post, "\(root):batchWrite", .batchWrite, [database]), (.post, "\(root):runQuery", .runQuery, [root]),
         (.post, "\(root)/c/d:runQuery", .runQuery, ["\(root)/c/d"]),
         (.post, "\(root)/c/d:runAggregationQuery", .runAggregationQuery, ["\(root)/c/d"]),
@@ -84,14 +85,6 @@ import Testing
         let error = #expect(throws: RequestError.self) { try route(.post, "projects/p/\(path)") }
         #expect(error?.code == .unimplemented)
         #expect(error?.message.contains(text) == true)
-    }
-
-    @Test(arguments: [":executePipeline", "%3AexecutePipeline"])
-    func `A pipeline is unimplemented, with the text of gRPC`(verb: String) {
-        let error = #expect(throws: RequestError.self) { try route(.post, Self.root + verb) }
-        #expect(error?.code == .unimplemented)
-        #expect(error?.message == UnimplementedMethod(path: "/google.firestore.v1.Firestore/ExecutePipeline")?.text)
-        #expect(error?.message == "ExecutePipeline is not implemented by this server: query with RunQuery")
     }
 
     @Test(arguments: [

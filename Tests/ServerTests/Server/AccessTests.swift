@@ -75,6 +75,8 @@ struct AccessTests {
         #expect(status("POST", ":runQuery", Self.query("c", isGroup: false)) == 200)
         #expect(status("POST", ":runQuery", Self.query("c", isGroup: true)) == 403)
         #expect(status("POST", ":runQuery", Self.query("d", isGroup: false)) == 403)
+        #expect(status("POST", ":executePipeline", Self.pipeline("c")) == 200)
+        #expect(status("POST", ":executePipeline", Self.pipeline("d")) == 403)
         #expect(status("POST", ":listCollectionIds", "{}") == 403)
         let elsewhere = "/v1/projects/q/databases/d/documents/c/x"
         #expect(http.request("GET", elsewhere, headers: [key])?.status == 403)
@@ -91,6 +93,11 @@ struct AccessTests {
             let http = HTTPTestClient(port: Int(live.gateway.port))
             #expect(http.request("GET", Self.document, headers: [key])?.status == status)
         }
+    }
+
+    private static func pipeline(_ collection: String) -> String {
+        "{\"structuredPipeline\":{\"pipeline\":{\"stages\":[{\"name\":\"collection\","
+            + "\"args\":[{\"referenceValue\":\"/\(collection)\"}]}]}}}"
     }
 
     private static func query(_ collection: String, isGroup: Bool) -> String {

@@ -1,0 +1,184 @@
+// Running a pipeline, page by page.
+
+package import Basics
+package import DocumentModel
+internal import Expressions
+package import QueryEngine
+
+/// A pipeline being executed.
+///
+/// Call `next` until it returns `finished`, and `fill` whenever it returns `starved`. Nothing of the storage is held
+/// between calls. Memory is bounded by
+/// ``PipelineOptions/memoryBytes`` and by a queue of rows for each read. Confined to one thread.
+package final class PipelineExecution {
+    /// How a call of ``next(emit:)`` ended.
+    package enum Progress: Sendable {
+        /// The page is full or the step has done its work; there may be more results.
+        case paused
+        /// A read has to be filled first, from a source for ``starvedPlan``.
+        case starved
+        /// Every result has been given out.
+        case finished
+    }
+
+    /// A result, lent until the call returns.
+    package struct Result: ~Copyable {
+        private let row: PipelineRow
+
+        init(_ row: PipelineRow) { self.row = row }
+
+        /// The path of the document below `documents`; nil for results that are not documents.
+        package var path: [UInt8]? { row.document?.path }
+        /// Microseconds since 1970; 0 for results that are not documents.
+        package var createMicroseconds: UInt64 { row.document?.createMicroseconds ?? 0 }
+        /// Microseconds since 1970; 0 for results that are not documents.
+        package var updateMicroseconds: UInt64 { row.document?.updateMicroseconds ?? 0 }
+
+        /// Appends the `fields` entries of a `Document` message.
+        ///
+        /// - Throws: `INVALID_ARGUMENT` for values that are nested too deep.
+        package func appendFields(into writer: inout ByteBuffer) throws(RequestError) {
+            do {
+                try row.fields.appendEntries(field: FieldNumber.Document.fields, into: &writer)
+            } catch {
+                throw RequestError(error)
+            }
+        }
+    }
+
+    /// What access control has to permit before anything is read.
+    package let demands: [PipelineDemand]
+    /// How the request wants the pipeline explained.
+    package let explanation: PipelineExplanation
+    /// The queries at the bottom.
+    package let reads: [PipelineRead]
+    /// Results given out so far.
+    package private(set) var returnedResults = 0
+
+    private var starved: PipelineRead?
+    private let top: any PipelineOperator
+    private let work: PipelineWork
+    private let rowsPerStep: Int
+
+    /// Reads, checks and plans a pipeline. No storage is read.
+    ///
+    /// - Parameter wire: a `StructuredPipeline` message.
+    /// - Throws: `INVALID_ARGUMENT` for a pipeline that is not valid, `UNIMPLEMENTED` with the name of a stage, a
+    ///   function or an option that is not served.
+    package init(
+        structuredPipeline wire: RawSpan, in database: DatabaseName, options: PipelineOptions = PipelineOptions()
+    ) throws(RequestError) {
+        let parsed = try ParsedPipeline(structuredPipeline: wire)
+        explanation = try PipelineExplanation(parsed.options)
+        var builder = PipelineBuilder(database)
+        top = try builder.build(parsed.stages)
+        demands = builder.demands
+        reads = builder.reads
+        work = PipelineWork(RowEvaluator(builder.tree, database: database), memoryBytes: options.memoryBytes)
+        rowsPerStep = options.rowsPerStep
+    }
+
+    /// Gives out the next results.
+    ///
+    /// - Parameter page: takes one result and says whether the page has room for another.
+    /// - Throws: `INVALID_ARGUMENT` for an expression that fails, `RESOURCE_EXHAUSTED` beyond a bound.
+    package func next(
+        emit page: (borrowing Result) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Progress {
+        work.restart(rows: rowsPerStep)
+        while true {
+            switch try top.pull(work) {
+            case .row(let row):
+                returnedResults += 1
+                if try page(Result(row)) == .full { return .paused }
+            case .paused: return .paused
+            case .finished: return .finished
+            case .starved(let read):
+                starved = read
+                return .starved
+            }
+        }
+    }
+
+    /// The query that has to be read next.
+    package var starvedPlan: QueryPlan? { starved?.plan }
+
+    /// Reads the next documents of the starved query; perhaps none, if much was looked at for nothing.
+    ///
+    /// - Parameter source: the same state of the same database in every call.
+    package func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
+        try starved?.fill(from: source)
+        starved = nil
+    }
+
+    /// Plans the queries, unless that is done.
+    package func chooseOperators<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) {
+        for read in reads { try read.chooseOperators(source) }
+    }
+
+    // MARK: Statistics
+
+    /// Documents looked at so far.
+    package var scannedDocuments: Int { reads.reduce(0) { $0 + $1.withQuery { $0.scannedDocuments } } }
+
+    /// Index entries looked at so far.
+    package var scannedEntries: Int { reads.reduce(0) { $0 + $1.withQuery { $0.scannedEntries } } }
+
+    /// The operators as a tree of text, those of the queries included.
+    package var tree: String {
+        var lines: [String] = []
+        var pending: [(any PipelineOperator, depth: Int)] = [(top, 0)]
+        while let (next, depth) = pending.popLast() {
+            let indent = String(repeating: "   ", count: depth)
+            for line in next.line.split(separator: "\n") { lines.append(indent + line) }
+            for input in next.inputs.reversed() { pending.append((input, depth + 1)) }
+        }
+        return lines.joined(separator: "\n")
+    }
+}
+
+/// The option `explain_options` of a pipeline.
+package struct PipelineExplanation: Sendable, Equatable {
+    /// What is done with a pipeline.
+    package enum Mode: String, Sendable {
+        case execute
+        /// Planned and not run.
+        case explain
+        /// Run, with statistics.
+        case analyze
+    }
+
+    package private(set) var mode = Mode.execute
+
+    /// - Throws: `INVALID_ARGUMENT` for a mode that there is not, `UNIMPLEMENTED` for an option that is not served.
+    init(_ options: [NamedValue]) throws(RequestError) {
+        for option in options {
+            switch option.name {
+            case "explain_options":
+                for entry in option.value.entries ?? [] { try read(entry) }
+            // Says how much of indexes is made on demand, which this server decides.
+            case "index_mode": continue
+            default:
+                throw RequestError(.unimplemented, "The option \(option.name) of pipelines is not implemented.")
+            }
+        }
+    }
+
+    private mutating func read(_ entry: NamedValue) throws(RequestError) {
+        switch entry.name {
+        case "mode":
+            guard let mode = entry.value.text.flatMap(Mode.init) else {
+                throw .invalidArgument("The mode of explain_options is execute, explain or analyze.")
+            }
+            self.mode = mode
+        case "output_format":
+            guard entry.value.text == "text" else {
+                throw RequestError(.unimplemented, "Pipelines are explained in the output format text only.")
+            }
+        default:
+            throw RequestError(.unimplemented, "The option \(entry.name) of explain_options is not implemented.")
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// Comparisons.
+
+internal import Expressions
+
+/// Equality holds between any two values: null equals null, NaN equals NaN, absent equals no value. The order relates
+/// values of one type class only; absent and NaN are in no order.
+enum ComparisonFunctions {
+    static let all: [PipelineFunction] = [
+        PipelineFunction("equal", 2, .total(equal)),
+        PipelineFunction("not_equal", 2, .total(notEqual)),
+        PipelineFunction("less_than", 2, .total(lessThan)),
+        PipelineFunction("less_than_or_equal", 2, .total(lessThanOrEqual)),
+        PipelineFunction("greater_than", 2, .total(greaterThan)),
+        PipelineFunction("greater_than_or_equal", 2, .total(greaterThanOrEqual)),
+        PipelineFunction("cmp", 2, .strict(compare)),
+        PipelineFunction("equal_any", 2, .total(equalAny)),
+        PipelineFunction("not_equal_any", 2, .total(notEqualAny)),
+    ]
+
+    /// Compares two operands and pays for it.
+    static func compare(
+        _ evaluation: Evaluation, _ left: Operand, _ right: Operand
+    ) throws(ExpressionError) -> OperandComparison {
+        switch (left.types, right.types) {
+        // These are encoded to be compared.
+        case (.list, _), (_, .list), (.map, _), (_, .map):
+            try evaluation.spendWork(2 * (left.deepMemoryBytes + right.deepMemoryBytes))
+        default: try evaluation.spendWork(left.flatBytes + right.flatBytes)
+        }
+        return try Operand.compare(left, right)
+    }
+
+    private static func equal(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        .boolean(try compare(evaluation, operands[0], operands[1]).sign == 0)
+    }
+
+    private static func notEqual(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        .boolean(try compare(evaluation, operands[0], operands[1]).sign != 0)
+    }
+
+    private static func lessThan(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        let comparison = try compare(evaluation, operands[0], operands[1])
+        return .boolean(comparison.isOrdered && comparison.sign < 0)
+    }
+
+    private static func lessThanOrEqual(
+        _ evaluation: Evaluation, _ operands: [Operand]
+    ) throws(ExpressionError) -> Operand {
+        let comparison = try compare(evaluation, operands[0], operands[1])
+        return .boolean(comparison.sign == 0 || comparison.isOrdered && comparison.sign < 0)
+    }
+
+    private static func greaterThan(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand
+    {
+        try lessThan(evaluation, [operands[1], operands[0]])
+    }
+
+    private static func greaterThanOrEqual(
+        _ evaluation: Evaluation, _ operands: [Operand]
+    ) throws(ExpressionError) -> Operand {
+        try lessThanOrEqual(evaluation, [operands[1], operands[0]])
+    }
+
+    /// -1, 0 or 1 by the order of all values.
+    private static func compare(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        .integer(Int64(try compare(evaluation, operands[0], operands[1]).sign.signum()))
+    }
+
+    private static func equalAny(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        try isAny(operands, "equal_any", evaluation, found: true)
+    }
+
+    private static func notEqualAny(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand
+    {
+        try isAny(operands, "not_equal_any", evaluation, found: false)
+    }
+
+    private static func isAny(
+        _ operands: [Operand], _ name: String, _ evaluation: Evaluation, found: Bool
+    ) throws(ExpressionError) -> Operand {
+        if operands[1].isNullOrAbsent { return .null }
+        guard let elements = operands[1].elements else { throw .mismatch(name, "an array", operands[1]) }
+        return .boolean(try ArrayFunctions.contains(operands[0], among: elements, evaluation) == found)
+    }
+}

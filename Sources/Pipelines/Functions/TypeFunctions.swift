@@ -1,0 +1,104 @@
+// Types, sizes, and the parts of document names.
+
+internal import Basics
+internal import DocumentModel
+internal import Expressions
+
+enum TypeFunctions {
+    static let all: [PipelineFunction] = [
+        PipelineFunction("type", 1, .total(type)),
+        PipelineFunction("is_type", 2, .total(isType)),
+        PipelineFunction("storage_size", 1, .strict(storageSize)),
+        PipelineFunction("document_id", 1, .strict(documentID)),
+        PipelineFunction("collection_id", 1, .strict(collectionID)),
+        PipelineFunction("current_timestamp", 0, .total(currentTimestamp)),
+    ]
+
+    /// The name of an operand's type; nil for absent.
+    static func name(of operand: Operand) -> String? {
+        switch operand {
+        case .absent: return nil
+        case .null: return "null"
+        case .boolean: return "boolean"
+        case .integer: return "int64"
+        case .double: return "float64"
+        case .timestamp: return "timestamp"
+        case .string: return "string"
+        case .bytes: return "bytes"
+        case .reference: return "reference"
+        case .geoPoint: return "geo_point"
+        case .list, .encodedList: return "array"
+        case .map, .encodedMap, .object:
+            guard let bytes = try? operand.wireBytes(), let value = WireValue(bytes.byteSpan) else { return "map" }
+            return name(ofMap: value.typeClass)
+        }
+    }
+
+    /// Vectors and the values of BSON are maps with reserved keys.
+    private static func name(ofMap typeClass: TypeClass) -> String {
+        switch typeClass {
+        case .vector: "vector"
+        case .minKey: "min_key"
+        case .maxKey: "max_key"
+        case .bsonTimestamp: "request_timestamp"
+        case .binary: "bson_binary"
+        case .objectID: "object_id"
+        case .regex: "regex"
+        default: "map"
+        }
+    }
+
+    private static let names: Set<String> = [
+        "null", "boolean", "int64", "float64", "number", "int32", "decimal128", "timestamp", "string", "bytes",
+        "reference", "geo_point", "array", "map", "vector", "min_key", "max_key", "request_timestamp", "bson_binary",
+        "object_id", "regex",
+    ]
+
+    private static func type(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        name(of: operands[0]).map { .string($0) } ?? .absent
+    }
+
+    private static func isType(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        guard case .string(let wanted) = operands[1] else {
+            throw .mismatch("is_type", "the name of a type", operands[1])
+        }
+        guard names.contains(wanted) else { throw .failed("is_type: there is no type \"\(wanted)\"") }
+        guard let name = name(of: operands[0]) else { return .boolean(false) }
+        return .boolean(name == wanted || wanted == "number" && operands[0].number != nil)
+    }
+
+    /// Bytes by the rules of stored values.
+    private static func storageSize(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand
+    {
+        let bytes = try operands[0].wireBytes()
+        try evaluation.spendMemory(bytes.count)
+        guard let result = try? DocumentValidator.validate(value: bytes.byteSpan, rules: .query) else {
+            throw .failed("storage_size: the value cannot be stored")
+        }
+        return .integer(Int64(result.size))
+    }
+
+    private static func documentID(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
+        .string(try segment("document_id", operands[0], fromEnd: 1))
+    }
+
+    private static func collectionID(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand
+    {
+        .string(try segment("collection_id", operands[0], fromEnd: 2))
+    }
+
+    private static func segment(
+        _ name: String, _ operand: Operand, fromEnd position: Int
+    ) throws(ExpressionError) -> String {
+        guard case .reference(let text) = operand else { throw .mismatch(name, "a reference", operand) }
+        let segments = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard segments.count >= position else { throw .failed("\(name): the reference does not name a document") }
+        return String(segments[segments.count - position])
+    }
+
+    private static func currentTimestamp(
+        _ evaluation: Evaluation, _ operands: [Operand]
+    ) throws(ExpressionError) -> Operand {
+        .timestamp(TimestampValue(microseconds: Int64(clamping: SystemClock.microseconds())))
+    }
+}

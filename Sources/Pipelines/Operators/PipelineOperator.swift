@@ -1,0 +1,108 @@
+// What all operators of pipelines have in common.
+//
+// An operator is asked for one row after the other and asks its input. Nothing of the storage is held between two rows:
+// the reads at the bottom have rows in a queue, which the execution fills from the storage when one is empty.
+//
+//     Limit ─ pull ─> Filter ─ pull ─> Read: row, row, row, starved
+
+internal import Basics
+internal import Expressions
+
+/// What an operator has to give.
+enum Pull {
+    case row(PipelineRow)
+    /// The step has done its share of work; ask again in the next one.
+    case paused
+    /// The queue of this read has to be filled first.
+    case starved(PipelineRead)
+    /// There are no more rows.
+    case finished
+}
+
+/// One operator of a pipeline. Confined to one thread.
+protocol PipelineOperator: AnyObject {
+    /// Gives the next row.
+    ///
+    /// - Throws: `INVALID_ARGUMENT` for an expression that fails, `RESOURCE_EXHAUSTED` beyond a bound.
+    func pull(_ work: PipelineWork) throws(RequestError) -> Pull
+
+    /// The operator as explain shows it.
+    var line: String { get }
+
+    /// What it asks for rows.
+    var inputs: [any PipelineOperator] { get }
+}
+
+/// What the operators of one pipeline share: evaluation, the work of the present step, memory. Confined to one thread.
+final class PipelineWork {
+    let evaluator: RowEvaluator
+    private let memoryBytesMax: Int
+    private var memoryBytes = 0
+    private var rowsLeft = 0
+
+    init(_ evaluator: RowEvaluator, memoryBytes: Int) {
+        self.evaluator = evaluator
+        memoryBytesMax = memoryBytes
+    }
+
+    /// Begins a step.
+    func restart(rows: Int) { rowsLeft = rows }
+
+    /// Counts a row that an operator looked at.
+    /// - Returns: whether the step may continue.
+    func countRow() -> Bool {
+        rowsLeft -= 1 + evaluator.workBytes / PipelineLimits.workBytesAsRow
+        evaluator.workBytes = 0
+        return rowsLeft >= 0
+    }
+
+    /// Takes memory for what an operator keeps.
+    func hold(_ bytes: Int, for stage: String) throws(RequestError) {
+        memoryBytes += bytes
+        if memoryBytes > memoryBytesMax {
+            throw RequestError(
+                .resourceExhausted,
+                "The stage \(stage) of the pipeline needs more than the \(memoryBytesMax) bytes "
+                    + "that a pipeline may hold."
+            )
+        }
+    }
+
+    /// Changes a row, and counts what its expressions build.
+    func change(
+        _ row: inout PipelineRow, _ body: (inout PipelineRow) throws(RequestError) -> Void
+    ) throws(RequestError) {
+        evaluator.builtBytes = row.builtBytes
+        try body(&row)
+        row.builtBytes = evaluator.builtBytes
+        if row.builtBytes > PipelineLimits.builtBytesPerRow {
+            throw RequestError(
+                .resourceExhausted,
+                "The pipeline builds more than \(PipelineLimits.builtBytesPerRow) bytes for one row.")
+        }
+    }
+
+    /// Appends the key of a value, by which its row is compared with others.
+    func appendKey(_ value: Operand, descending: Bool = false, to key: inout ByteBuffer) throws(RequestError) {
+        do {
+            try value.appendKey(descending: descending, into: &key)
+        } catch {
+            throw RequestError(error)
+        }
+        if key.count > PipelineLimits.keyBytes {
+            throw RequestError(
+                .resourceExhausted,
+                "The values by which a row is sorted or grouped have more than \(PipelineLimits.keyBytes) bytes.")
+        }
+    }
+
+    /// Gives memory back.
+    func release(_ bytes: Int) { memoryBytes -= bytes }
+}
+
+extension PipelineOperator {
+    /// Pulls a row of the input and counts it.
+    func next(_ input: any PipelineOperator, _ work: PipelineWork) throws(RequestError) -> Pull {
+        work.countRow() ? try input.pull(work) : .paused
+    }
+}

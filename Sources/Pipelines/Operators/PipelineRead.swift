@@ -1,0 +1,112 @@
+// Where rows come from.
+
+internal import Basics
+internal import DocumentModel
+internal import Expressions
+package import QueryEngine
+
+/// The documents of a query, or of a list of names.
+package final class PipelineRead: PipelineOperator {
+    private var run: QueryExecution
+    private var queue: [PipelineRow] = []
+    private var position = 0
+    private var isExhausted = false
+
+    /// Bytes of rows after which the queue is full.
+    private static let queueBytes = 256 << 10
+    /// Rows after which the queue is full.
+    private static let queueRows = 1024
+
+    init(_ plan: QueryPlan) { run = QueryExecution(plan) }
+
+    /// The query.
+    package var plan: QueryPlan { run.plan }
+
+    func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
+        if position < queue.count {
+            defer { position += 1 }
+            return .row(queue[position])
+        }
+        queue = []
+        position = 0
+        return isExhausted ? .finished : .starved(self)
+    }
+
+    /// Reads the next rows into the queue; perhaps none, if much was looked at for nothing.
+    func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
+        var rows: [PipelineRow] = []
+        var bytes = 0
+        let progress = try run.next(from: source) { (row) throws(RequestError) in
+            bytes += row.fields.byteCount
+            rows.append(PipelineRow(row))
+            return bytes < Self.queueBytes && rows.count < Self.queueRows ? .more : .full
+        }
+        queue = rows
+        position = 0
+        if case .finished = progress { isExhausted = true }
+    }
+
+    /// Plans the query, unless that is done.
+    func chooseOperators<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) {
+        try run.chooseOperators(source)
+    }
+
+    /// Lends the execution of the query.
+    package func withQuery<Answer>(_ body: (borrowing QueryExecution) -> Answer) -> Answer { body(run) }
+
+    var line: String { run.tree }
+
+    var inputs: [any PipelineOperator] { [] }
+}
+
+extension PipelineRow {
+    /// Copies a document.
+    init(_ row: borrowing QueryRow) {
+        self.init(
+            fields: .encodedMap(EncodedSlice(documentFields: [UInt8](copying: row.fields))),
+            document: RowDocument(
+                path: [UInt8](copying: row.path), createMicroseconds: row.createMicroseconds,
+                updateMicroseconds: row.updateMicroseconds))
+    }
+}
+
+/// The rows that the request writes.
+final class LiteralRows: PipelineOperator {
+    private let rows: [[NamedExpression]]
+    private var position = 0
+
+    init(_ rows: [[NamedExpression]]) { self.rows = rows }
+
+    func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
+        guard position < rows.count else { return .finished }
+        position += 1
+        var row = PipelineRow()
+        try work.change(&row) { (row) throws(RequestError) in
+            row.fields = try rows[position - 1].values(on: row, work)
+        }
+        return .row(row)
+    }
+
+    var line: String { "Literals \(rows.count)" }
+
+    var inputs: [any PipelineOperator] { [] }
+}
+
+/// The rows of one input, then those of another.
+final class UnionAll: PipelineOperator {
+    let inputs: [any PipelineOperator]
+    private var position = 0
+
+    init(_ inputs: [any PipelineOperator]) { self.inputs = inputs }
+
+    func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
+        while position < inputs.count {
+            let pulled = try inputs[position].pull(work)
+            guard case .finished = pulled else { return pulled }
+            position += 1
+        }
+        return .finished
+    }
+
+    var line: String { "Union" }
+}

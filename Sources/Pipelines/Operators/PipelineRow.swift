@@ -1,0 +1,108 @@
+// A row on its way through a pipeline.
+
+internal import Basics
+internal import DocumentModel
+internal import Expressions
+
+/// What a row's document is called and when it was written.
+struct RowDocument: Sendable {
+    /// The path below `documents`, UTF-8.
+    let path: [UInt8]
+    /// Microseconds since 1970.
+    let createMicroseconds: UInt64
+    /// Microseconds since 1970.
+    let updateMicroseconds: UInt64
+}
+
+/// Fields, and the document that they come from if there is one.
+struct PipelineRow: Sendable {
+    /// A map.
+    var fields: Operand
+    /// Nil for rows that are not documents: groups, literals.
+    var document: RowDocument?
+    /// Bytes that expressions have built for the row, stage after stage.
+    var builtBytes = 0
+
+    init(fields: Operand = .map([:]), document: RowDocument? = nil) {
+        self.fields = fields
+        self.document = document
+    }
+
+    /// An estimate of the bytes of memory that the row holds.
+    var memoryBytes: Int { 96 + (document?.path.count ?? 0) + fields.deepMemoryBytes }
+}
+
+extension Operand {
+    /// An estimate of the bytes of memory that the operand holds, with everything in it, counted no further than
+    /// four times what one value may have encoded.
+    var deepMemoryBytes: Int {
+        var total = 0
+        addMemoryBytes(to: &total)
+        return total
+    }
+
+    private func addMemoryBytes(to total: inout Int) {
+        // The same part may occur many times: what is held once is counted each time, and counting ends somewhere.
+        if total > 4 * Operand.encodedBytesMax { return }
+        total += 48
+        switch self {
+        case .encodedMap(let slice), .encodedList(let slice): total += slice.byteCount
+        case .list(let elements): for element in elements { element.addMemoryBytes(to: &total) }
+        case .map(let map):
+            for entry in map.entries {
+                total += 32 + entry.key.utf8.count
+                entry.value.addMemoryBytes(to: &total)
+            }
+        default: total += memoryBytes
+        }
+    }
+
+    /// The map with the entries of another, which replace those of the same names. Not a map: the other alone.
+    func merging(_ set: OperandMap) -> Operand {
+        if set.isEmpty { return self }
+        let present = entries ?? OperandMap()
+        var merged: [OperandMap.Entry] = []
+        merged.reserveCapacity(present.count + set.count)
+        var next = 0
+        for entry in present.entries {
+            while next < set.count, set.entries[next].key.compareUTF8(entry.key) < 0 {
+                merged.append(set.entries[next])
+                next += 1
+            }
+            if next < set.count, set.entries[next].key.hasSameUTF8(as: entry.key) {
+                merged.append(set.entries[next])
+                next += 1
+            } else {
+                merged.append(entry)
+            }
+        }
+        merged += set.entries[next...]
+        return .map(OperandMap(sorted: merged))
+    }
+
+    /// The map with a value at a path; what is not a map on the way becomes one.
+    func setting(_ path: ArraySlice<String>, to value: Operand) -> Operand {
+        guard let name = path.first else { return value }
+        let rest = path.dropFirst()
+        let inner = rest.isEmpty ? value : (entries?[name] ?? .map([:])).asMap.setting(rest, to: value)
+        return asMap.merging([name: inner])
+    }
+
+    private var asMap: Operand { entries == nil ? .map([:]) : self }
+
+    /// The map without the field at a path; other operands as they are.
+    func removing(_ segments: ArraySlice<String>) -> Operand {
+        guard let name = segments.first, let map = entries, let member = map[name] else { return self }
+        let rest = segments.dropFirst()
+        var kept: [OperandMap.Entry] = []
+        kept.reserveCapacity(map.count)
+        for entry in map.entries {
+            if !entry.key.hasSameUTF8(as: name) {
+                kept.append(entry)
+            } else if !rest.isEmpty {
+                kept.append((entry.key, member.removing(rest)))
+            }
+        }
+        return .map(OperandMap(sorted: kept))
+    }
+}

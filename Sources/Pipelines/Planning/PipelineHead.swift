@@ -1,0 +1,128 @@
+// The head of a pipeline: the stages that become one query, so that the planner of queries chooses its indexes.
+//
+//     collection(c) where(A) where(B) sort(s) offset(o) limit(l) rest...
+//     └──────────────────── one query ─────────────────────────┘
+
+internal import Basics
+internal import DocumentModel
+internal import Expressions
+internal import QueryEngine
+
+/// A query with the stages that it stands for.
+struct PipelineHead {
+    /// What is asked of the storage, for the planner and for access control.
+    private(set) var query: StructuredQuery
+    /// Stages after the source that the query stands for.
+    private(set) var stageCount = 0
+    /// Conditions that the query does not check.
+    private(set) var residual: [PipelineValue] = []
+    private(set) var plan: QueryPlan
+
+    /// - Parameters:
+    ///   - stages: those after the source.
+    ///   - parent: the full name of the documents root or of a document.
+    init(
+        _ selector: CollectionSelector, _ stages: ArraySlice<PipelineStage>, parent: String
+    ) throws(RequestError) {
+        let everything = StructuredQuery(from: [selector])
+        query = everything
+        plan = try PipelineHead.plan(everything, parent: parent)
+        let wheres = stages.prefix { $0.name == "where" && $0.options.isEmpty && $0.arguments.count == 1 }
+        var rest = stages[(stages.startIndex + wheres.count)...]
+        var conditions = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
+        var filters: [Filter] = []
+        conditions.removeAll { condition in
+            guard let filter = FilterTranslation.filter(condition) else { return false }
+            filters.append(filter)
+            return true
+        }
+        var candidate = everything
+        candidate.filter = filters.count > 1 ? .and(filters) : filters.first
+        var existing = candidate.filter.map(FilterTranslation.fields(requiredBy:)) ?? []
+        existing.insert(.documentName)
+        if let orders = PipelineHead.orders(rest.first, candidate.filter, existing, conditions) {
+            candidate.orderBy = orders
+            existing.formUnion(orders.map(\.field))
+            rest = rest.dropFirst()
+        }
+        conditions.removeAll { FilterTranslation.existingField($0).map(existing.contains) ?? false }
+        if conditions.isEmpty { PipelineHead.takeBounds(&rest, into: &candidate) }
+        // The pipeline checks all conditions itself if the planner refuses the query.
+        guard let plan = try? PipelineHead.plan(candidate, parent: parent) else {
+            residual = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
+            stageCount = wheres.count
+            return
+        }
+        query = candidate
+        self.plan = plan
+        residual = conditions
+        stageCount = rest.startIndex - stages.startIndex
+    }
+
+    private static func plan(_ query: StructuredQuery, parent: String) throws(RequestError) -> QueryPlan {
+        try parent.withUTF8Span { (parent) throws(RequestError) in
+            query.orderBy.isEmpty
+                ? try QueryPlan(unordered: query, parent: parent) : try QueryPlan(query, parent: parent)
+        }
+    }
+
+    /// The orders of a sort stage, if it sorts by fields that every row has.
+    private static func orders(
+        _ stage: PipelineStage?, _ filter: Filter?, _ existing: Set<FieldPath>, _ conditions: [PipelineValue]
+    ) -> [Order]? {
+        guard let stage, stage.name == "sort", stage.options.isEmpty, !stage.arguments.isEmpty,
+            filter.map({ !FilterTranslation.hasRangeInDisjunction($0) }) ?? true
+        else { return nil }
+        let fields = existing.union(conditions.compactMap(FilterTranslation.existingField))
+        var orders: [Order] = []
+        for argument in stage.arguments {
+            guard let ordering = try? SortArgument(argument), let field = FilterTranslation.field(ordering.expression),
+                fields.contains(field)
+            else { return nil }
+            orders.append(Order(field: field, direction: ordering.isDescending ? .descending : .ascending))
+        }
+        return orders
+    }
+
+    /// Takes an offset and then a limit, or one of them, off the stages.
+    private static func takeBounds(_ rest: inout ArraySlice<PipelineStage>, into query: inout StructuredQuery) {
+        if let stage = rest.first, stage.name == "offset", let offset = bound(stage) {
+            query.offset = offset
+            rest = rest.dropFirst()
+        }
+        if let stage = rest.first, stage.name == "limit", let limit = bound(stage) {
+            query.limit = limit
+            rest = rest.dropFirst()
+        }
+    }
+
+    private static func bound(_ stage: PipelineStage) -> Int32? {
+        guard stage.options.isEmpty, stage.arguments.count == 1, let count = try? stage.count(0) else { return nil }
+        return Int32(exactly: count)
+    }
+}
+
+/// What a sort stage sorts by.
+struct SortArgument {
+    let expression: PipelineValue
+    let isDescending: Bool
+
+    /// Reads a map with the keys `expression` and, if it is not ascending, `direction`.
+    init(_ value: PipelineValue) throws(RequestError) {
+        var expression: PipelineValue?
+        var direction = "ascending"
+        for entry in value.entries ?? [] {
+            switch entry.name {
+            case "expression": expression = entry.value
+            case "direction": direction = entry.value.text ?? ""
+            default: throw .invalidArgument("An ordering of the stage sort has the unknown key \"\(entry.name)\".")
+            }
+        }
+        guard let expression, direction == "ascending" || direction == "descending" else {
+            throw .invalidArgument(
+                "The stage sort takes maps with an expression and the direction \"ascending\" or \"descending\".")
+        }
+        self.expression = expression
+        isDescending = direction == "descending"
+    }
+}

@@ -1,0 +1,173 @@
+// Pipelines that are wrong, or too large.
+
+import Basics
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import ServiceTestSupport
+import TestSupport
+import Testing
+
+extension SplitMix64 {
+    /// A number from 0 to `bound` - 1.
+    fileprivate mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+}
+
+@Suite(.timeLimit(.minutes(20)))
+struct HostilePipelineTests {
+    private func status(_ stages: [Stage], options: [(String, Expression)] = []) throws -> TestAnswer {
+        try Harness().outcome(stages, options: options)
+    }
+
+    @Test
+    func `What is not served is refused by name`() throws {
+        let harness = try Harness()
+        let cases: [([Stage], String)] = [
+            ([.collection("c"), Stage("search", [])], "search"),
+            ([.collection("c"), Stage("update", [])], "update"),
+            ([.collection("c"), .select(("v", .call("array_filter", [1], 2)))], "array_filter"),
+            ([.collection("c"), .aggregate([("v", .call("median", .field("a")))])], "median"),
+            ([Stage("collection", [.value(.reference("/c"))], options: [("shuffle", 1)])], "shuffle"),
+        ]
+        for (stages, name) in cases {
+            let answer = harness.outcome(stages)
+            #expect(answer.status == .unimplemented && answer.text.contains(name), "\(name): \(answer.text)")
+        }
+        let option = harness.outcome([.collection("c")], options: [("pace", "slow")])
+        #expect(option.status == .unimplemented && option.text.contains("pace"))
+    }
+
+    @Test
+    func `What is wrong is refused before anything is read`() throws {
+        let harness = try Harness()
+        let cases: [[Stage]] = [
+            [], [.where(true)], [.collection("c/d")], [.collection("")], [.collection("__x__")],
+            [.collection("c"), .collection("c")], [.collection("c"), .limit(-1)],
+            [.collection("c"), Stage("limit", ["x"])], [.collection("c"), Stage("limit", [1, 2])],
+            [.collection("c"), Stage("where", [])], [.collection("c"), Stage("select", [.map([])])],
+            [.collection("c"), Stage("sort", [.map([("direction", "ascending")])])],
+            [.collection("c"), Stage("sort", [.map([("expression", .field("a")), ("direction", "up")])])],
+            [.collection("c"), .aggregate([])], [.collection("c"), .aggregate([("a", .field("b"))])],
+            [.collection("c"), .aggregate([("a", .call("count", []))], by: [("a", .field("b"))])],
+            [.collection("c"), Stage("sample", [2.0, "percent"])], [.collection("c"), Stage("union", [1])],
+            [.collection("c"), Stage("union", [.pipeline([])])], [Stage("documents", [])],
+            [Stage("documents", [.value(.reference("/c"))])], [Stage("literals", [1])],
+            [.collection("c"), .select(("v", .call("add", [.field("a")])))],
+            [.collection("c"), Stage("unnest", [.field("a"), 5])], [.collection("c"), Stage("", [])],
+        ]
+        for (index, stages) in cases.enumerated() {
+            let answer = harness.outcome(stages)
+            #expect(answer.status == .invalidArgument && !answer.text.isEmpty, "case \(index): \(answer.text)")
+        }
+        let missing = ExecutePipelineRequest(database: Harness.database, pipeline: nil)
+        #expect(harness.call(.executePipeline, missing).status == .invalidArgument)
+        var committing = ExecutePipelineRequest(
+            database: Harness.database, pipeline: structuredPipeline([.collection("c")]))
+        committing.autoCommitsTransaction = true
+        #expect(harness.call(.executePipeline, committing).status == .unimplemented)
+    }
+
+    @Test
+    func `Depth, parts and stages are bounded`() throws {
+        var deep = Expression.field("a")
+        for _ in 0..<5_000 { deep = .call("not", deep) }
+        #expect(try status([.collection("c"), .where(deep)]).status == .invalidArgument)
+        var nested: Expression = 1
+        for _ in 0..<60 { nested = .list([nested]) }
+        #expect(try status([.collection("c"), .where(.call("equal", nested, 1))]).status == .invalidArgument)
+        let wide = Expression.call("and", Array(repeating: .call("exists", .field("a")), count: 20_000))
+        #expect(try status([.collection("c"), .where(wide)]).status == .invalidArgument)
+        #expect(try status([.collection("c")] + Array(repeating: .limit(1), count: 250)).status == .invalidArgument)
+        var union = [Stage.collection("c")]
+        for _ in 0..<200 { union = [.collection("c"), Stage("union", [.pipeline(union)])] }
+        #expect(try status(union).status == .invalidArgument)
+    }
+
+    @Test
+    func `Values that grow by doubling are refused`() throws {
+        let harness = try Harness()
+        var text = Expression.value(.string(String(repeating: "x", count: 1_000)))
+        for _ in 0..<18 { text = .call("string_repeat", text, 2) }
+        #expect(harness.failure(text).status == .resourceExhausted)
+        var stages = [Stage("literals", [.map([("a", .list([1]))])])]
+        for _ in 0..<40 {
+            stages.append(Stage("add_fields", [.map([("a", .call("array_concat", .field("a"), .field("a")))])]))
+        }
+        #expect(harness.outcome(stages).status == .resourceExhausted)
+        stages = [Stage("literals", [.map([("a", 1)])])]
+        for _ in 0..<40 { stages.append(Stage("add_fields", [.map([("a", .call("array", .field("a")))])])) }
+        #expect(harness.outcome(stages).status == .invalidArgument)
+    }
+
+    @Test
+    func `A value that has one part many times costs no more than the bounds`() throws {
+        let harness = try Harness()
+        var doubled = [Stage("literals", [.map([("a", .value(.string(String(repeating: "x", count: 200_000))))])])]
+        let twice = Expression.call("array", .field("a"), .field("a"))
+        for _ in 0..<8 { doubled.append(Stage("add_fields", [.map([("a", twice)])])) }
+        #expect(harness.outcome(doubled).status == .resourceExhausted)
+        for stage in [
+            Stage.sort((.field("a"), false)), Stage("distinct", [.map([("b", .field("a"))])]),
+            Stage("add_fields", [.map([("b", .call("equal", .field("a"), .field("a")))])]),
+            .aggregate([("b", .call("array_agg", .field("a")))]),
+        ] {
+            #expect(harness.outcome(doubled + [stage]).status == .resourceExhausted, "\(stage.name)")
+        }
+        let deep = doubled + Array(repeating: Stage("add_fields", [.map([("a", twice)])]), count: 40)
+        #expect(harness.outcome(deep + [.select(("b", 1))]).isOK)
+        #expect([.invalidArgument, .resourceExhausted].contains(harness.outcome(deep).status))
+        let wide = (0..<200).map { ("f\($0)", Expression.call("string_repeat", "x", 1_000_000)) }
+        let wideLiteral = [Stage("literals", [.map([("a", 1)])]), Stage("add_fields", [.map(wide)])]
+        #expect(harness.outcome(wideLiteral + [.select(("b", 1))]).status == .resourceExhausted)
+    }
+
+    @Test(arguments: [
+        Stage.sort((.call("subtract", 0, .field("n")), false)),
+        .aggregate([("all", .call("array_agg", .field("p")))]),
+        .aggregate([("all", .call("count", []))], by: [("n", .field("n"))]),
+        Stage("distinct", [.map([("n", .field("n"))])]), Stage("sample", [100_000, "documents"]),
+    ])
+    func `A stage that holds more than a pipeline may is refused with its name`(stage: Stage) throws {
+        var limits = ServiceLimits()
+        limits.pipelines.memoryBytes = 100_000
+        let harness = try Harness(limits: limits)
+        var writes = try harness.emptyWrites()
+        for index in 0..<2_000 {
+            let fields = Harness.fields(["n": .integer(Int64(index)), "p": .string(String(repeating: "x", count: 100))])
+            try Harness.name("c/\(index)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        }
+        try harness.commit(writes)
+        let answer = harness.outcome([.collection("c"), stage])
+        #expect(answer.status == .resourceExhausted && answer.text.contains("stage \(stage.name)"), "\(answer.text)")
+        // What needs no memory runs with little of it.
+        let counted = try harness.execute(.collection("c"), .aggregate([("all", .call("count", []))]))
+        #expect(counted.rows == [["all": 2_000]])
+    }
+
+    @Test
+    func `Damaged requests end with an error or an answer`() throws {
+        let harness = try Harness()
+        try harness.set(["c/a": Harness.fields(["n": 1, "t": [1, 2]])])
+        let request = structuredPipeline([
+            .collection("c"), .where(.call("greater_than", .call("add", .field("n"), 1), 1)),
+            .select(("v", .call("map", "k", .field("t")))), Stage("unnest", [.field("v.k"), .field("u")]),
+            .aggregate([("all", .call("count", []))], by: [("u", .field("u"))]), .sort((.field("u"), true)), .limit(3),
+        ])
+        var random = SplitMix64(seed: 7)
+        for _ in 0..<3_000 {
+            var damaged = request
+            for _ in 0...random.below(3) {
+                switch random.below(3) {
+                case 0: damaged[random.below(damaged.count)] = UInt8(random.below(256))
+                case 1: damaged.remove(at: random.below(damaged.count))
+                default:
+                    damaged.insert(UInt8(random.below(256)), at: random.below(damaged.count))
+                }
+            }
+            let answer = harness.call(
+                .executePipeline, ExecutePipelineRequest(database: Harness.database, pipeline: damaged))
+            let isExpected = [.ok, .invalidArgument, .unimplemented, .resourceExhausted].contains(answer.status)
+            #expect(isExpected, "\(answer.text)")
+        }
+    }
+}

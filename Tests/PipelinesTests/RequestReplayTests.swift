@@ -1,0 +1,143 @@
+// The pipelines that the official Python client's suite sends, with the results that it expects.
+
+import Basics
+import DocumentModel
+import FirestoreJSON
+import FirestoreMessages
+import Foundation
+import ServiceTestSupport
+import Testing
+
+/// One request of the suite.
+private struct RecordedRequest {
+    var name = ""
+    var pipeline: [UInt8] = []
+    var rows: [MapValue] = []
+    var isApproximate = false
+    var count: Int?
+    var errorText: String?
+
+    var hasExpectation: Bool { !rows.isEmpty || count != nil || errorText != nil }
+}
+
+@Suite(.timeLimit(.minutes(20)))
+struct RequestReplayTests {
+    /// Requests that have to be served. A new function or stage raises it.
+    private static let servedMin = 184
+
+    /// Requests with results that depend on what the service leaves open: the order of an unsorted read, and the size
+    /// of a name.
+    private static let open: Set<String> = [
+        "aggregates.yaml: testArrayAggDistinct", "general.yaml: testStorageSize",
+    ]
+
+    @Test
+    func `The requests of the official client are served, and their results are those that it expects`() throws {
+        let harness = try Harness()
+        for line in try lines("documents.txt") {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            let fields = try message(String(parts[1]), "Document")
+            try harness.set([String(parts[0]): fields])
+        }
+        var served = 0
+        var refused: [String] = []
+        for request in try requests() {
+            let answer = harness.call(
+                .executePipeline,
+                ExecutePipelineRequest(database: Harness.database, pipeline: request.pipeline))
+            if answer.status == .unimplemented {
+                refused.append("\(request.name): \(answer.text)")
+                continue
+            }
+            served += 1
+            if request.hasExpectation, !Self.open.contains(request.name) { try check(answer, request) }
+        }
+        #expect(served >= Self.servedMin, "\(served) are served, not these: \(refused.joined(separator: "\n"))")
+    }
+
+    private func check(_ answer: TestAnswer, _ request: RecordedRequest) throws {
+        if let text = request.errorText {
+            #expect(answer.status == .invalidArgument, "\(request.name)")
+            #expect(answer.text.contains(text), "\(request.name): \(answer.text)")
+            return
+        }
+        #expect(answer.isOK, "\(request.name): \(answer.text)")
+        var rows: [MapValue] = []
+        for bytes in answer.messages {
+            for result in try ExecutePipelineResponse(wire: bytes.byteSpan).results {
+                rows.append(try MapValue(documentBytes: result.fields.byteSpan))
+            }
+        }
+        if let count = request.count { #expect(rows.count == count, "\(request.name)") }
+        guard !request.rows.isEmpty else { return }
+        #expect(rows.count == request.rows.count, "\(request.name): \(rows)")
+        for (row, expected) in zip(rows, request.rows) {
+            let isSame = Self.isSame(.map(row), .map(expected), within: request.isApproximate ? 1e-4 : 1e-12)
+            #expect(isSame, "\(request.name): \(row) is not \(expected)")
+        }
+    }
+
+    /// Whether values are equal, numbers as Python compares them.
+    private static func isSame(_ left: Value, _ right: Value, within tolerance: Double) -> Bool {
+        func number(_ value: Value) -> Double? {
+            switch value {
+            case .integer(let number): Double(number)
+            case .double(let number): number
+            default: nil
+            }
+        }
+        if let left = number(left), let right = number(right) {
+            return left.isNaN && right.isNaN || abs(left - right) <= tolerance * max(1, abs(right))
+        }
+        switch (left, right) {
+        case (.array(let lefts), .array(let rights)):
+            return lefts.count == rights.count
+                && zip(lefts, rights).allSatisfy { isSame($0, $1, within: tolerance) }
+        case (.map(let lefts), .map(let rights)):
+            return lefts.count == rights.count
+                && zip(lefts.entries, rights.entries).allSatisfy {
+                    $0.key == $1.key && isSame($0.value, $1.value, within: tolerance)
+                }
+        default: return ValueOrder.equal(left, right)
+        }
+    }
+
+    // MARK: Files
+
+    private func lines(_ file: String) throws -> [String] {
+        let folder = try #require(Bundle.module.url(forResource: "Requests", withExtension: nil))
+        let text = try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8)
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    /// The bytes of a message that is written in JSON.
+    private func message(_ json: String, _ type: String) throws -> [UInt8] {
+        var reader = JSONMessageReader()
+        var output = ByteBuffer()
+        try json.withUTF8Span {
+            try reader.append($0, Schema.shared.message("google.firestore.v1.\(type)"), to: &output)
+        }
+        return output.copyBytes()
+    }
+
+    /// Names begin with `#`, pipelines with `>`, rows with `=` or, if numbers differ a little, with `~`.
+    private func requests() throws -> [RecordedRequest] {
+        var requests: [RecordedRequest] = []
+        for line in try lines("requests.txt") {
+            let parts = line.split(separator: " ", maxSplits: 1).map(String.init)
+            if parts[0] == "#" { requests.append(RecordedRequest(name: parts[1])) }
+            let last = requests.count - 1
+            switch parts[0] {
+            case ">": requests[last].pipeline = try message(parts[1], "StructuredPipeline")
+            case "=", "~":
+                let fields = try message(parts[1], "Document")
+                requests[last].rows.append(try MapValue(documentBytes: fields.byteSpan))
+                requests[last].isApproximate = parts[0] == "~"
+            case "count": requests[last].count = Int(parts[1])
+            case "error": requests[last].errorText = parts[1]
+            default: break
+            }
+        }
+        return requests
+    }
+}

@@ -1,0 +1,274 @@
+// Stages, alone and after one another.
+
+import DocumentModel
+import FirestoreMessages
+import ServiceTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct StageTests {
+    private func harness() throws -> Harness {
+        let harness = try Harness()
+        try harness.set([
+            "c/a": Harness.fields(["g": "x", "n": 1, "t": [10, 20]]),
+            "c/b": Harness.fields(["g": "y", "n": 2, "t": []]),
+            "c/c": Harness.fields(["g": "x", "m": ["k": 5], "n": 3.5]),
+            "c/d": Harness.fields(["g": nil, "n": "text", "t": 7]),
+            "c/a/e/f": Harness.fields(["n": 100]),
+            "d/a/c/z": Harness.fields(["n": 200]),
+        ])
+        return harness
+    }
+
+    private func paths(_ harness: Harness, _ stages: Stage...) throws -> [String] {
+        try harness.execute(structuredPipeline(stages)).paths.map { $0 ?? "" }
+    }
+
+    @Test
+    func `Sources read a collection, a group, the database, named documents or literals`() throws {
+        let harness = try harness()
+        #expect(try paths(harness, .collection("c")) == ["c/a", "c/b", "c/c", "c/d"])
+        #expect(try paths(harness, .collection("c/a/e")) == ["c/a/e/f"])
+        let group = Stage("collection_group", [.value(.reference("")), "c"])
+        #expect(Set(try paths(harness, group)) == ["c/a", "c/b", "c/c", "c/d", "d/a/c/z"])
+        #expect(try paths(harness, Stage("database", [])).count == 6)
+        let documents = Stage("documents", ["c/b", "/c/zz", "/c/a", "/c/a"].map { .value(.reference($0)) })
+        #expect(try paths(harness, documents) == ["c/a", "c/b"])
+        let literals = try harness.execute(Stage("literals", [.map([("a", 1)]), .map([("b", .call("add", 1, 1))])]))
+        #expect(literals.rows == [["a": 1], ["b": 2]])
+        #expect(literals.paths == [nil, nil])
+    }
+
+    @Test
+    func `A row keeps the name and the times of its document until it is grouped`() throws {
+        let harness = try harness()
+        let document = try #require(try harness.get("c/a"))
+        let selected = try harness.execute(
+            .collection("c"),
+            .select(("id", .call("document_id", .field("__name__"))), ("at", .field("__update_time__"))),
+            .limit(1))
+        let result = try #require(selected.responses.first?.results.first)
+        #expect(result.name == document.name && result.updateTime == document.updateTime)
+        #expect(selected.rows[0]["id"] == "a")
+        #expect(selected.rows[0]["at"] == document.updateTime.map { .timestamp($0) })
+        let grouped = try harness.execute(.collection("c"), Stage("distinct", [.map([("g", .field("g"))])]))
+        #expect(grouped.paths == [nil, nil, nil])
+    }
+
+    @Test
+    func `A condition that is null or fails leaves its row out`() throws {
+        let harness = try harness()
+        let sum = Expression.call("greater_than", .call("add", .field("n"), 1), 2)
+        #expect(try paths(harness, .collection("c"), .where(sum)) == ["c/b", "c/c"])
+        #expect(try paths(harness, .collection("c"), .where(nil)) == [])
+        let both = Expression.call("and", .call("equal", .field("g"), "x"), sum)
+        #expect(try paths(harness, .collection("c"), .where(both)) == ["c/c"])
+        let missing = Expression.call("not", .call("exists", .field("t")))
+        #expect(try paths(harness, .collection("c"), .where(missing)) == ["c/c"])
+    }
+
+    @Test
+    func `Rows without the field are sorted before all others, and fields of any type are in one order`() throws {
+        let harness = try harness()
+        #expect(try paths(harness, .collection("c"), .sort((.field("t"), false))) == ["c/c", "c/d", "c/b", "c/a"])
+        #expect(
+            try paths(harness, .collection("c"), .sort((.field("g"), true), (.field("n"), true)))
+                == ["c/b", "c/c", "c/a", "c/d"])
+        #expect(try paths(harness, .collection("c"), .sort((.field("t"), true)), .limit(2)) == ["c/a", "c/b"])
+        #expect(try paths(harness, .collection("c"), .offset(1), .limit(2), .offset(1)) == ["c/c"])
+        #expect(try paths(harness, .collection("c"), .limit(2), .offset(1)) == ["c/b"])
+    }
+
+    @Test
+    func `Fields are selected, added, removed and replaced`() throws {
+        let harness = try harness()
+        let one = Stage("documents", [.value(.reference("/c/c"))])
+        #expect(try harness.execute(one, .select(("v", .field("m.k")), ("w", .field("m.z")))).rows == [["v": 5]])
+        #expect(
+            try harness.execute(one, Stage("add_fields", [.map([("n", 0), ("a", .field("g"))])])).rows
+                == [["a": "x", "g": "x", "m": ["k": 5], "n": 0]])
+        #expect(
+            try harness.execute(one, Stage("remove_fields", [.field("m.k"), .field("n"), .field("zz.z")])).rows
+                == [["g": "x", "m": [:]]])
+        #expect(try harness.execute(one, Stage("replace_with", [.field("m")])).rows == [["k": 5]])
+        let map = Expression.map([("g", 1), ("h", .field("n"))])
+        #expect(
+            try harness.execute(one, Stage("replace_with", [map, "merge_keep_existing"])).rows
+                == [["g": "x", "h": 3.5, "m": ["k": 5], "n": 3.5]])
+        #expect(
+            try harness.execute(one, Stage("replace_with", [map, "merge_overwrite_existing"])).rows
+                == [["g": 1, "h": 3.5, "m": ["k": 5], "n": 3.5]])
+        #expect(harness.outcome([one, Stage("replace_with", [.field("n")])]).status == .invalidArgument)
+    }
+
+    @Test
+    func `An array becomes rows; what is not an array stays one row without an index`() throws {
+        let harness = try harness()
+        let unnest = Stage("unnest", [.field("t"), .field("v")], options: [("index_field", .field("i"))])
+        let rows = try harness.execute(.collection("c"), unnest, .select(("v", .field("v")), ("i", .field("i")))).rows
+        #expect(rows == [["i": 0, "v": 10], ["i": 1, "v": 20], ["i": nil], ["i": nil, "v": 7]])
+    }
+
+    @Test
+    func `Groups have totals; without groups there is one row, even of nothing`() throws {
+        let harness = try harness()
+        let totals: [(String, Expression)] = [
+            ("all", .call("count", [])), ("numbers", .call("count_if", .call("is_type", .field("n"), "number"))),
+            ("sum", .call("sum", .field("n"))), ("mean", .call("average", .field("n"))),
+            ("least", .call("minimum", .field("n"))), ("most", .call("maximum", .field("n"))),
+        ]
+        let grouped = try harness.execute(
+            .collection("c"), .aggregate(totals, by: [("g", .field("g"))]), .sort((.field("g"), false))
+        ).rows
+        #expect(
+            grouped == [
+                ["all": 1, "g": nil, "least": "text", "mean": nil, "most": "text", "numbers": 0, "sum": 0],
+                ["all": 2, "g": "x", "least": 1, "mean": 2.25, "most": 3.5, "numbers": 2, "sum": 4.5],
+                ["all": 1, "g": "y", "least": 2, "mean": 2.0, "most": 2, "numbers": 1, "sum": 2],
+            ])
+        let none = try harness.execute(.collection("none"), .aggregate(totals)).rows
+        #expect(none == [["all": 0, "least": nil, "mean": nil, "most": nil, "numbers": 0, "sum": 0]])
+        let lists = try harness.execute(
+            .collection("c"),
+            .aggregate([
+                ("first", .call("first", .field("m"))), ("last", .call("last", .field("n"))),
+                ("kinds", .call("count_distinct", .field("g"))), ("each", .call("array_agg", .field("g"))),
+                ("set", .call("array_agg_distinct", .field("g"))),
+            ])
+        ).rows
+        #expect(
+            lists == [
+                ["each": ["x", "y", "x", nil], "first": nil, "kinds": 2, "last": "text", "set": ["x", "y", nil]]
+            ])
+    }
+
+    @Test
+    func `Integers are summed exactly, and a total beyond 64 bits is a double`() throws {
+        let harness = try Harness()
+        try harness.set([
+            "c/a": Harness.fields(["n": .integer(.max)]), "c/b": Harness.fields(["n": 1]),
+            "c/c": Harness.fields(["n": -1]),
+        ])
+        let sum = Stage.aggregate([("sum", .call("sum", .field("n")))])
+        #expect(try harness.execute(.collection("c"), sum).rows == [["sum": .integer(.max)]])
+        let positive = Stage.where(.call("greater_than", .field("n"), 0))
+        #expect(try harness.execute(.collection("c"), positive, sum).rows == [["sum": .double(0x1p63)]])
+    }
+
+    @Test
+    func `Pipelines are united, and rows are sampled`() throws {
+        let harness = try harness()
+        let other = Expression.pipeline([.collection("d/a/c")])
+        #expect(try paths(harness, .collection("c"), .limit(1), Stage("union", [other])) == ["c/a", "d/a/c/z"])
+        #expect(try paths(harness, .collection("c"), Stage("sample", [2, "documents"])).count == 2)
+        #expect(Set(try paths(harness, .collection("c"), Stage("sample", [9, "documents"]))).count == 4)
+        #expect(try paths(harness, .collection("c"), Stage("sample", [1.0, "percent"])).count == 4)
+        #expect(try paths(harness, .collection("c"), Stage("sample", [0.0, "percent"])).isEmpty)
+    }
+
+    @Test
+    func `The nearest rows have vectors of the dimension asked for, sorted by distance`() throws {
+        let harness = try Harness()
+        try harness.set([
+            "v/a": Harness.fields(["e": .vector([1, 2])]), "v/b": Harness.fields(["e": .vector([1, 5])]),
+            "v/c": Harness.fields(["e": .vector([1, 2, 3])]), "v/d": Harness.fields(["e": [1, 2]]),
+            "v/e": Harness.fields(["e": .vector([2, 2])]),
+        ])
+        func nearest(_ measure: String, _ limit: Int64) throws -> PipelineAnswer {
+            try harness.execute(
+                .collection("v"),
+                Stage(
+                    "find_nearest", [.field("e"), .value(.vector([1, 2])), .value(.string(measure))],
+                    options: [("limit", .value(.integer(limit))), ("distance_field", .field("d"))]),
+                .select(("d", .field("d"))))
+        }
+        let near = try nearest("euclidean", 2)
+        #expect(near.paths == ["v/a", "v/e"] && near.rows == [["d": 0.0], ["d": 1.0]])
+        #expect(try nearest("dot_product", 9).rows == [["d": 11.0], ["d": 6.0], ["d": 5.0]])
+        #expect(try nearest("cosine", 1).paths == ["v/a"])
+        let unknown = Stage("find_nearest", [.field("e"), .value(.vector([1])), "manhattan"])
+        #expect(harness.outcome([.collection("v"), unknown]).status == .invalidArgument)
+    }
+
+    @Test
+    func `The head of a pipeline uses the indexes of queries, and explain shows the operators`() throws {
+        let harness = try harness()
+        func text(_ mode: String, _ stages: Stage...) throws -> String {
+            let options: [(String, Expression)] = [("explain_options", .map([("mode", .value(.string(mode)))]))]
+            let answer = try harness.execute(structuredPipeline(stages, options: options))
+            if mode == "explain" { #expect(answer.rows.isEmpty) }
+            return try #require(answer.responses.last?.explainText)
+        }
+        let plan = try text(
+            "explain", .collection("c"),
+            .where(.call("and", .call("exists", .field("n")), .call("equal", .field("n"), 2))),
+            Stage("distinct", [.map([("g", .field("g"))])]))
+        #expect(
+            plan == """
+                Distinct g
+                   Filter n == 2
+                   └─ Fetch
+                      └─ IndexScan (n ASC, __name__ ASC): n == 2
+                """)
+        let analysis = try text("analyze", .collection("c"), .where(.call("equal", .field("n"), 2)))
+        #expect(analysis.contains("Execution:") && analysis.contains("results returned: 1"))
+        #expect(analysis.contains("index entries scanned: 1"))
+    }
+
+    @Test
+    func `Results come in pages with the time of their state, and one message at least`() throws {
+        let harness = try Harness()
+        var writes = try harness.emptyWrites()
+        for index in 0..<3_000 {
+            let fields = Harness.fields(["n": .integer(Int64(index)), "p": .string(String(repeating: "x", count: 100))])
+            try Harness.name("c/\(10_000 + index)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        }
+        try harness.commit(writes)
+        let all = try harness.execute(.collection("c"))
+        #expect(all.paths.map { $0 ?? "" } == (0..<3_000).map { "c/\(10_000 + $0)" })
+        #expect(all.responses.count > 2 && Set(all.responses.map(\.executionTime)).count == 1)
+        let sorted = try harness.execute(.collection("c"), .sort((.call("subtract", 0, .field("n")), false)))
+        #expect(sorted.rows.map { $0["n"] } == (0..<3_000).reversed().map { .integer($0) })
+        let top = try harness.execute(.collection("c"), .sort((.call("mod", .field("n"), 1_000), true)), .limit(4))
+        #expect(top.rows.map { $0["n"] } == [999, 1999, 2999, 998])
+        let none = try harness.execute(.collection("c"), .where(false))
+        #expect(none.responses.count == 1 && none.responses[0].executionTime != nil && none.rows.isEmpty)
+    }
+
+    @Test
+    func `A pipeline reads at a time or in a transaction, which may begin with it`() throws {
+        let harness = try Harness()
+        let first = try harness.response(setting: ["c/a": Harness.fields(["n": 1])])
+        let transaction = try harness.begin(.readOnly(readTime: nil))
+        try harness.set(["c/b": Harness.fields(["n": 2])])
+        let pipeline = structuredPipeline([.collection("c")])
+        #expect(try harness.execute(pipeline, .readTime(first.commitTime)).rows.count == 1)
+        #expect(try harness.execute(pipeline, .transaction(transaction)).rows.count == 1)
+        let begun = try harness.execute(pipeline, .newTransaction(.readOnly(readTime: nil)))
+        #expect(begun.rows.count == 2)
+        let identifier = try #require(begun.responses.first?.transaction)
+        #expect(!identifier.isEmpty)
+        try harness.delete("c/a")
+        #expect(try harness.execute(pipeline, .transaction(identifier)).rows.count == 2)
+    }
+
+    @Test(arguments: [
+        (["n": 1] as MapValue, false), (["n": 5] as MapValue, true),
+    ])
+    func `A commit conflicts with what a pipeline read, and not with what its query leaves out`(
+        written: MapValue, conflicts: Bool
+    ) throws {
+        let harness = try Harness()
+        try harness.set(["c/a": Harness.fields(["n": 4])])
+        let transaction = try harness.begin(.readWrite(retryTransaction: [], concurrency: .unspecified))
+        let pipeline = structuredPipeline([
+            .collection("c"), .where(.call("greater_than", .field("n"), 3)), .aggregate([("all", .call("count", []))]),
+        ])
+        #expect(try harness.execute(pipeline, .transaction(transaction)).rows == [["all": 1]])
+        try harness.set(["c/b": written.documentBytes])
+        var writes = try harness.emptyWrites()
+        try Harness.name("d/x").withUTF8Span { try writes.update($0, fields: Harness.fields(["n": 0]).span.bytes) }
+        let answer = harness.tryCommit(writes, transaction: transaction)
+        #expect(answer.status == (conflicts ? .aborted : .ok), "\(answer.text)")
+    }
+}
