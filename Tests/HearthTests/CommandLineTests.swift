@@ -7,7 +7,7 @@ import Testing
 struct CommandLineTests {
     static let commands = [
         "serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes", "rules",
-        "token",
+        "token", "health",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["help"]])

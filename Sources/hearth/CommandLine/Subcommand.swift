@@ -14,8 +14,25 @@ protocol Subcommand {
     static var words: [String] { get }
     /// Its flags in the order of the help text, by heading.
     static var flagGroups: [FlagGroup] { get }
+    /// What the first word may be; empty if that is for the user to choose.
+    static var actions: [String] { get }
+    /// Whether the list of verbs leaves it out.
+    static var isHidden: Bool { get }
     /// Does the work; a thrown error is printed to stderr and ends with status 1.
     static func run(_ arguments: ParsedArguments) async throws
+}
+
+extension Subcommand {
+    static var actions: [String] { [] }
+    static var isHidden: Bool { false }
+
+    /// The first word of a command line, one of ``actions``.
+    static func action(_ arguments: ParsedArguments) throws(UsageError) -> String {
+        let word = arguments.words.first ?? ""
+        if actions.contains(word) { return word }
+        let expected = actions.dropLast().joined(separator: ", ") + " or " + (actions.last ?? "")
+        throw UsageError(message: "\"\(word)\" is not \(expected)")
+    }
 }
 
 /// A verb that does its work on the main thread, before Swift's concurrency has started any other.
@@ -43,8 +60,8 @@ struct CommandFailure: Error, CustomStringConvertible {
 
 /// Finds the subcommand, parses, runs, and turns errors into exit statuses: 0 done, 1 failed, 2 not understood.
 struct CommandRouter {
-    /// What `hearth --version` prints; the newest heading of CHANGELOG.md.
-    static let version = "0.1.0 (unreleased)"
+    /// What `hearth --version` prints.
+    static let version = BuildVersion.current.description
 
     let subcommands: [any Subcommand.Type]
 
