@@ -66,7 +66,7 @@ struct CommandLineTests {
     }
 
     @Test
-    func `The arguments are understood where /proc is not mounted`() throws {
+    func `Where /proc is not mounted there is help, and commands say what is missing`() throws {
         let script = #"mount -t tmpfs none /proc && exec "$0" "$@""#
         func run(_ words: [String]) throws -> HearthProcess {
             let arguments = ["--map-root-user", "--mount", "/bin/sh", "-c", script, HearthBinary.path]
@@ -77,8 +77,10 @@ struct CommandLineTests {
         }
         #expect(try run(["--version"]).output.hasPrefix("hearth "))
         #expect(try run(["check", "--help"]).output.hasPrefix("usage: hearth check"))
-        let outcome = try run(["check", "--data", "/nowhere"])
-        #expect(outcome.status == 1 && outcome.errors.contains("/nowhere is not a"), "\(outcome.errors)")
+        for command in [["check", "--data", "/nowhere"], ["serve", "--data", "/nowhere"], ["get", "a/b"]] {
+            let outcome = try run(command)
+            #expect(outcome.status == 1 && outcome.errors.contains("/proc is not mounted"), "\(outcome.errors)")
+        }
     }
 
     @Test

@@ -65,15 +65,17 @@ struct CommandRouter {
 
     let subcommands: [any Subcommand.Type]
 
-    /// Runs a verb of the main thread, or help or an error about it; nil when the rest is for ``run(_:)``.
+    /// Runs a verb of the main thread, prints help, or an error about either; nil when the rest is for ``run(_:)``.
     func runOnMainThread(_ arguments: [String]) -> Int32? {
-        guard let verb = arguments.first,
-            let subcommand = subcommands.first(where: { $0.name == verb }) as? any MainThreadSubcommand.Type
-        else { return nil }
-        let words = Array(arguments.dropFirst())
-        if Self.asksForHelp(words) { return nil }
+        if let status = answer(arguments) { return status }
+        // A worker thread of libdispatch whose file it cannot open ends the process.
+        guard access("/proc/self/stat", R_OK) == 0 else {
+            Self.complain("/proc is not mounted, and the runtime needs it: mount -t proc proc /proc")
+            return 1
+        }
+        guard let subcommand = subcommand(arguments[0]) as? any MainThreadSubcommand.Type else { return nil }
         do {
-            try subcommand.runOnMainThread(Self.parse(words, for: subcommand))
+            try subcommand.runOnMainThread(Self.parse(Array(arguments.dropFirst()), for: subcommand))
             try StandardOutput.flush()
             return 0
         } catch {
@@ -81,7 +83,20 @@ struct CommandRouter {
         }
     }
 
+    /// Runs a verb; ``runOnMainThread(_:)`` comes first.
     func run(_ arguments: [String]) async -> Int32 {
+        guard let subcommand = subcommand(arguments[0]) else { return 2 }
+        do {
+            try await subcommand.run(Self.parse(Array(arguments.dropFirst()), for: subcommand))
+            try StandardOutput.flush()
+            return 0
+        } catch {
+            return Self.report(error, of: subcommand)
+        }
+    }
+
+    /// Prints help or the version, or that there is no such verb; nil if a verb is to run.
+    private func answer(_ arguments: [String]) -> Int32? {
         guard let verb = arguments.first, !["--help", "-h"].contains(verb) else {
             print(HelpText.overview(of: subcommands))
             return arguments.isEmpty ? 2 : 0
@@ -91,25 +106,18 @@ struct CommandRouter {
             print("hearth \(Self.version)")
             return 0
         }
-        guard let subcommand = subcommands.first(where: { $0.name == verb }) else {
+        guard let subcommand = subcommand(verb) else {
             let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
             let hint = nearest.map { "; did you mean \($0)?" } ?? ""
             Self.complain("unknown command \"\(verb)\"\(hint)\n\nRun hearth --help for the list of commands.")
             return 2
         }
-        let words = Array(arguments.dropFirst())
-        if Self.asksForHelp(words) {
-            print(HelpText.page(of: subcommand))
-            return 0
-        }
-        do {
-            try await subcommand.run(Self.parse(words, for: subcommand))
-            try StandardOutput.flush()
-            return 0
-        } catch {
-            return Self.report(error, of: subcommand)
-        }
+        guard Self.asksForHelp(Array(arguments.dropFirst())) else { return nil }
+        print(HelpText.page(of: subcommand))
+        return 0
     }
+
+    private func subcommand(_ verb: String) -> (any Subcommand.Type)? { subcommands.first { $0.name == verb } }
 
     /// A `--help` anywhere before `--` asks for help.
     private static func asksForHelp(_ words: [String]) -> Bool {
