@@ -10,7 +10,7 @@ import Testing
 private final class FakeManager {
     private let descriptor: Int32
 
-    /// - Parameter path: of a new socket; `@` begins a name that is no file.
+    /// - Parameter path: of a new socket; `@` begins a name without a file.
     init(_ path: String) throws {
         descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
         var address = sockaddr_un()

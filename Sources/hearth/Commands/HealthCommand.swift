@@ -20,8 +20,8 @@ enum HealthCommand: Subcommand {
         Asks over the socket admin.sock in the data directory, which needs neither TLS nor a
         credential, as the user that runs the server. Prints "ready", and the exit status is
         0, if the server accepts work. Otherwise the reason is on standard error, and the
-        exit status is 1: no server runs, it does not answer, it ends, its disk is full or
-        has failed. GET /readyz on the server's port has the same answer.
+        exit status is 1: there is no server, it does not answer, it ends, its disk is full
+        or has failed. GET /readyz on the server's port has the same answer.
 
         Examples:
 

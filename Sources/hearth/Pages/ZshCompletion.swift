@@ -11,7 +11,7 @@ enum ZshCompletion {
             case $state in
                 command)
                     local -a commands=(
-        \(commands.map { "                \(quoted(escaped($0.name, ":") + ":" + $0.summary))" }.joined(separator: "\n"))
+        \(commands.map(description).joined(separator: "\n"))
                     )
                     _describe command commands ;;
                 argument)
@@ -23,6 +23,10 @@ enum ZshCompletion {
         _hearth "$@"
 
         """
+    }
+
+    private static func description(_ command: CompletedCommand) -> String {
+        "                \(quoted("\(command.name):\(command.summary)"))"
     }
 
     private static func clause(_ command: CompletedCommand) -> String {
