@@ -27,6 +27,11 @@ func tests(
         swiftSettings: strict)
 }
 
+/// HEARTH_COMMIT (hexadecimal digits) and HEARTH_RELEASE (1) in the environment are part of `hearth --version`.
+let build: [CSetting] = ["HEARTH_COMMIT", "HEARTH_RELEASE"].compactMap { name in
+    Context.environment[name].flatMap { $0.isEmpty ? nil : .define(name, to: $0) }
+}
+
 let package = Package(
     name: "Hearth",
     products: [
@@ -57,6 +62,7 @@ let package = Package(
         .systemLibrary(name: "CLinux", path: "Sources/System/CLinux"),
         .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
         .target(name: "CArguments", path: "Sources/System/CArguments"),
+        .target(name: "CBuild", path: "Sources/System/CBuild", cSettings: build),
         // libcurl (apt: libcurl4-openssl-dev), loaded when it is first used.
         .target(name: "CCurl", path: "Sources/System/CCurl"),
         // RE2 (apt: libre2-dev) has a C++ interface; the target has a C one.
@@ -220,7 +226,7 @@ let package = Package(
         .executableTarget(
             name: "hearth",
             dependencies: [
-                "Basics", "CArguments", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
+                "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
                 "Expressions", "SecurityRules", "Identity", "KeyFetching",
@@ -419,7 +425,7 @@ let package = Package(
             "HearthTests",
             [
                 "Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel", "Identity",
-                "TLSTestSupport",
+                "EventLoops", "TLSTestSupport",
             ]),
         tests("OfficialClientTests", ["Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

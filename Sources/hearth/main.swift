@@ -4,12 +4,7 @@
 import CArguments
 import Glibc
 
-let router = CommandRouter(subcommands: [
-    ServeCommand.self, GetCommand.self, QueryCommand.self, LoadCommand.self, ExportCommand.self, CheckCommand.self,
-    WatchCommand.self, BackupCommand.self, ForkCommand.self, RestoreCommand.self, SalvageCommand.self,
-    IndexesCommand.self,
-    RulesCommand.self, TokenCommand.self,
-])
+let router = CommandRouter(subcommands: CommandTable.all)
 // Not `CommandLine.arguments`, which are empty where /proc is not mounted.
 let arguments = (0..<hearth_argument_count()).dropFirst().map { String(cString: hearth_argument($0)) }
 // A closed pipe and a limit of file sizes (ulimit -f) are errors of the write that meets them.

@@ -58,6 +58,9 @@ struct FullDiskTests {
         let ready = try get(server, "/readyz")
         #expect(ready.status == 503)
         #expect(ready.body.hasPrefix("not ready: the disk is full; commits other than deletes are refused: "))
+        let health = try HearthBinary.run(["health", "--data", data])
+        #expect(health.status == 1 && health.output.isEmpty)
+        #expect(health.errors.hasPrefix("hearth: not ready: the disk is full; "), "\(health.errors)")
         let metrics = try get(server, "/metrics").body
         #expect(metrics.contains("\nhearth_store_full 1\n"))
         #expect(metrics.contains("\nhearth_store_failed 0\n"))

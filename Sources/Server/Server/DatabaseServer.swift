@@ -66,6 +66,7 @@ package final class DatabaseServer: Sendable {
     private let readiness: Readiness
     private let routers: [LoopBound<CallRouter>]
     private let housekeeping: HousekeepingThread
+    private let pulse: LoopPulse
 
     private init(
         _ configuration: DatabaseServerConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
@@ -82,6 +83,7 @@ package final class DatabaseServer: Sendable {
         self.readiness = readiness
         self.routers = routers
         self.housekeeping = housekeeping
+        pulse = LoopPulse(group.loops)
     }
 
     /// Opens the store, recovering it if need be, and serves from when this returns.
@@ -188,6 +190,10 @@ package final class DatabaseServer: Sendable {
         store.close()
         log.reportSuppressed()
     }
+
+    /// Whether every event loop has run since the last time that this was true. To be asked again and again, by one
+    /// thread that is not a loop's; the first answer is true.
+    package func loopsRun() -> Bool { pulse.beat() }
 
     /// What the service counted so far, on all loops.
     package var totals: CounterTotals { CounterTotals(counters) }

@@ -1,4 +1,4 @@
-// Parses the arguments of a subcommand: flags, their environment variables, and other words.
+// Parses the arguments of a subcommand: flags, their environment variables, settings of a file, and other words.
 
 import Glibc
 
@@ -36,14 +36,21 @@ struct ParsedArguments {
     /// - Parameter isFurther: not the first time that the command line gives the flag.
     fileprivate mutating func store(
         _ text: String, for flag: any FlagDeclaration, from origin: String, isFurther: Bool = false
-    ) throws {
-        do {
-            try flag.check(text)
-        } catch let error {
-            throw UsageError(message: "\(origin) must be \(error.expected), not \"\(text)\"")
-        }
+    ) throws(UsageError) {
+        try Self.check(text, of: flag, from: origin)
         // The command line wins over the environment.
         if isFurther { texts[flag.name]?.append(text) } else { texts[flag.name] = [text] }
+    }
+
+    /// - Parameter origin: where the text comes from, for the message.
+    fileprivate static func check(
+        _ text: String, of flag: any FlagDeclaration, from origin: String
+    ) throws(UsageError) {
+        do throws(FlagTextError) {
+            try flag.check(text)
+        } catch {
+            throw UsageError(message: "\(origin) must be \(error.expected), not \"\(text)\"")
+        }
     }
 
     /// The texts of a flag's values: those that were given, or the default.
@@ -71,6 +78,11 @@ struct ArgumentParser {
             }
         }
         try readWords(arguments, into: &parsed)
+        if flags.contains(where: { $0.name == ConfigurationFile.flag.name }),
+            let path = parsed.value(of: ConfigurationFile.flag)
+        {
+            try readSettings(ConfigurationFile(path), into: &parsed)
+        }
         for flag in flags where flag.isRequired && !parsed.has(flag) {
             throw UsageError(message: "missing --\(flag.name) \(flag.placeholder): \(flag.help)")
         }
@@ -107,6 +119,28 @@ struct ArgumentParser {
                 throw UsageError(message: "--\(flag.name) needs a value: --\(flag.name) \(flag.placeholder)")
             }
             try parsed.store(text, for: flag, from: "--\(flag.name)", isFurther: isFurther)
+        }
+    }
+
+    /// Adds the settings of a file that neither the environment nor the command line has.
+    private func readSettings(_ file: ConfigurationFile, into parsed: inout ParsedArguments) throws(UsageError) {
+        let overridden = flags.filter { parsed.has($0) }.map(\.name)
+        var names: Set<String> = []
+        for setting in file.settings {
+            let place = file.place(setting)
+            let known = flags.filter { $0.name != ConfigurationFile.flag.name }
+            guard let flag = known.first(where: { $0.name == setting.name }) else {
+                let nearest = Spelling.nearest(to: setting.name, among: known.map(\.name))
+                throw UsageError(
+                    message: "\(place) is not a setting" + (nearest.map { "; did you mean \($0)?" } ?? ""))
+            }
+            let isFurther = !names.insert(flag.name).inserted
+            if isFurther, !flag.isRepeatable { throw UsageError(message: "\(place) may be set only once") }
+            if overridden.contains(flag.name) {
+                try ParsedArguments.check(setting.value, of: flag, from: place)
+            } else {
+                try parsed.store(setting.value, for: flag, from: place, isFurther: isFurther)
+            }
         }
     }
 

@@ -6,6 +6,7 @@ enum HelpText {
 
     /// The list of verbs.
     static func overview(of subcommands: [any Subcommand.Type]) -> String {
+        let subcommands = subcommands.filter { !$0.isHidden }
         let column = (subcommands.map { $0.name.count }.max() ?? 0) + 4
         var lines = [
             "hearth: a durable document database that speaks Firestore.",
@@ -53,7 +54,8 @@ enum HelpText {
         return lines.joined(separator: "\n")
     }
 
-    private static func describe(_ flag: any FlagDeclaration) -> [String] {
+    /// What `--help` and the manual say of a flag.
+    static func text(of flag: any FlagDeclaration) -> String {
         var text = flag.help
         if let value = flag.defaultText { text += " Default \(value)." }
         if flag.isRequired { text += " Required." }
@@ -61,8 +63,12 @@ enum HelpText {
         if !flag.aliases.isEmpty {
             text += " Also accepted as \(flag.aliases.map { "--\($0)" }.joined(separator: " and "))."
         }
+        return text
+    }
+
+    private static func describe(_ flag: any FlagDeclaration) -> [String] {
         let head = "  --\(flag.name)" + (flag.isSwitch ? "" : " \(flag.placeholder)")
-        return [head] + wrap(text, indent: 6)
+        return [head] + wrap(text(of: flag), indent: 6)
     }
 
     /// Breaks a text into lines of at most 80 columns.

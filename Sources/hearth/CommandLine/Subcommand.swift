@@ -16,6 +16,23 @@ protocol Subcommand {
     static var words: [String] { get }
     /// Its flags in the order of the help text, by heading.
     static var flagGroups: [FlagGroup] { get }
+    /// What the first word may be; empty if that is for the user to choose.
+    static var actions: [String] { get }
+    /// Whether the list of verbs leaves it out.
+    static var isHidden: Bool { get }
+}
+
+extension Subcommand {
+    static var actions: [String] { [] }
+    static var isHidden: Bool { false }
+
+    /// The first word of a command line, one of ``actions``.
+    static func action(_ arguments: ParsedArguments) throws(UsageError) -> String {
+        let word = arguments.words.first ?? ""
+        if actions.contains(word) { return word }
+        let expected = actions.dropLast().joined(separator: ", ") + " or " + (actions.last ?? "")
+        throw UsageError(message: "\"\(word)\" is not \(expected)")
+    }
 }
 
 /// A verb that does its work on the main thread, before Swift's concurrency has started any other.
@@ -47,36 +64,17 @@ struct CommandFailure: Error, CustomStringConvertible {
 
 /// Finds the subcommand, parses, runs, and turns errors into exit statuses: 0 done, 1 failed, 2 not understood.
 struct CommandRouter {
-    /// What `hearth --version` prints; the newest heading of CHANGELOG.md.
-    static let version = "0.1.0 (unreleased)"
+    /// What `hearth --version` prints.
+    static let version = BuildVersion.current.description
 
     let subcommands: [any Subcommand.Type]
 
     /// Does what the command line asks on the main thread; nil when the verb is one for ``runAsync(_:)``.
     func run(_ arguments: [String]) -> Int32? {
-        guard let verb = arguments.first, !["--help", "-h"].contains(verb) else {
-            print(HelpText.overview(of: subcommands))
-            return arguments.isEmpty ? 2 : 0
-        }
-        if verb == "help" { return help(arguments.dropFirst().first) }
-        if verb == "--version" {
-            print("hearth \(Self.version)")
-            return 0
-        }
-        guard let subcommand = subcommand(verb) else {
-            let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
-            let hint = nearest.map { "; did you mean \($0)?" } ?? ""
-            Self.complain("unknown command \"\(verb)\"\(hint)\n\nRun hearth --help for the list of commands.")
-            return 2
-        }
-        let words = Array(arguments.dropFirst())
-        if Self.asksForHelp(words) {
-            print(HelpText.page(of: subcommand))
-            return 0
-        }
-        guard let subcommand = subcommand as? any MainThreadSubcommand.Type else { return nil }
+        if let status = answer(arguments) { return status }
+        guard let subcommand = subcommand(arguments[0]) as? any MainThreadSubcommand.Type else { return nil }
         do {
-            try subcommand.run(Self.parse(words, for: subcommand))
+            try subcommand.run(Self.parse(Array(arguments.dropFirst()), for: subcommand))
             try StandardOutput.flush()
             return 0
         } catch {
@@ -97,13 +95,35 @@ struct CommandRouter {
         }
     }
 
-    private func subcommand(_ verb: String) -> (any Subcommand.Type)? { subcommands.first { $0.name == verb } }
-
     /// libdispatch, which runs Swift's tasks, reads the states of its threads there each second, and traps if it cannot.
     private static func checkProcessFiles(_ verb: String) throws {
         guard access("/proc/self/stat", R_OK) != 0 else { return }
         throw CommandFailure("hearth \(verb) needs /proc, which is not mounted: mount -t proc proc /proc")
     }
+
+    /// Prints help or the version, or that there is no such verb; nil if a verb is to run.
+    private func answer(_ arguments: [String]) -> Int32? {
+        guard let verb = arguments.first, !["--help", "-h"].contains(verb) else {
+            print(HelpText.overview(of: subcommands))
+            return arguments.isEmpty ? 2 : 0
+        }
+        if verb == "help" { return help(arguments.dropFirst().first) }
+        if verb == "--version" {
+            print("hearth \(Self.version)")
+            return 0
+        }
+        guard let subcommand = subcommand(verb) else {
+            let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
+            let hint = nearest.map { "; did you mean \($0)?" } ?? ""
+            Self.complain("unknown command \"\(verb)\"\(hint)\n\nRun hearth --help for the list of commands.")
+            return 2
+        }
+        guard Self.asksForHelp(Array(arguments.dropFirst())) else { return nil }
+        print(HelpText.page(of: subcommand))
+        return 0
+    }
+
+    private func subcommand(_ verb: String) -> (any Subcommand.Type)? { subcommands.first { $0.name == verb } }
 
     /// A `--help` anywhere before `--` asks for help.
     private static func asksForHelp(_ words: [String]) -> Bool {

@@ -13,6 +13,7 @@ enum IndexesCommand: AsyncSubcommand {
     static let name = "indexes"
     static let summary = "Applies a firestore.indexes.json to a database, or lists its indexes."
     static let words = ["ACTION", "[FILE...]"]
+    static let actions = ["apply", "list"]
 
     static let discussion = """
         ACTION is apply or list. apply replaces the declared indexes of the database by those

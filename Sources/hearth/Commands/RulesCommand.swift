@@ -8,6 +8,7 @@ enum RulesCommand: AsyncSubcommand {
     static let name = "rules"
     static let summary = "Checks, tests, explains and applies security rules."
     static let words = ["ACTION", "[FILE]"]
+    static let actions = ["check", "test", "explain", "apply", "rollback", "list", "show"]
 
     static let discussion = """
         ACTION is check, test, explain, apply, rollback, list or show. check reads the rules
@@ -65,12 +66,8 @@ enum RulesCommand: AsyncSubcommand {
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
-        let action = arguments.words[0]
+        let action = try action(arguments)
         if ["rollback", "list", "show"].contains(action) { return try await runWithoutFile(action, arguments) }
-        guard ["check", "test", "explain", "apply"].contains(action) else {
-            throw UsageError(
-                message: "\"\(action)\" is not check, test, explain, apply, rollback, list or show")
-        }
         guard arguments.words.count == 2 else { throw UsageError(message: "usage: hearth rules \(action) FILE") }
         let file = arguments.words[1]
         switch action {

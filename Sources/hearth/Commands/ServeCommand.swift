@@ -84,9 +84,9 @@ enum ServeCommand: MainThreadSubcommand {
         fflush(nil)
         // The first keys are fetched at once.
         security.tick()
-        let tick: (() -> Void)? = security.readsFiles ? { security.tick() } : nil
         let reloading = Reloading(tls: tls, security: security, authorization)
-        let signal = Shutdown.waitForSignal(onReload: { reloading.run(log) }, eachSecond: tick)
+        let signal = waitForSignal(
+            gateway, security, ServiceManager(), endpoint: endpoint, onReload: { reloading.run(log) })
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
         Shutdown.endAtOnceOnAnotherSignal(log)
         gateway.stop()
@@ -106,6 +106,33 @@ enum ServeCommand: MainThreadSubcommand {
             fork.remove()
             throw error
         }
+    }
+
+    /// Waits for the signal that ends the server, and keeps the service manager informed meanwhile.
+    ///
+    /// - Returns: the signal.
+    private static func waitForSignal(
+        _ gateway: DatabaseServer, _ security: ServeSecurity, _ manager: ServiceManager?, endpoint: String,
+        onReload reload: () -> Void
+    ) -> Int32 {
+        let isReady = ServiceManager.State.ready("serving on \(endpoint)")
+        manager?.notify(isReady)
+        let watchdog = manager?.watchdogMilliseconds
+        let tick: (() -> Void)? =
+            security.readsFiles || watchdog != nil
+            ? {
+                if security.readsFiles { security.tick() }
+                // A manager that hears nothing ends the server: an event loop hangs.
+                if watchdog != nil, gateway.loopsRun() { manager?.notify(.alive) }
+            } : nil
+        let signal = Shutdown.waitForSignal(
+            onReload: {
+                manager?.notify(ServiceManager.reloading)
+                reload()
+                manager?.notify(isReady)
+            }, everyMilliseconds: min(watchdog.map { max($0 / 2, 1) } ?? 1_000, 1_000), tick)
+        manager?.notify(.stopping)
+        return signal
     }
 
     /// Drops index entries that are damaged; the store builds them again.
@@ -167,16 +194,20 @@ enum Shutdown {
 
     /// Waits for a signal that ends the server, and calls `onReload` for each SIGHUP before.
     ///
-    /// - Parameter tick: called once a second, and after each signal; nil lets the thread sleep.
-    static func waitForSignal(onReload: () -> Void, eachSecond tick: (() -> Void)? = nil) -> Int32 {
+    /// - Parameters:
+    ///   - interval: time between two ticks, at most a second.
+    ///   - tick: called after each interval, and after each signal; nil lets the thread sleep.
+    static func waitForSignal(
+        onReload: () -> Void, everyMilliseconds interval: Int = 1_000, _ tick: (() -> Void)? = nil
+    ) -> Int32 {
         var set = signals
-        var second = timespec(tv_sec: 1, tv_nsec: 0)
+        var time = timespec(tv_sec: interval / 1_000, tv_nsec: interval % 1_000 * 1_000_000)
         while true {
-            let received = tick == nil ? sigwaitinfo(&set, nil) : sigtimedwait(&set, nil, &second)
+            let received = tick == nil ? sigwaitinfo(&set, nil) : sigtimedwait(&set, nil, &time)
             switch received {
             case SIGHUP: onReload()
             case SIGTERM, SIGINT: return received
-            // A second has passed, or the wait was interrupted.
+            // The interval has passed, or the wait was interrupted.
             default: break
             }
             tick?()

@@ -323,7 +323,7 @@ enum ServeSettings {
 
     /// The flags in the order of the help text.
     static let groups = [
-        FlagGroup(heading: "Location", flags: location.map(\.flag) + [forkOf]),
+        FlagGroup(heading: "Location", flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),

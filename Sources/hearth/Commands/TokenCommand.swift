@@ -9,6 +9,7 @@ enum TokenCommand: MainThreadSubcommand {
     static let name = "token"
     static let summary = "Makes, lists and revokes credentials, and mints tokens for tests."
     static let words = ["ACTION", "[NAME]"]
+    static let actions = ["create", "list", "revoke", "revoke-user", "mint"]
 
     static let discussion = """
         ACTION is one of these:
@@ -52,16 +53,14 @@ enum TokenCommand: MainThreadSubcommand {
         help: "Write the secret to a new file that its owner alone may read, and not to standard output.")
 
     static func run(_ arguments: ParsedArguments) throws {
-        let action = arguments.words[0]
-        let actions: [String: (takesName: Bool, run: (_ name: String, ParsedArguments) throws -> Void)] = [
+        let action = try action(arguments)
+        let works: [String: (takesName: Bool, run: (_ name: String, ParsedArguments) throws -> Void)] = [
             "create": (true, PrincipalActions.create), "revoke": (true, PrincipalActions.revoke),
             "revoke-user": (true, revokeUser),
             "list": (false, { _, arguments in try PrincipalActions.list(arguments) }),
             "mint": (false, { _, arguments in try TokenMinting.run(arguments) }),
         ]
-        guard let (takesName, run) = actions[action] else {
-            throw UsageError(message: "\"\(action)\" is not create, list, revoke, revoke-user or mint")
-        }
+        guard let (takesName, run) = works[action] else { preconditionFailure("\(action) has no work") }
         let name = arguments.words.dropFirst().first
         if takesName, name == nil { throw UsageError(message: "missing argument NAME") }
         if !takesName, let name { throw UsageError(message: "unexpected argument \"\(name)\"") }

@@ -7,7 +7,7 @@ import Testing
 struct CommandLineTests {
     static let commands = [
         "serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes", "rules",
-        "token",
+        "token", "health",
     ]
 
     @Test(arguments: [["--help"], ["-h"], ["help"]])
@@ -66,7 +66,7 @@ struct CommandLineTests {
     }
 
     @Test
-    func `The arguments are understood where /proc is not mounted`() throws {
+    func `Where /proc is not mounted there is help, and commands say what is missing`() throws {
         let script = #"mount -t tmpfs none /proc && exec "$0" "$@""#
         func run(_ words: [String]) throws -> HearthProcess {
             let arguments = ["--map-root-user", "--mount", "/bin/sh", "-c", script, HearthBinary.path]
