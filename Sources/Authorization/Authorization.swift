@@ -114,22 +114,36 @@ package final class Authorization: AccessControl {
     ///
     /// - Throws: `UNAUTHENTICATED` or `PERMISSION_DENIED`.
     package func admit(_ origin: RequestOrigin, for purpose: Purpose) throws(RequestError) {
-        if origin.isLocal || purpose == .health { return }
-        let state = state
-        if state.authenticator.mode.trustsEveryone, !origin.isProxied { return }
         do throws(RequestError) {
-            let caller = try authenticate(origin, state).caller
-            let standing =
-                if case .service(let principal) = caller {
-                    Standing.service(permits: principal.administersServer, bypassesRules: true)
-                } else {
-                    Standing(caller, .administer, project: "", database: "", collection: nil)
-                }
-            try check(standing, for: purpose, state, origin)
+            try check(origin, for: purpose)
         } catch {
             audit.refused(origin, purpose.rawValue, database: nil, error)
             throw error
         }
+    }
+
+    /// Whether ``admit(_:for:)`` would admit a request; without a line in the log.
+    package func permits(_ origin: RequestOrigin, for purpose: Purpose) -> Bool {
+        do throws(RequestError) {
+            try check(origin, for: purpose)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func check(_ origin: RequestOrigin, for purpose: Purpose) throws(RequestError) {
+        if origin.isLocal || purpose == .health { return }
+        let state = state
+        if state.authenticator.mode.trustsEveryone, !origin.isProxied { return }
+        let caller = try authenticate(origin, state).caller
+        let standing =
+            if case .service(let principal) = caller {
+                Standing.service(permits: principal.administersServer, bypassesRules: true)
+            } else {
+                Standing(caller, .administer, project: "", database: "", collection: nil)
+            }
+        try check(standing, for: purpose, state, origin)
     }
 
     private func check(

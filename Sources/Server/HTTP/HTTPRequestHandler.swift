@@ -58,26 +58,31 @@ package final class HTTPRequestHandler: HTTPHandler {
         case WebChannelHandler.pathPrefix: webChannel.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "emulator": emulator.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "token" where segments.count == 1: TokenEndpoint.answer(exchange, head, body: body, authorization)
-        default: page(exchange, head, segments)
+        default: page(exchange, head)
         }
     }
 
     package func fields(ofRefusal head: HTTPHead) -> [HTTPField] { options.allowedOrigins.fields(for: head) }
 
-    private func page(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
-        guard segments.count == 1, let page = ServerPages.Page(rawValue: segments[0]) else {
+    private func page(_ exchange: HTTPExchange, _ head: HTTPHead) {
+        guard let page = ServerPages.Page(path: head.pathBytes) else {
             return exchange.fail(RequestError(.notFound, "There is no resource at this path."))
         }
-        guard head.method == .get || head.method == .head else {
-            exchange.addField("Allow", "GET, HEAD")
-            return exchange.reply(.methodNotAllowed, "Only GET and HEAD are allowed.\n")
-        }
+        guard ServerPages.permits(head.method, exchange) else { return }
         do throws(RequestError) {
-            if page == .metrics { try authorization?.admit(exchange.origin(head), for: .observation) }
+            if page == .metrics { try admitToMetrics(exchange.origin(head)) }
         } catch {
             return exchange.fail(error)
         }
-        pages.answer(page, exchange)
+        let isObserver = page != .readyz || authorization?.permits(exchange.origin(head), for: .observation) ?? true
+        pages.answer(page, exchange, withReasons: isObserver)
+    }
+
+    private func admitToMetrics(_ origin: RequestOrigin) throws(RequestError) {
+        guard options.servesMetrics else {
+            throw RequestError(.notFound, "This server has its metrics at the address of --metrics-address.")
+        }
+        try authorization?.admit(origin, for: .observation)
     }
 }
 
@@ -89,6 +94,8 @@ package struct HTTPOptions: Sendable {
     package var allowedOrigins = AllowedOrigins.local
     /// Whether the emulator's DELETE of a whole database is served.
     package var emulatorEndpoints = false
+    /// Whether `/metrics` is served here, and not on a port for observation.
+    var servesMetrics = true
 
     package init() {}
 }

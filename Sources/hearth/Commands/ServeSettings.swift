@@ -32,6 +32,13 @@ enum ServeSettings {
             "Event loops; each is a thread that serves its own connections. The default is the number of cores."),
     ]
 
+    static let metricsAddress = Flag<Endpoint>(
+        "metrics-address", "HOST:PORT", required: false,
+        help: """
+            A further address, in plain text and without credentials, for /metrics and health checks alone. /metrics is \
+            not served at the other address then.
+            """)
+
     private static let connections: [ServeSetting] = [
         .number(
             "max-connections", in: 1...10_000_000, \.transport.connectionsMax,
@@ -317,7 +324,7 @@ enum ServeSettings {
 
     /// The flags in the order of the help text.
     static let groups = [
-        FlagGroup(heading: "Location", flags: location.map(\.flag)),
+        FlagGroup(heading: "Location", flags: location.map(\.flag) + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
@@ -337,12 +344,23 @@ enum ServeSettings {
         configuration.transport.resetsPerSecond = max(configuration.transport.resetsMax / 10, 1)
         configuration.transport.idleFramesPerSecond = max(configuration.transport.idleFramesMax / 10, 1)
         let isLoopback = isLoopback(configuration.transport.host)
-        let names = arguments[allowHost] == "auto" ? (isLoopback ? "local" : "any") : arguments[allowHost]
-        configuration.http.allowedHosts = AllowedHosts(names) ?? .local(and: [])
+        configuration.http.allowedHosts = allowedHosts(arguments, isLoopback: isLoopback)
         configuration.http.allowedOrigins = AllowedOrigins(arguments[allowOrigin]) ?? .local
+        configuration.observation = arguments.value(of: metricsAddress).map { address in
+            ObservationOptions(
+                host: address.host, port: UInt16(address.port),
+                allowedHosts: allowedHosts(arguments, isLoopback: self.isLoopback(address.host)),
+                allowedOrigins: configuration.http.allowedOrigins)
+        }
         let emulator = arguments[emulatorEndpoints]
         configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
         return configuration
+    }
+
+    /// The host names that an address may be known by.
+    private static func allowedHosts(_ arguments: ParsedArguments, isLoopback: Bool) -> AllowedHosts {
+        let names = arguments[allowHost] == "auto" ? (isLoopback ? "local" : "any") : arguments[allowHost]
+        return AllowedHosts(names) ?? .local(and: [])
     }
 
     /// Whether `--allow-host` names hosts, which is one of the settings that close a server.
