@@ -23,6 +23,8 @@ package final class Authorization: AccessControl {
     /// Whether all callers may do everything, so that requests need not be looked at.
     private let isOpen: Atomic<Bool>
     private let audit: AuditLog
+    /// Whether the log has a line about a proxy that is not trusted.
+    private let hasNotedProxy = Atomic<Bool>(false)
     private let logins = LoginLimiter { SystemClock.monotonicMilliseconds() }
 
     package init(_ state: State, log: Log) {
@@ -161,7 +163,12 @@ package final class Authorization: AccessControl {
 
     private func authenticate(_ origin: RequestOrigin, _ state: State) throws(RequestError) -> Authentication {
         let network = Self.network(of: origin)
-        if origin.authorization != nil { try checkWait(network) }
+        if origin.isProxied, !origin.isForwarded, !hasNotedProxy.exchange(true, ordering: .relaxed) {
+            audit.noteProxy(origin)
+        }
+        if origin.authorization != nil {
+            try checkWait(network, logins.slowsNames ? Self.claimedName(of: origin, state) : nil)
+        }
         do throws(TokenError) {
             return try state.authenticator.authenticate(
                 authorization: origin.authorization, certificates: origin.certificateNames, now: Self.now)
@@ -192,7 +199,7 @@ package final class Authorization: AccessControl {
     /// The network whose failed logins slow it. Nil through a proxy: all its users have its address, and one of them
     /// could keep the others out.
     private static func network(of origin: RequestOrigin) -> CallerNetwork? {
-        origin.isProxied ? nil : CallerNetwork(address: origin.peerAddress)
+        origin.countedAddress.flatMap { CallerNetwork(bytes: $0.bytes) }
     }
 
     private func checkWait(_ network: CallerNetwork?) throws(RequestError) {
@@ -223,18 +230,4 @@ package final class Authorization: AccessControl {
 
 extension Approach {
     init(_ origin: RequestOrigin) { self.init(isLoopback: origin.isLoopback, isProxied: origin.isProxied) }
-}
-
-extension CallerNetwork {
-    /// - Parameter address: as in `10.0.0.1:80` and `[::1]:80`.
-    init?(address: String) {
-        guard let colon = address.lastIndex(of: ":") else { return nil }
-        self.init(address[..<colon].trimmingBrackets)
-    }
-}
-
-extension Substring {
-    fileprivate var trimmingBrackets: String {
-        hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : String(self)
-    }
 }

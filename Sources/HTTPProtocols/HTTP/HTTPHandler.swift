@@ -46,8 +46,21 @@ package struct HTTPExchange: Sendable {
     package var isLoopback: Bool { carrier.isLoopback }
     /// Whether a proxy has forwarded the request, or one before it on the same connection.
     package var isProxied: Bool { carrier.isProxied }
+    /// The address of the other end; nil over no network.
+    package var address: NetworkAddress? { carrier.address }
+    /// What the other end says about the client, if it is a trusted proxy; nil if it is not.
+    package var forwarding: Forwarding? { carrier.forwarding(number) }
+    /// Whether the client's connection is encrypted: this one, or the one to a trusted proxy.
+    package var isSecure: Bool { carrier.isSecure || carrier.forwarding(number)?.isSecure == true }
     /// Whether the connection carries no other request until this one has its reply, as over HTTP/1.1.
     package var holdsConnection: Bool { carrier.holdsConnection }
+
+    /// What the request shows of its sender.
+    ///
+    /// - Parameter authorization: nil without one.
+    package func origin(authorization: String?) -> RequestOrigin {
+        RequestOrigin(number, on: carrier, authorization: authorization)
+    }
 
     /// Adds a header field to whatever the reply will be.
     package func addField(_ name: String, _ value: String) {

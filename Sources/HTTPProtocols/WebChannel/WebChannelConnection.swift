@@ -17,6 +17,10 @@ package struct WebChannelOrigin: Sendable {
     var isLoopback = true
     /// Whether a proxy has forwarded the request, or one before it on the same connection.
     var isProxied = false
+    /// The address of the other end.
+    var address: NetworkAddress?
+    /// What the other end says about the client, if it is a trusted proxy.
+    var forwarding: Forwarding?
 
     package init(database: String, authorization: String?, browser: Int) {
         self.database = database
@@ -30,6 +34,8 @@ package struct WebChannelOrigin: Sendable {
         certificateNames = exchange.certificateNames
         isLoopback = exchange.isLoopback
         isProxied = exchange.isProxied
+        address = exchange.address
+        forwarding = exchange.forwarding
     }
 }
 

@@ -102,9 +102,5 @@ package struct HTTPOptions: Sendable {
 
 extension HTTPExchange {
     /// What a request shows of its sender.
-    func origin(_ head: HTTPHead) -> RequestOrigin {
-        RequestOrigin(
-            authorization: head.value(of: "authorization"), certificateNames: certificateNames, isLoopback: isLoopback,
-            isProxied: isProxied, peerAddress: peerAddress)
-    }
+    func origin(_ head: HTTPHead) -> RequestOrigin { origin(authorization: head.value(of: "authorization")) }
 }

@@ -1,5 +1,6 @@
 // The settings of `hearth serve`.
 
+import Calls
 import Connections
 import DocumentStore
 import FirestoreService
@@ -35,8 +36,8 @@ enum ServeSettings {
     static let metricsAddress = Flag<Endpoint>(
         "metrics-address", "HOST:PORT", required: false,
         help: """
-            A further address, in plain text and without credentials, for /metrics and health checks alone. /metrics is \
-            not served at the other address then.
+            A further address, in plain text and without credentials, for /metrics and health checks alone. Then the \
+            other address does not serve /metrics.
             """)
 
     private static let connections: [ServeSetting] = [
@@ -165,6 +166,13 @@ enum ServeSettings {
             off, or auto, which means on if --host is a loopback address.
             """
     ) { ["auto", "on", "off"].contains($0) ? nil : "auto, on or off" }
+
+    private static let trustedProxies = Flag<NetworkRange>(
+        repeatable: "trusted-proxy", "CIDR",
+        help: """
+            Addresses of proxies that add Forwarded or X-Forwarded-For to every request: the client's address is taken \
+            from it. From others these fields are not believed. An open server refuses them anyway.
+            """)
 
     private static let responses: [ServeSetting] = [
         .number("list-page", in: 1...100_000, \.service.listPageDocuments, "Documents on one page of ListDocuments."),
@@ -326,7 +334,7 @@ enum ServeSettings {
     static let groups = [
         FlagGroup(heading: "Location", flags: location.map(\.flag) + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
-        FlagGroup(heading: "Security", flags: ServeSecurity.flags),
+        FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
         FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
@@ -343,6 +351,7 @@ enum ServeSettings {
         for setting in all { setting.set(&configuration, arguments) }
         configuration.transport.resetsPerSecond = max(configuration.transport.resetsMax / 10, 1)
         configuration.transport.idleFramesPerSecond = max(configuration.transport.idleFramesMax / 10, 1)
+        configuration.transport.trustedProxies = TrustedProxies(arguments.values(of: trustedProxies))
         let isLoopback = isLoopback(configuration.transport.host)
         configuration.http.allowedHosts = allowedHosts(arguments, isLoopback: isLoopback)
         configuration.http.allowedOrigins = AllowedOrigins(arguments[allowOrigin]) ?? .local

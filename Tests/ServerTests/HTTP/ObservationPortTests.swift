@@ -35,6 +35,8 @@ import Testing
         let main = HTTPTestClient(port: Int(live.gateway.port))
         let side = HTTPTestClient(port: Int(try #require(live.gateway.observationPort)))
         #expect(live.gateway.observationPort != live.gateway.port)
+        // The connections that are counted are those of the main port.
+        #expect(main.request("GET", "/livez")?.status == 200)
         for headers in [[], [Self.proxied]] {
             let page = try #require(side.request("GET", "/metrics", headers: headers))
             #expect(page.status == 200 && page.body.contains("\nhearth_connections_open{protocol=\"http1\"} 1\n"))
