@@ -19,12 +19,14 @@ package protocol HTTPHandler: AnyObject {
     /// The header fields of a reply that the transport itself makes, because the request is too large, malformed or
     /// too slow.
     ///
-    /// - Parameter head: as much of the request's as has been read.
-    func fields(ofRefusal head: HTTPHead) -> [HTTPField]
+    /// - Parameters:
+    ///   - head: as much of the request's as has been read.
+    ///   - isSecure: whether the client's connection is encrypted.
+    func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField]
 }
 
 extension HTTPHandler {
-    package func fields(ofRefusal head: HTTPHead) -> [HTTPField] { [] }
+    package func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField] { [] }
 }
 
 /// A request that waits for its reply: a small value to answer with. All methods are for the thread of ``loop``;

@@ -75,7 +75,7 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
 
     /// A reply to no request, after which the connection ends.
     private func writeLastReply(_ status: HTTPStatus, _ name: String, _ text: String) {
-        let reply = session.beginLastReply(http.fields(ofRefusal: session.headSoFar))
+        let reply = session.beginLastReply(http.fields(ofRefusal: session.headSoFar, isSecure: isSecure))
         var content = loop.takeWriter()
         HTTPError.append(status, name, text, to: &content)
         content.append(utf8: "\n")

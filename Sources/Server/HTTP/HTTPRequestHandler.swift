@@ -43,7 +43,7 @@ package final class HTTPRequestHandler: HTTPHandler {
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {
-        for field in fields(ofRefusal: head) { exchange.addField(field.name, field.value) }
+        for field in fields(ofRefusal: head, isSecure: exchange.isSecure) { exchange.addField(field.name, field.value) }
         guard options.allowedHosts.admit(exchange, head), options.allowedOrigins.admit(exchange, head) else { return }
         var head = head
         do throws(RequestError) {
@@ -62,7 +62,11 @@ package final class HTTPRequestHandler: HTTPHandler {
         }
     }
 
-    package func fields(ofRefusal head: HTTPHead) -> [HTTPField] { options.allowedOrigins.fields(for: head) }
+    package func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField] {
+        let fields = options.allowedOrigins.fields(for: head)
+        guard isSecure, options.hstsSeconds > 0 else { return fields }
+        return fields + [HTTPField("Strict-Transport-Security", "max-age=\(options.hstsSeconds)")]
+    }
 
     private func page(_ exchange: HTTPExchange, _ head: HTTPHead) {
         guard let page = ServerPages.Page(path: head.pathBytes) else {
@@ -94,6 +98,9 @@ package struct HTTPOptions: Sendable {
     package var allowedOrigins = AllowedOrigins.local
     /// Whether the emulator's DELETE of a whole database is served.
     package var emulatorEndpoints = false
+    /// For how many seconds browsers are asked to use encrypted connections alone (RFC 6797); 0 asks for nothing. Only
+    /// replies over encrypted connections ask.
+    package var hstsSeconds = 0
     /// Whether `/metrics` is served here, and not on a port for observation.
     var servesMetrics = true
 

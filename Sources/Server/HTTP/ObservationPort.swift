@@ -60,7 +60,7 @@ final class ObservationHandler: HTTPHandler {
     }
 
     func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {
-        for field in fields(ofRefusal: head) { exchange.addField(field.name, field.value) }
+        for field in fields(ofRefusal: head, isSecure: false) { exchange.addField(field.name, field.value) }
         guard options.allowedHosts.admit(exchange, head), options.allowedOrigins.admit(exchange, head) else { return }
         guard let page = ServerPages.Page(path: head.pathBytes), page != .authScript else {
             return exchange.fail(RequestError(.notFound, "This port has /livez, /readyz and /metrics alone."))
@@ -69,7 +69,7 @@ final class ObservationHandler: HTTPHandler {
         pages.answer(page, exchange, withReasons: true)
     }
 
-    func fields(ofRefusal head: HTTPHead) -> [HTTPField] { options.allowedOrigins.fields(for: head) }
+    func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField] { options.allowedOrigins.fields(for: head) }
 }
 
 /// Passes the port's calls to the router of the loop. Confined to its loop's thread.

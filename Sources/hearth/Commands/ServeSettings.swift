@@ -138,6 +138,12 @@ enum ServeSettings {
         .time(
             "web-session-idle", in: .seconds(1)...TimeSpan.seconds(86_400), \.webChannel.idleMilliseconds,
             "A WebChannel session whose page has no open request ends after this time."),
+        .number(
+            "hsts", "SECONDS", in: 0...1_000_000_000, \.http.hstsSeconds,
+            """
+            How long browsers shall use encrypted connections alone for this host (Strict-Transport-Security). Sent \
+            over TLS, and to clients of a trusted proxy that use it. 0 sends nothing.
+            """),
     ]
 
     /// Settings whose value `auto` depends on `--host`.
