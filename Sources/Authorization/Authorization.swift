@@ -170,11 +170,15 @@ package final class Authorization: AccessControl {
             try checkWait(network, logins.slowsNames ? Self.claimedName(of: origin, state) : nil)
         }
         do throws(TokenError) {
-            return try state.authenticator.authenticate(
+            let authentication = try state.authenticator.authenticate(
                 authorization: origin.authorization, certificates: origin.certificateNames, now: Self.now)
+            if let name = authentication.loginName { logins.succeeded(network, name: name) }
+            return authentication
         } catch {
             // Nobody guesses an expired token.
-            if [.signature, .unknownPrincipal].contains(error), let network { logins.failed(network) }
+            if [.signature, .unknownPrincipal].contains(error) {
+                logins.failed(network, name: Self.claimedName(of: origin, state))
+            }
             throw error.requestError
         }
     }
@@ -185,25 +189,35 @@ package final class Authorization: AccessControl {
     package func exchange(
         grantType: String, assertion: [UInt8], origin: RequestOrigin
     ) throws(RequestError) -> Authenticator.AccessToken {
-        let network = Self.network(of: origin)
-        try checkWait(network)
+        let (network, authenticator) = (Self.network(of: origin), state.authenticator)
+        let name = authenticator.claimedName(of: assertion)
+        try checkWait(network, name)
         do throws(TokenError) {
-            return try state.authenticator.exchange(grantType: grantType, assertion: assertion, now: Self.now)
+            let token = try authenticator.exchange(grantType: grantType, assertion: assertion, now: Self.now)
+            if let name { logins.succeeded(network, name: name) }
+            return token
         } catch {
-            if let network { logins.failed(network) }
+            logins.failed(network, name: error == .signature ? name : nil)
             audit.refused(origin, "token", database: nil, error.requestError)
             throw error.requestError
         }
     }
 
-    /// The network whose failed logins slow it. Nil through a proxy: all its users have its address, and one of them
-    /// could keep the others out.
+    /// The network whose failed logins slow it; nil if they slow nobody.
     private static func network(of origin: RequestOrigin) -> CallerNetwork? {
         origin.countedAddress.flatMap { CallerNetwork(bytes: $0.bytes) }
     }
 
-    private func checkWait(_ network: CallerNetwork?) throws(RequestError) {
-        let wait = network.map { logins.waitMilliseconds($0) } ?? 0
+    /// The name that the credential of a request claims; nil if it claims none.
+    private static func claimedName(of origin: RequestOrigin, _ state: State) -> String? {
+        guard let authorization = origin.authorization, let token = try? Authenticator.bearer(authorization) else {
+            return nil
+        }
+        return state.authenticator.claimedName(of: token)
+    }
+
+    private func checkWait(_ network: CallerNetwork?, _ name: String?) throws(RequestError) {
+        let wait = logins.waitMilliseconds(network, name: name)
         guard wait > 0 else { return }
         throw RequestError(.resourceExhausted, "Too many failed logins; try again in \((wait + 999) / 1_000) s.")
     }

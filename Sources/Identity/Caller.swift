@@ -43,6 +43,14 @@ package struct Authentication: Sendable {
         self.credential = credential
     }
 
+    /// The name under which failed logins with the credential are counted; nil if it has none that is one principal's.
+    package var loginName: String? {
+        switch credential {
+        case .apiKey(let identifier), .serviceKey(let identifier): identifier
+        case .none, .userToken, .certificate: nil
+        }
+    }
+
     /// A caller that needs no credential.
     package static let admin = Authentication(.admin)
     package static let anonymous = Authentication(.anonymous)
