@@ -110,6 +110,15 @@ package final class Authorization: AccessControl {
         return nil
     }
 
+    /// Who sends a request: a text whose bytes are equal for equal callers alone; nil if the credential is refused.
+    package func identity(of origin: RequestOrigin) -> String? {
+        do throws(RequestError) {
+            return try authenticate(origin, state).caller.identity
+        } catch {
+            return nil
+        }
+    }
+
     // MARK: Other requests
 
     /// Decides whether a request may be made that is about no document.

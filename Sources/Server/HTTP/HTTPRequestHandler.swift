@@ -39,7 +39,7 @@ package final class HTTPRequestHandler: HTTPHandler {
         self.pages = pages
         self.options = options
         rest = RESTHandler(service)
-        webChannel = WebChannelHandler(sessions, service)
+        webChannel = WebChannelHandler(sessions, service, authorization)
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {
