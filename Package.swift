@@ -405,8 +405,8 @@ let package = Package(
         tests(
             "HearthTests",
             [
-                "Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel", "Identity",
-                "TLSTestSupport",
+                "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
+                "FirestoreService", "DocumentModel", "Identity", "TLSTestSupport",
             ]),
         tests("OfficialClientTests", ["Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
