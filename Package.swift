@@ -424,8 +424,8 @@ let package = Package(
         tests(
             "HearthTests",
             [
-                "Basics", "Storage", "hearth", "HearthClient", "FirestoreMessages", "DocumentModel", "Identity",
-                "EventLoops", "TLSTestSupport",
+                "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
+                "FirestoreService", "DocumentModel", "EventLoops", "Identity", "TLSTestSupport",
             ]),
         tests("OfficialClientTests", ["Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

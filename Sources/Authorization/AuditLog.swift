@@ -15,8 +15,19 @@ struct AuditLog: Sendable {
         log(
             .warning, "access_refused",
             [
-                "peer": origin.peerAddress, "call": what, "database": database.map { "\($0)" } ?? "-",
+                "peer": origin.client, "call": what, "database": database.map { "\($0)" } ?? "-",
                 "code": "\(error.code)", "message": error.message,
+            ])
+    }
+
+    /// A request came through a proxy that is not trusted.
+    func noteProxy(_ origin: RequestOrigin) {
+        log(
+            .warning, "proxy_not_trusted",
+            [
+                "peer": origin.peerAddress,
+                "message":
+                    "name the proxy with --trusted-proxy, so that logs and limits have the addresses of its clients",
             ])
     }
 
@@ -26,6 +37,6 @@ struct AuditLog: Sendable {
     func denied(_ origin: RequestOrigin, _ caller: String, _ what: String, _ path: String, database: DatabaseName) {
         log(
             .warning, "access_denied",
-            ["peer": origin.peerAddress, "caller": caller, "call": what, "database": "\(database)", "path": path])
+            ["peer": origin.client, "caller": caller, "call": what, "database": "\(database)", "path": path])
     }
 }

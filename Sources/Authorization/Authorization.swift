@@ -23,6 +23,8 @@ package final class Authorization: AccessControl {
     /// Whether all callers may do everything, so that requests need not be looked at.
     private let isOpen: Atomic<Bool>
     private let audit: AuditLog
+    /// Whether the log has a line about a proxy that is not trusted.
+    private let hasNotedProxy = Atomic<Bool>(false)
     private let logins = LoginLimiter { SystemClock.monotonicMilliseconds() }
 
     package init(_ state: State, log: Log) {
@@ -108,28 +110,51 @@ package final class Authorization: AccessControl {
         return nil
     }
 
+    /// Who sends a request: a text whose bytes are equal for equal callers alone; nil if the credential is refused.
+    package func identity(of origin: RequestOrigin) -> String? {
+        do throws(RequestError) {
+            return try authenticate(origin, state).caller.identity
+        } catch {
+            return nil
+        }
+    }
+
     // MARK: Other requests
 
     /// Decides whether a request may be made that is about no document.
     ///
     /// - Throws: `UNAUTHENTICATED` or `PERMISSION_DENIED`.
     package func admit(_ origin: RequestOrigin, for purpose: Purpose) throws(RequestError) {
-        if origin.isLocal || purpose == .health { return }
-        let state = state
-        if state.authenticator.mode.trustsEveryone, !origin.isProxied { return }
         do throws(RequestError) {
-            let caller = try authenticate(origin, state).caller
-            let standing =
-                if case .service(let principal) = caller {
-                    Standing.service(permits: principal.administersServer, bypassesRules: true)
-                } else {
-                    Standing(caller, .administer, project: "", database: "", collection: nil)
-                }
-            try check(standing, for: purpose, state, origin)
+            try check(origin, for: purpose)
         } catch {
             audit.refused(origin, purpose.rawValue, database: nil, error)
             throw error
         }
+    }
+
+    /// Whether ``admit(_:for:)`` would admit a request; without a line in the log.
+    package func permits(_ origin: RequestOrigin, for purpose: Purpose) -> Bool {
+        do throws(RequestError) {
+            try check(origin, for: purpose)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private func check(_ origin: RequestOrigin, for purpose: Purpose) throws(RequestError) {
+        if origin.isLocal || purpose == .health { return }
+        let state = state
+        if state.authenticator.mode.trustsEveryone, !origin.isProxied { return }
+        let caller = try authenticate(origin, state).caller
+        let standing =
+            if case .service(let principal) = caller {
+                Standing.service(permits: principal.administersServer, bypassesRules: true)
+            } else {
+                Standing(caller, .administer, project: "", database: "", collection: nil)
+            }
+        try check(standing, for: purpose, state, origin)
     }
 
     private func check(
@@ -147,13 +172,22 @@ package final class Authorization: AccessControl {
 
     private func authenticate(_ origin: RequestOrigin, _ state: State) throws(RequestError) -> Authentication {
         let network = Self.network(of: origin)
-        if origin.authorization != nil { try checkWait(network) }
+        if origin.isProxied, !origin.isForwarded, !hasNotedProxy.exchange(true, ordering: .relaxed) {
+            audit.noteProxy(origin)
+        }
+        if origin.authorization != nil {
+            try checkWait(network, logins.slowsNames ? Self.claimedName(of: origin, state) : nil)
+        }
         do throws(TokenError) {
-            return try state.authenticator.authenticate(
+            let authentication = try state.authenticator.authenticate(
                 authorization: origin.authorization, certificates: origin.certificateNames, now: Self.now)
+            if let name = authentication.loginName { logins.succeeded(network, name: name) }
+            return authentication
         } catch {
             // Nobody guesses an expired token.
-            if [.signature, .unknownPrincipal].contains(error), let network { logins.failed(network) }
+            if [.signature, .unknownPrincipal].contains(error) {
+                logins.failed(network, name: Self.claimedName(of: origin, state))
+            }
             throw error.requestError
         }
     }
@@ -164,25 +198,35 @@ package final class Authorization: AccessControl {
     package func exchange(
         grantType: String, assertion: [UInt8], origin: RequestOrigin
     ) throws(RequestError) -> Authenticator.AccessToken {
-        let network = Self.network(of: origin)
-        try checkWait(network)
+        let (network, authenticator) = (Self.network(of: origin), state.authenticator)
+        let name = authenticator.claimedName(of: assertion)
+        try checkWait(network, name)
         do throws(TokenError) {
-            return try state.authenticator.exchange(grantType: grantType, assertion: assertion, now: Self.now)
+            let token = try authenticator.exchange(grantType: grantType, assertion: assertion, now: Self.now)
+            if let name { logins.succeeded(network, name: name) }
+            return token
         } catch {
-            if let network { logins.failed(network) }
+            logins.failed(network, name: error == .signature ? name : nil)
             audit.refused(origin, "token", database: nil, error.requestError)
             throw error.requestError
         }
     }
 
-    /// The network whose failed logins slow it. Nil through a proxy: all its users have its address, and one of them
-    /// could keep the others out.
+    /// The network whose failed logins slow it; nil if they slow nobody.
     private static func network(of origin: RequestOrigin) -> CallerNetwork? {
-        origin.isProxied ? nil : CallerNetwork(address: origin.peerAddress)
+        origin.countedAddress.flatMap { CallerNetwork(bytes: $0.bytes) }
     }
 
-    private func checkWait(_ network: CallerNetwork?) throws(RequestError) {
-        let wait = network.map { logins.waitMilliseconds($0) } ?? 0
+    /// The name that the credential of a request claims; nil if it claims none.
+    private static func claimedName(of origin: RequestOrigin, _ state: State) -> String? {
+        guard let authorization = origin.authorization, let token = try? Authenticator.bearer(authorization) else {
+            return nil
+        }
+        return state.authenticator.claimedName(of: token)
+    }
+
+    private func checkWait(_ network: CallerNetwork?, _ name: String?) throws(RequestError) {
+        let wait = logins.waitMilliseconds(network, name: name)
         guard wait > 0 else { return }
         throw RequestError(.resourceExhausted, "Too many failed logins; try again in \((wait + 999) / 1_000) s.")
     }
@@ -209,18 +253,4 @@ package final class Authorization: AccessControl {
 
 extension Approach {
     init(_ origin: RequestOrigin) { self.init(isLoopback: origin.isLoopback, isProxied: origin.isProxied) }
-}
-
-extension CallerNetwork {
-    /// - Parameter address: as in `10.0.0.1:80` and `[::1]:80`.
-    init?(address: String) {
-        guard let colon = address.lastIndex(of: ":") else { return nil }
-        self.init(address[..<colon].trimmingBrackets)
-    }
-}
-
-extension Substring {
-    fileprivate var trimmingBrackets: String {
-        hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : String(self)
-    }
 }

@@ -102,11 +102,7 @@ package struct Call: Sendable {
     package var authorization: String? { carrier.authorization(stream) }
 
     /// What the request shows of its sender.
-    package var origin: RequestOrigin {
-        RequestOrigin(
-            authorization: authorization, certificateNames: certificateNames, isLocal: isLocal, isLoopback: isLoopback,
-            isProxied: isProxied, peerAddress: carrier.peerAddress)
-    }
+    package var origin: RequestOrigin { RequestOrigin(stream, on: carrier, authorization: authorization) }
 
     /// The names of the client's verified certificate, as `URI:spiffe://a/b` or `DNS:job.example`; empty without one.
     package var certificateNames: [String] { carrier.certificateNames }

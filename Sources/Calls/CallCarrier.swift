@@ -42,6 +42,10 @@ package protocol CallCarrier: AnyObject, Sendable {
     /// Whether a request that came over the connection had a header of a proxy (`Forwarded`, `X-Forwarded-For`, `Via`):
     /// the client is another than the one that the address names. Once true, it stays so.
     var isProxied: Bool { get }
+    /// The address of the other end; nil over no network. Never changes.
+    var address: NetworkAddress? { get }
+    /// What the other end says about the client of a call, if it is a trusted proxy; nil if it is not.
+    func forwarding(_ stream: UInt32) -> Forwarding?
 }
 
 extension CallCarrier {
@@ -51,4 +55,6 @@ extension CallCarrier {
     package var certificateNames: [String] { [] }
     package var isLoopback: Bool { true }
     package var isProxied: Bool { false }
+    package var address: NetworkAddress? { nil }
+    package func forwarding(_ stream: UInt32) -> Forwarding? { nil }
 }

@@ -74,6 +74,8 @@ extension CallConnection {
     package var isLocal: Bool { core.isLocal }
     package var isLoopback: Bool { core.isLoopback }
     package var certificateNames: [String] { core.certificateNames }
+    package var address: NetworkAddress? { core.address }
+    package func forwarding(_ stream: UInt32) -> Forwarding? { core.isTrustedProxy ? Forwarding() : nil }
 
     /// Whether the connection has ended or is about to.
     package var isOver: Bool { core.state.isOver }

@@ -14,6 +14,10 @@ package import EventLoops
     package let isLocal: Bool
     /// Whether the connection came to a loopback address, or over the socket in the file system.
     package let isLoopback: Bool
+    /// The address of the other end; nil over the socket in the file system.
+    package let address: NetworkAddress?
+    /// Whether the other end is a trusted proxy.
+    package let isTrustedProxy: Bool
     /// The names of the client's verified certificate.
     package let certificateNames: [String]
     /// Loop time at which the connection was accepted.
@@ -46,6 +50,8 @@ package import EventLoops
         self.peerAddress = peerAddress
         self.isLocal = isLocal
         self.openedAt = openedAt
+        address = isLocal ? nil : NetworkAddress(endpoint: peerAddress)
+        isTrustedProxy = address.map { configuration.trustedProxies.contains($0) } ?? false
         isLoopback = isLocal || channel.isAtLoopback
         certificateNames = channel.handshake?.peer?.names ?? []
     }

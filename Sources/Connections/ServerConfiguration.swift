@@ -48,6 +48,9 @@ package struct ServerConfiguration: Sendable {
     package var idleFramesMax: UInt64 = 10_000
     package var idleFramesPerSecond: UInt64 = 1_000
 
+    /// The proxies that may say for whom they forward requests.
+    package var trustedProxies = TrustedProxies()
+
     /// Whether the `authorization` of requests is kept for the service to ask for; costs a copy of it for each.
     package var keepsAuthorization = false
     /// Tokens that a client of the native protocol may show on one connection at once, and in a second in the long

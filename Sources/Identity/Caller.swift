@@ -9,6 +9,22 @@ package enum Caller: Sendable {
     /// The process itself, the administration socket, everyone on an open server, `owner` in the emulator's mode.
     case admin
 
+    /// A text whose bytes are equal for equal callers alone: a user of one issuer, a principal.
+    package var identity: String {
+        switch self {
+        case .anonymous: "anonymous"
+        // An issuer is one of the configuration, or is not verified at all: in the emulator's mode.
+        case .user(let user):
+            if case .string(let issuer)? = user.claims["iss"] {
+                "user \(issuer)\0\(user.uid)"
+            } else {
+                "user \0\(user.uid)"
+            }
+        case .service(let principal): "service \(principal.name)"
+        case .admin: "admin"
+        }
+    }
+
     /// The user's identifier, or the principal's name; for logs.
     package var name: String {
         switch self {
@@ -41,6 +57,14 @@ package struct Authentication: Sendable {
         self.caller = caller
         self.expiresAt = expiresAt
         self.credential = credential
+    }
+
+    /// The name under which failed logins with the credential are counted; nil if it has none that is one principal's.
+    package var loginName: String? {
+        switch credential {
+        case .apiKey(let identifier), .serviceKey(let identifier): identifier
+        case .none, .userToken, .certificate: nil
+        }
     }
 
     /// A caller that needs no credential.

@@ -62,6 +62,34 @@ struct TLSTests {
     }
 
     @Test
+    func `With --hsts every reply of HTTP over TLS asks for encrypted connections`() throws {
+        let server = try serve(flags() + ["--hsts", "600"])
+        let ca = try write("ca.pem", authority.certificate)
+        let long = String(repeating: "a", count: 20_000)
+        let channel = "/google.firestore.v1.Firestore/Write/channel?VER=8&RID=1"
+        let requests: [(String, [String])] = [
+            ("/livez", []), ("/none", []), ("/v1/projects/hearth/databases/(default)/documents/c", []),
+            (channel, ["-d", "count=0"]), ("/v1/", ["-H", "X-Long: \(long)"]), ("/livez", ["-X", "PUT"]),
+            ("/livez", ["-H", "Host: evil.example"]),
+        ]
+        for version in ["--http1.1", "--http2"] {
+            for (path, more) in requests {
+                let address = "https://localhost:\(server.port)\(path)"
+                let outcome = try run(
+                    "curl", ["-s", "-g", "-D", "-", "-o", "/dev/null", version, "--cacert", ca] + more + [address])
+                let fields = outcome.output.lowercased().split(separator: "\r\n")
+                #expect(fields.count { $0 == "strict-transport-security: max-age=600" } == 1, "\(version) \(path)")
+            }
+        }
+        #expect(server.stop() == 0)
+        let plain = try ServerProcess(data: directory.path(of: "data"), arguments: ["--hsts", "600"])
+        let page = "http://localhost:\(plain.port)/livez"
+        let reply = try run("curl", ["-s", "-D", "-", "-H", "X-Forwarded-Proto: https", page]).output
+        #expect(reply.contains("200 OK") && !reply.lowercased().contains("strict-transport"), "\(reply)")
+        #expect(plain.stop() == 0)
+    }
+
+    @Test
     func `SIGHUP gives new connections another certificate; files that do not fit change nothing`() throws {
         let server = try serve(flags())
         let ca = try write("ca.pem", authority.certificate)

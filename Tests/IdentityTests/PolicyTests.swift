@@ -167,12 +167,36 @@ import Testing
     }
 
     @Test
+    func `A name that many networks guess waits for seconds at most, and not where it has logged in`() throws {
+        let limiter = limiter()
+        let (home, other) = (try network("198.51.100.1"), try network("198.51.100.2"))
+        limiter.succeeded(home, name: "key")
+        limiter.succeeded(nil, name: "key")
+        #expect(!limiter.slowsNames)
+        var waits: [UInt64] = []
+        for number in 0..<12 {
+            limiter.failed(try network("192.0.2.\(number)"), name: "key")
+            waits.append(limiter.waitMilliseconds(other, name: "key"))
+        }
+        #expect(waits == [0, 0, 0, 0, 0, 1000, 2000, 4000, 8000, 8000, 8000, 8000])
+        #expect(limiter.slowsNames)
+        #expect(limiter.waitMilliseconds(nil, name: "key") == 0)
+        #expect(limiter.waitMilliseconds(home, name: "key") == 0)
+        #expect(limiter.waitMilliseconds(home, name: "other") == 0)
+        for _ in 0..<6 { limiter.failed(home, name: "key") }
+        #expect(limiter.waitMilliseconds(home, name: "key") == 1000)
+        clock.step(8_000)
+        #expect(!limiter.slowsNames && limiter.waitMilliseconds(other, name: "key") == 0)
+    }
+
+    @Test
     func `Memory is bounded`() throws {
         let limiter = limiter(100)
         for number in 0..<5000 {
             limiter.failed(
                 try network("10.0.\(number / 256).\(number % 256)"), name: String(repeating: "n", count: number))
-            #expect(limiter.count <= 100)
+            limiter.succeeded(try network("10.1.\(number / 256).\(number % 256)"), name: "n\(number)")
+            #expect(limiter.count <= 100 && limiter.loginCount <= 100)
         }
     }
 

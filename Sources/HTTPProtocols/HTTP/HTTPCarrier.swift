@@ -19,6 +19,9 @@ protocol HTTPCarrier: CallConnection {
 }
 
 extension HTTPCarrier {
+    /// Whether the connection has TLS.
+    var isSecure: Bool { channel.handshake != nil }
+
     func reply(_ exchange: UInt32, _ status: HTTPStatus, contentType: String, _ write: (inout ByteBuffer) -> Void) {
         guard let reply = openReply(exchange) else { return }
         _ = forget(exchange)

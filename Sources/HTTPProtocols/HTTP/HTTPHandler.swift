@@ -19,12 +19,14 @@ package protocol HTTPHandler: AnyObject {
     /// The header fields of a reply that the transport itself makes, because the request is too large, malformed or
     /// too slow.
     ///
-    /// - Parameter head: as much of the request's as has been read.
-    func fields(ofRefusal head: HTTPHead) -> [HTTPField]
+    /// - Parameters:
+    ///   - head: as much of the request's as has been read.
+    ///   - isSecure: whether the client's connection is encrypted.
+    func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField]
 }
 
 extension HTTPHandler {
-    package func fields(ofRefusal head: HTTPHead) -> [HTTPField] { [] }
+    package func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField] { [] }
 }
 
 /// A request that waits for its reply: a small value to answer with. All methods are for the thread of ``loop``;
@@ -46,8 +48,21 @@ package struct HTTPExchange: Sendable {
     package var isLoopback: Bool { carrier.isLoopback }
     /// Whether a proxy has forwarded the request, or one before it on the same connection.
     package var isProxied: Bool { carrier.isProxied }
+    /// The address of the other end; nil over no network.
+    package var address: NetworkAddress? { carrier.address }
+    /// What the other end says about the client, if it is a trusted proxy; nil if it is not.
+    package var forwarding: Forwarding? { carrier.forwarding(number) }
+    /// Whether the client's connection is encrypted: this one, or the one to a trusted proxy.
+    package var isSecure: Bool { carrier.isSecure || carrier.forwarding(number)?.isSecure == true }
     /// Whether the connection carries no other request until this one has its reply, as over HTTP/1.1.
     package var holdsConnection: Bool { carrier.holdsConnection }
+
+    /// What the request shows of its sender.
+    ///
+    /// - Parameter authorization: nil without one.
+    package func origin(authorization: String?) -> RequestOrigin {
+        RequestOrigin(number, on: carrier, authorization: authorization)
+    }
 
     /// Adds a header field to whatever the reply will be.
     package func addField(_ name: String, _ value: String) {

@@ -74,6 +74,12 @@ package struct HTTPHead: Sendable {
         return nil
     }
 
+    /// Lends each header, in order; names are in lower case.
+    func forEachField(_ body: (_ name: RawSpan, _ value: RawSpan) -> Void) {
+        let bytes = text
+        for field in fields { body(bytes.byteSpan.extracting(field.name), bytes.byteSpan.extracting(field.value)) }
+    }
+
     /// Adds a header that the request carries in another place; one of the same name that is there already counts
     /// before it.
     package mutating func add(_ name: String, _ value: String) {

@@ -1,4 +1,5 @@
 package import Basics
+package import Calls
 package import Connections
 package import EventLoops
 
@@ -74,7 +75,7 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
 
     /// A reply to no request, after which the connection ends.
     private func writeLastReply(_ status: HTTPStatus, _ name: String, _ text: String) {
-        let reply = session.beginLastReply(http.fields(ofRefusal: session.headSoFar))
+        let reply = session.beginLastReply(http.fields(ofRefusal: session.headSoFar, isSecure: isSecure))
         var content = loop.takeWriter()
         HTTPError.append(status, name, text, to: &content)
         content.append(utf8: "\n")
@@ -114,6 +115,13 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
     // MARK: Calls
 
     package var isProxied: Bool { session.hasProxiedRequests }
+
+    package func forwarding(_ stream: UInt32) -> Forwarding? {
+        guard core.isTrustedProxy else { return nil }
+        // The head is that of the one exchange, until its reply is whole.
+        guard session.reply(stream) != nil else { return Forwarding() }
+        return session.head.forwarding(trusting: core.configuration.trustedProxies)
+    }
 
     package func authorization(_ stream: UInt32) -> String? { session.reply(stream)?.authorization }
 

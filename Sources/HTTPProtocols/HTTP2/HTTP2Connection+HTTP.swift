@@ -14,7 +14,7 @@ extension HTTP2Connection: HTTPCarrier {
         let stream = exchange.reply.number
         guard !isOver, forget(stream) != nil else { return }
         detach(stream)
-        exchange.reply.fields += http?.fields(ofRefusal: exchange.head) ?? []
+        exchange.reply.fields += http?.fields(ofRefusal: exchange.head, isSecure: isSecure) ?? []
         writeError(exchange.reply, refusal.status, refusal.status.errorName, refusal.text)
     }
 

@@ -56,6 +56,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         hot = Confined(Hot(stallsCheckedAt: core.openedAt))
         var limits = core.configuration.http2
         limits.servesHTTP = http != nil
+        if core.isTrustedProxy { limits.trustedProxies = core.configuration.trustedProxies }
         session = HTTP2Session(
             limits: limits, rpcs: rpcs, delegate: self, checksFields: !core.isLocal, now: loop.nowMilliseconds)
         channel.needsSettling()
@@ -230,6 +231,10 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     }
 
     package var isProxied: Bool { session.hasProxiedRequests }
+
+    package func forwarding(_ stream: UInt32) -> Forwarding? {
+        core.isTrustedProxy ? session.find(stream)?.state.forwarding ?? Forwarding() : nil
+    }
 
     package func authorization(_ stream: UInt32) -> String? {
         if let exchange = session.exchange(stream) { return exchange.reply.authorization }

@@ -1,5 +1,7 @@
 // What an HTTP/2 session takes in before it says no.
 
+import Calls
+
 /// Limits of one HTTP/2 connection; their defaults and reasons stand in ``ServerConfiguration``.
 struct HTTP2Limits: Sendable {
     /// Calls open at once: SETTINGS_MAX_CONCURRENT_STREAMS.
@@ -26,6 +28,8 @@ struct HTTP2Limits: Sendable {
     var pauseBytes: Int
     /// Whether the `authorization` of requests is kept.
     var keepsAuthorization = false
+    /// The trusted proxies, if the client is one of them; nil lets the fields of proxies pass.
+    var trustedProxies: TrustedProxies?
     /// Whether requests other than gRPC calls are served.
     var servesHTTP = false
     /// Header fields of such a request.

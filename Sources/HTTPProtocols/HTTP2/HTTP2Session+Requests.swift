@@ -26,7 +26,8 @@ extension HTTP2Session {
 
     func field(_ name: RawSpan, _ value: RawSpan) -> Int32 {
         hot.state.fields.take(
-            name, value, bytesMax: limits.metadataBytesMax, keepsAuthorization: limits.keepsAuthorization)
+            name, value, bytesMax: limits.metadataBytesMax, keepsAuthorization: limits.keepsAuthorization,
+            keepsForwarded: limits.trustedProxies != nil)
         guard hot.state.fields.byteCount > limits.metadataBytesMax * HTTP2Limits.metadataExcess else { return 0 }
         hot.state.failure = "a header list without an end"
         return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
@@ -40,6 +41,9 @@ extension HTTP2Session {
         unsafe nghttp2_session_set_stream_user_data(session, Int32(bitPattern: identifier), stream.pointer)
         hot.state.known = stream
         hot.state.openCalls += 1
+        if let proxies = limits.trustedProxies {
+            stream.state.forwarding = hot.state.fields.forwarded.forwarding(trusting: proxies)
+        }
         switch hot.state.fields.validity(bytesMax: limits.metadataBytesMax, httpFieldsMax: limits.httpFieldsMax) {
         case .call(let head, let encoding):
             stream.state.head = head

@@ -13,6 +13,8 @@ struct HTTP2Stream {
     var encoding = MessageEncoding.identity
     /// What came as `authorization`, if that is kept.
     var authorization: [UInt8] = []
+    /// What the client says about the client for which it forwards the request, if it is a trusted proxy.
+    var forwarding: Forwarding?
 
     /// The exchange of a request other than a gRPC call; its body is in `assembly`.
     var http: HTTP2Exchange?

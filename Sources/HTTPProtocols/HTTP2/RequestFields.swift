@@ -22,6 +22,8 @@ struct RequestFields {
     private(set) var encoding: MessageEncoding? = .identity
     /// The value of `authorization`, if it is to be kept; empty without one.
     private(set) var authorization: [UInt8] = []
+    /// For whom the request is forwarded, if that is to be kept.
+    private(set) var forwarded = ForwardedFields()
     /// Whether a request had a header of a proxy; stays when the fields start again.
     private(set) var isProxied = false
     /// Their size as RFC 9113 section 6.5.2 counts it.
@@ -63,6 +65,7 @@ struct RequestFields {
         timeout = .none
         encoding = .identity
         authorization = []
+        forwarded = ForwardedFields()
         byteCount = 0
     }
 
@@ -73,9 +76,12 @@ struct RequestFields {
     private static let fieldOverheadBytes = 32
 
     /// Takes one field; names are in small letters already.
-    mutating func take(_ name: RawSpan, _ value: RawSpan, bytesMax: Int, keepsAuthorization: Bool = false) {
+    mutating func take(
+        _ name: RawSpan, _ value: RawSpan, bytesMax: Int, keepsAuthorization: Bool = false, keepsForwarded: Bool = false
+    ) {
         byteCount += name.byteCount + value.byteCount + Self.fieldOverheadBytes
         guard byteCount <= bytesMax else { return }
+        if keepsForwarded { forwarded.take(name, value) }
         switch name.byteCount {
         case 5 where name.spells(":path"): takePath(value)
         case 7 where name.spells(":method"):

@@ -111,6 +111,8 @@ extension WebChannelConnection: CallCarrier {
     package var certificateNames: [String] { origin.certificateNames }
     package var isLoopback: Bool { origin.isLoopback }
     package var isProxied: Bool { origin.isProxied }
+    package var address: NetworkAddress? { origin.address }
+    package func forwarding(_ stream: UInt32) -> Forwarding? { origin.forwarding }
 
     package func isOpen(_ stream: UInt32) -> Bool { stream == Self.stream && call != nil }
     package func hasRoom(_ stream: UInt32) -> Bool { isOpen(stream) && session.hasRoom }

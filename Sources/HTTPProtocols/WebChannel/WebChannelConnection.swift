@@ -5,11 +5,13 @@ package import EventLoops
 /// What the request that opens a session, and its connection, say about the page.
 package struct WebChannelOrigin: Sendable {
     /// The name of the database from the URL; empty without one.
-    let database: String
+    package let database: String
     /// The `authorization` of the page; nil without one, and if it is not kept.
-    let authorization: String?
+    package let authorization: String?
     /// Equal for pages that may be of one browser and share its connections.
     let browser: Int
+    /// Who the page's user is; nil if that was not asked, or the credential was refused.
+    package var caller: String?
 
     /// The names of the browser's verified certificate.
     var certificateNames: [String] = []
@@ -17,6 +19,10 @@ package struct WebChannelOrigin: Sendable {
     var isLoopback = true
     /// Whether a proxy has forwarded the request, or one before it on the same connection.
     var isProxied = false
+    /// The address of the other end.
+    var address: NetworkAddress?
+    /// What the other end says about the client, if it is a trusted proxy.
+    var forwarding: Forwarding?
 
     package init(database: String, authorization: String?, browser: Int) {
         self.database = database
@@ -30,6 +36,8 @@ package struct WebChannelOrigin: Sendable {
         certificateNames = exchange.certificateNames
         isLoopback = exchange.isLoopback
         isProxied = exchange.isProxied
+        address = exchange.address
+        forwarding = exchange.forwarding
     }
 }
 
@@ -37,7 +45,7 @@ package struct WebChannelOrigin: Sendable {
 ///
 /// The session lives on the loop of the request that opened it, its home (docs/decisions/0014). Requests that arrive
 /// on other loops are handed to it. Members are for the thread of ``loop``, if they do not say otherwise; ``loop``,
-/// ``identifier`` and ``rpc`` never change.
+/// ``identifier``, ``rpc`` and ``origin`` never change.
 package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Sendable {
     // Sendable: references are passed between threads, state is used on the home loop's thread only.
 
@@ -50,7 +58,7 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
 
     let service: any WebChannelService
     unowned let table: WebChannelTable
-    let origin: WebChannelOrigin
+    package let origin: WebChannelOrigin
     var session: WebChannelSession
     var backChannel: WebChannelBackChannel?
     /// Ends the back channel when the connection is needed for another request; from ``start()`` on.

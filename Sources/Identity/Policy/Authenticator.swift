@@ -109,6 +109,18 @@ package final class Authenticator: Sendable {
         return Array(token)
     }
 
+    /// The name that a credential claims: the identifier of an API key, or of a service account's key. A key of an
+    /// issuer is all its users', so the tokens of users claim nothing.
+    ///
+    /// - Parameter token: a bearer token, or an assertion; nothing about it is verified.
+    package func claimedName(of token: [UInt8]) -> String? {
+        if token.starts(with: APIKey.prefix.utf8) { return APIKey.identifier(of: token) }
+        guard token.count <= TokenParts.bytesMax, let parts = try? TokenParts(token),
+            let identifier = parts.keyIdentifier, principals.serviceKey(identifier) != nil
+        else { return nil }
+        return identifier
+    }
+
     private func apiKey(_ token: [UInt8]) throws(TokenError) -> Authentication {
         guard let (identifier, principal) = principals.principal(apiKey: token) else { throw .unknownPrincipal }
         return Authentication(.service(principal), credential: .apiKey(identifier))

@@ -39,11 +39,11 @@ package final class HTTPRequestHandler: HTTPHandler {
         self.pages = pages
         self.options = options
         rest = RESTHandler(service)
-        webChannel = WebChannelHandler(sessions, service)
+        webChannel = WebChannelHandler(sessions, service, authorization)
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {
-        for field in fields(ofRefusal: head) { exchange.addField(field.name, field.value) }
+        for field in fields(ofRefusal: head, isSecure: exchange.isSecure) { exchange.addField(field.name, field.value) }
         guard options.allowedHosts.admit(exchange, head), options.allowedOrigins.admit(exchange, head) else { return }
         var head = head
         do throws(RequestError) {
@@ -58,26 +58,35 @@ package final class HTTPRequestHandler: HTTPHandler {
         case WebChannelHandler.pathPrefix: webChannel.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "emulator": emulator.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "token" where segments.count == 1: TokenEndpoint.answer(exchange, head, body: body, authorization)
-        default: page(exchange, head, segments)
+        default: page(exchange, head)
         }
     }
 
-    package func fields(ofRefusal head: HTTPHead) -> [HTTPField] { options.allowedOrigins.fields(for: head) }
+    package func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField] {
+        let fields = options.allowedOrigins.fields(for: head)
+        guard isSecure, options.hstsSeconds > 0 else { return fields }
+        return fields + [HTTPField("Strict-Transport-Security", "max-age=\(options.hstsSeconds)")]
+    }
 
-    private func page(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
-        guard segments.count == 1, let page = ServerPages.Page(rawValue: segments[0]) else {
+    private func page(_ exchange: HTTPExchange, _ head: HTTPHead) {
+        guard let page = ServerPages.Page(path: head.pathBytes) else {
             return exchange.fail(RequestError(.notFound, "There is no resource at this path."))
         }
-        guard head.method == .get || head.method == .head else {
-            exchange.addField("Allow", "GET, HEAD")
-            return exchange.reply(.methodNotAllowed, "Only GET and HEAD are allowed.\n")
-        }
+        guard ServerPages.permits(head.method, exchange) else { return }
         do throws(RequestError) {
-            if page == .metrics { try authorization?.admit(exchange.origin(head), for: .observation) }
+            if page == .metrics { try admitToMetrics(exchange.origin(head)) }
         } catch {
             return exchange.fail(error)
         }
-        pages.answer(page, exchange)
+        let isObserver = page != .readyz || authorization?.permits(exchange.origin(head), for: .observation) ?? true
+        pages.answer(page, exchange, withReasons: isObserver)
+    }
+
+    private func admitToMetrics(_ origin: RequestOrigin) throws(RequestError) {
+        guard options.servesMetrics else {
+            throw RequestError(.notFound, "This server has its metrics at the address of --metrics-address.")
+        }
+        try authorization?.admit(origin, for: .observation)
     }
 }
 
@@ -89,15 +98,16 @@ package struct HTTPOptions: Sendable {
     package var allowedOrigins = AllowedOrigins.local
     /// Whether the emulator's DELETE of a whole database is served.
     package var emulatorEndpoints = false
+    /// For how many seconds browsers are asked to use encrypted connections alone (RFC 6797); 0 asks for nothing. Only
+    /// replies over encrypted connections ask.
+    package var hstsSeconds = 0
+    /// Whether `/metrics` is served here, and not on a port for observation.
+    var servesMetrics = true
 
     package init() {}
 }
 
 extension HTTPExchange {
     /// What a request shows of its sender.
-    func origin(_ head: HTTPHead) -> RequestOrigin {
-        RequestOrigin(
-            authorization: head.value(of: "authorization"), certificateNames: certificateNames, isLoopback: isLoopback,
-            isProxied: isProxied, peerAddress: peerAddress)
-    }
+    func origin(_ head: HTTPHead) -> RequestOrigin { origin(authorization: head.value(of: "authorization")) }
 }

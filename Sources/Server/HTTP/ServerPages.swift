@@ -11,6 +11,13 @@ package final class ServerPages: Sendable {
         case root = ""
         case livez, readyz, metrics
         case authScript = "hearth-auth.js"
+
+        /// - Parameter path: of a request's target; nil if no page has it.
+        init?(path: RawSpan) {
+            let segments = URLText.segments(path)
+            guard segments.count == 1 else { return nil }
+            self.init(rawValue: segments[0])
+        }
     }
 
     private let readiness: Readiness
@@ -21,13 +28,24 @@ package final class ServerPages: Sendable {
         self.metrics = metrics
     }
 
-    func answer(_ page: Page, _ exchange: HTTPExchange) {
+    /// Refuses other methods than GET and HEAD.
+    ///
+    /// - Returns: whether the request is to be served; if not, it has its reply.
+    static func permits(_ method: HTTPMethod, _ exchange: HTTPExchange) -> Bool {
+        if method == .get || method == .head { return true }
+        exchange.addField("Allow", "GET, HEAD")
+        exchange.reply(.methodNotAllowed, "Only GET and HEAD are allowed.\n")
+        return false
+    }
+
+    /// - Parameter withReasons: whether the reply may say why the server does not take work.
+    func answer(_ page: Page, _ exchange: HTTPExchange, withReasons: Bool) {
         switch page {
         case .root: exchange.reply(.ok, "Ok\n")
         case .livez: exchange.reply(.ok, "ok\n")
         case .readyz:
             if let reason = readiness.notReadyReason {
-                exchange.reply(.unavailable, "not ready: \(reason)\n")
+                exchange.reply(.unavailable, withReasons ? "not ready: \(reason)\n" : "not ready\n")
             } else {
                 exchange.reply(.ok, "ready\n")
             }

@@ -14,6 +14,8 @@ package struct DatabaseServerConfiguration: Sendable {
     package var transport = ServerConfiguration()
     package var service = ServiceLimits()
     package var http = HTTPOptions()
+    /// A plain port for metrics and health alone; nil serves them on the main port.
+    package var observation: ObservationOptions?
     package var webChannel = WebChannelLimits()
     /// What /metrics says about the build.
     package var version = "unknown"
@@ -55,12 +57,16 @@ package final class DatabaseServer: Sendable {
     /// Where it listens; the port that the system picked where the configuration said 0.
     package var host: String { server.host }
     package var port: UInt16 { server.port }
+    /// The port for observation; nil without one.
+    package var observationPort: UInt16? { observation?.port }
     package let store: DocumentStore
 
     private let configuration: DatabaseServerConfiguration
     private let log: Log
     private let group: EventLoopGroup
     private let server: SocketServer
+    /// The port for observation.
+    private let observation: SocketServer?
     private let counters: [ServiceCounters]
     private let metrics: MetricsPage
     private let readiness: Readiness
@@ -70,7 +76,8 @@ package final class DatabaseServer: Sendable {
 
     private init(
         _ configuration: DatabaseServerConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
-        counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness, routers: [LoopBound<CallRouter>],
+        observation: SocketServer?, counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness,
+        routers: [LoopBound<CallRouter>],
         housekeeping: HousekeepingThread
     ) {
         self.configuration = configuration
@@ -78,6 +85,7 @@ package final class DatabaseServer: Sendable {
         self.store = store
         self.group = group
         self.server = server
+        self.observation = observation
         self.counters = counters
         self.metrics = metrics
         self.readiness = readiness
@@ -100,12 +108,14 @@ package final class DatabaseServer: Sendable {
         let counters = group.loops.map { _ in ServiceCounters() }
         do {
             try configuration.rules?.keeper.checkNewest(is: configuration.rules?.number)
-            try limitConnections(of: &transport, log)
+            try limitConnections(of: &transport, besides: configuration.observation, log)
             let sessions = WebChannelTable(limits: configuration.webChannel)
             let metrics = MetricsPage(
                 counters: counters, store: store, sessions: sessions, version: configuration.version)
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
+            var http = configuration.http
+            http.servesMetrics = configuration.observation == nil
             let administration = AdminService.Context(
                 store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper)
             var routers: [LoopBound<CallRouter>] = []
@@ -123,16 +133,19 @@ package final class DatabaseServer: Sendable {
                 return LoopServices(
                     calls: router,
                     http: HTTPRequestHandler(
-                        service, pages: pages, sessions: sessions, options: configuration.http,
+                        service, pages: pages, sessions: sessions, options: http,
                         authorization: configuration.authorization))
             }
             metrics.setServer(server)
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host
             administration.address.text = "\(host):\(server.port)"
             listenLocally(server, in: configuration.store.directory, log)
+            let observation = try configuration.observation.map { options throws(SocketError) in
+                try listen(for: options, besides: transport, pages, routers, on: group)
+            }
             let running = DatabaseServer(
-                configuration, store: store, group: group, server: server, counters: counters, metrics: metrics,
-                readiness: readiness, routers: routers,
+                configuration, store: store, group: group, server: server, observation: observation, counters: counters,
+                metrics: metrics, readiness: readiness, routers: routers,
                 housekeeping: try HousekeepingThread(store: store, log: log))
             running.scheduleSummary()
             return running
@@ -140,6 +153,22 @@ package final class DatabaseServer: Sendable {
             group.stop()
             store.close()
             throw error
+        }
+    }
+
+    /// Listens on the port for observation.
+    ///
+    /// - Parameter routers: of the loops, in their order.
+    private static func listen(
+        for options: ObservationOptions, besides main: ServerConfiguration, _ pages: ServerPages,
+        _ routers: [LoopBound<CallRouter>], on group: EventLoopGroup
+    ) throws(SocketError) -> SocketServer {
+        var index = 0
+        return try SocketServer.start(options.transport(besides: main), rpcs: .observation, on: group) { _ in
+            defer { index += 1 }
+            return LoopServices(
+                calls: ObservationCalls(routers[index].value),
+                http: ObservationHandler(pages: pages, options: options))
         }
     }
 
@@ -154,10 +183,14 @@ package final class DatabaseServer: Sendable {
 
     /// Lowers the number of connections to what the limit of file descriptors permits: without a descriptor the store
     /// could not continue.
-    private static func limitConnections(of transport: inout ServerConfiguration, _ log: Log) throws(TooFewDescriptors)
-    {
+    ///
+    /// - Parameter observation: a further port with connections of a number that is fixed; nil without one.
+    private static func limitConnections(
+        of transport: inout ServerConfiguration, besides observation: ObservationOptions?, _ log: Log
+    ) throws(TooFewDescriptors) {
         let limit = DescriptorLimit.current
-        let inUse = DescriptorBudget.descriptorsInUse()
+        let others = observation == nil ? 0 : ObservationOptions.connectionsMax + ObservationOptions.refusalsMax
+        let inUse = DescriptorBudget.descriptorsInUse() + others
         guard
             let budget = DescriptorBudget(
                 connections: transport.connectionsMax, refusals: transport.refusalsMax, limit: limit, inUse: inUse)
@@ -184,6 +217,7 @@ package final class DatabaseServer: Sendable {
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()
         housekeeping.stop()
+        stopObserving()
         metrics.setServer(nil)
         group.stop()
         logSummary()
@@ -194,6 +228,17 @@ package final class DatabaseServer: Sendable {
     /// Whether every event loop has run since the last time that this was true. To be asked again and again, by one
     /// thread that is not a loop's; the first answer is true.
     package func loopsRun() -> Bool { pulse.beat() }
+
+    /// How long an answer on the port for observation may take while the server stops, in milliseconds.
+    private static let lastObservationMilliseconds: UInt64 = 1_000
+
+    /// Closes the port for observation, which shows until then that the server drains.
+    private func stopObserving() {
+        guard let observation else { return }
+        let drained = DispatchSemaphore(value: 0)
+        observation.drain(graceMilliseconds: Self.lastObservationMilliseconds) { drained.signal() }
+        drained.wait()
+    }
 
     /// What the service counted so far, on all loops.
     package var totals: CounterTotals { CounterTotals(counters) }

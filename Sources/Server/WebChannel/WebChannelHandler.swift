@@ -5,7 +5,9 @@
 //     GET  .../Listen/channel?VER=8&SID=...&RID=rpc    opens a back channel
 //     POST .../Listen/channel?VER=8&SID=...&TYPE=terminate
 
+internal import Authorization
 internal import Basics
+internal import Calls
 internal import FirestoreJSON
 internal import FirestoreMessages
 internal import FirestoreService
@@ -19,11 +21,13 @@ final class WebChannelHandler {
 
     private let table: WebChannelTable
     private let service: FirestoreService
+    private let authorization: Authorization?
     private let services: [String: (method: Method, messages: WebChannelMessages)]
 
-    init(_ table: WebChannelTable, _ service: FirestoreService) {
+    init(_ table: WebChannelTable, _ service: FirestoreService, _ authorization: Authorization?) {
         self.table = table
         self.service = service
+        self.authorization = authorization
         let methods = Method.ofFirestore.filter { $0.shape == .bidirectional }
         services = Dictionary(
             uniqueKeysWithValues: methods.map { ($0.name, ($0, WebChannelMessages($0, service))) })
@@ -43,13 +47,30 @@ final class WebChannelHandler {
         do throws(RequestError) {
             let request = try WebChannelRequest(isPost: head.method == .post, query: head.queryBytes)
             guard request.kind != .open else { return try open(exchange, head: head, request, found, body: body) }
-            guard let session = table.session(request.session), session.rpc == found.method.rpc else {
-                throw .unknownSession
-            }
+            guard let session = table.session(request.session), session.rpc == found.method.rpc,
+                continues(session.origin, request, exchange, head)
+            else { throw .unknownSession }
             try serve(exchange, request, session, body)
         } catch {
             refuse(exchange, error)
         }
+    }
+
+    /// Whether a request is of the user and about the database with which its session was opened. The SDK names both
+    /// when it opens a session; what a later request does not name is the same.
+    private func continues(
+        _ opened: WebChannelOrigin, _ request: WebChannelRequest, _ exchange: HTTPExchange, _ head: HTTPHead
+    ) -> Bool {
+        guard request.database.isEmpty || request.database.utf8.elementsEqual(opened.database.utf8) else {
+            return false
+        }
+        guard let authorization, let shown = head.value(of: "authorization"), shown != opened.authorization else {
+            return true
+        }
+        // A user's next token is another text.
+        guard let caller = opened.caller, let other = authorization.identity(of: exchange.origin(authorization: shown))
+        else { return false }
+        return caller.utf8.elementsEqual(other.utf8)
     }
 
     private func serve(
@@ -88,11 +109,11 @@ final class WebChannelHandler {
         guard service.longLivedStreams.isServing else {
             throw RequestError(.unavailable, "the server is draining")
         }
-        let session = try table.open(
-            found.method.rpc, found.messages, for: exchange,
-            WebChannelOrigin(
-                database: request.database, authorization: authorization, browser: Self.browser(exchange, head),
-                of: exchange))
+        var origin = WebChannelOrigin(
+            database: request.database, authorization: authorization, browser: Self.browser(exchange, head),
+            of: exchange)
+        origin.caller = self.authorization?.identity(of: exchange.origin(authorization: authorization))
+        let session = try table.open(found.method.rpc, found.messages, for: exchange, origin)
         service.longLivedStreams.insert(session)
         let handshake = session.handshake
         session.receive(post, acknowledged: nil, for: exchange) { _ in

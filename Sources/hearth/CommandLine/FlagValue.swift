@@ -1,5 +1,7 @@
 // The kinds of value a flag can carry, and how each is read from text.
 
+import Calls
+
 /// A value that a flag or its environment variable spells as text.
 protocol FlagValue: Sendable {
     /// Reads the text of a flag; the error says what would have been understood.
@@ -101,6 +103,17 @@ struct TimeSpan: FlagValue, Equatable {
         }
         return "\(milliseconds)ms"
     }
+}
+
+extension NetworkRange: FlagValue {
+    static func parse(_ text: String) throws(FlagTextError) -> NetworkRange {
+        guard let range = NetworkRange(text) else {
+            throw FlagTextError(expected: "an address or a range of addresses, for example 10.0.0.0/8 or fd00::1")
+        }
+        return range
+    }
+
+    var flagText: String { description }
 }
 
 /// Where a server listens or is reached: `127.0.0.1:8080`, `[::1]:8080`, `:8080` (this machine).

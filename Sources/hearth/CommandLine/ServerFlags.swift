@@ -36,16 +36,19 @@ enum ServerFlags {
 
     /// A client's configuration: it says on standard error that it waits for the server, and gives up when the timeout
     /// has passed.
+    ///
+    /// - Parameter ownToken: the token for a server of this process, which has no TLS; nil for a server that the
+    ///   arguments and the environment describe.
     static func configuration(
-        _ arguments: ParsedArguments, of address: String,
+        _ arguments: ParsedArguments, of address: String, ownToken: String? = nil,
         environment: (String) -> String? = { name in getenv(name).map { String(cString: $0) } }
     ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: address)
         configuration.openStore = SharedStore.use
-        if arguments[tls] || arguments.has(authorities) {
+        if ownToken == nil, arguments[tls] || arguments.has(authorities) {
             try configuration.useTLS(authorities: arguments.value(of: authorities))
         }
-        try addToken(to: &configuration, environment(tokenVariable) ?? "")
+        try addToken(to: &configuration, ownToken ?? environment(tokenVariable) ?? "")
         configuration.log = { level, message in
             if level == .error { CommandRouter.complain(message()) }
         }

@@ -1,5 +1,6 @@
 // `hearth check`: every invariant of a data directory.
 
+import Authorization
 import DocumentStore
 
 /// Verifies a data directory that no server has open.
@@ -16,7 +17,8 @@ enum CheckCommand: MainThreadSubcommand {
     static let discussion = """
         Reads all data and verifies the checksums of the log, the order and versions of the
         keys in the runs, the document counts of the catalogue, the index entries, and that
-        each document is valid and canonical. Nothing is written: the directory may be on a
+        each document is valid and canonical. Compiles the security rules of the directory,
+        without which no server starts on it. Nothing is written: the directory may be on a
         read-only file system. The exit status is 0 if there is no problem and 1 otherwise.
 
         Index entries follow from the documents. If only entries are damaged or missing,
@@ -34,6 +36,23 @@ enum CheckCommand: MainThreadSubcommand {
     static func run(_ arguments: ParsedArguments) throws {
         let directory = arguments[data]
         try PathWords.checkDataDirectory(directory)
+        let rules = Result { () throws(CommandFailure) in
+            try KeptRules.newest(of: RulesHistory(dataDirectory: directory))
+        }
+        if case .failure(let problem) = rules { try StandardOutput.print("problem: \(problem)") }
+        try checkDocuments(directory, arguments)
+        switch rules {
+        case .success(nil): break
+        case .success(let kept?):
+            try StandardOutput.print("\(directory): the rules number \(kept.number) have no errors")
+        case .failure:
+            throw CommandFailure(
+                "\(directory): the security rules cannot be used; apply others with hearth rules apply, or return to "
+                    + "those before with hearth rules rollback")
+        }
+    }
+
+    private static func checkDocuments(_ directory: String, _ arguments: ParsedArguments) throws {
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
         var report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }

@@ -28,6 +28,9 @@ enum ConfigurationCheck {
         var lines = ["security: \(security.mode.rawValue)"] + callers.map { "  \($0)" } + [""]
         lines += security.summary + security.issuers.map(describe)
         lines.append("tls: \(tls.map { "certificate until \($0.expires)" } ?? "off")")
+        if let address = arguments.value(of: ServeSettings.metricsAddress) {
+            lines.append("metrics: \(address.flagText), in plain text, for everyone who reaches that address")
+        }
         if let ruleset = security.ruleset { lines += warnings(ruleset, file: security.rulesFile) }
         for line in lines + ["", "settings:"] + settings(arguments) { try StandardOutput.print(line) }
     }

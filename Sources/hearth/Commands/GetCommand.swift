@@ -73,9 +73,9 @@ enum ReadingFlags {
         if let address = try? AdminClient.address(directory: directory) {
             return try await withClient(arguments, of: address, body)
         }
-        let server = try serve(directory)
+        let (server, token) = try serve(directory)
         defer { server.stop() }
-        return try await withClient(arguments, of: "127.0.0.1:\(server.port)", body)
+        return try await withClient(arguments, of: "127.0.0.1:\(server.port)", ownToken: token, body)
     }
 
     /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the
@@ -86,26 +86,36 @@ enum ReadingFlags {
         return nil
     }
 
-    /// Opens a directory and serves it on a port of this machine that the system picks.
-    private static func serve(_ directory: String) throws -> DatabaseServer {
+    /// Opens a directory and serves it on a port of this machine that the system picks. Other programs of the machine
+    /// reach the port too, so it asks for a token that this process alone has. Who reads the files may read the
+    /// documents: the rules of the directory are not asked.
+    ///
+    /// - Returns: also the token.
+    private static func serve(_ directory: String) throws -> (DatabaseServer, token: String) {
         try PathWords.checkDataDirectory(directory)
         let log = Log.standardError(level: .error)
         var configuration = DatabaseServerConfiguration(store: .forTool(directory), log: log)
         configuration.transport.port = 0
+        configuration.http.allowedHosts = .local(and: [])
+        let (authorization, token) = try TemporaryAccess.make(log)
+        configuration.authorization = authorization
         configuration.drainMilliseconds = 0
         configuration.summaryMilliseconds = 0
         do {
-            return try DatabaseServer.start(configuration)
+            return (try DatabaseServer.start(configuration), token)
         } catch {
             throw CommandFailure("cannot read \(directory): \(ErrorText.describe(error))")
         }
     }
 
     /// Lends a client of the server at an address and closes it afterwards.
+    ///
+    /// - Parameter ownToken: the token for a server of this process.
     static func withClient<Answer>(
-        _ arguments: ParsedArguments, of address: String, _ body: (HearthClient) async throws -> Answer
+        _ arguments: ParsedArguments, of address: String, ownToken: String? = nil,
+        _ body: (HearthClient) async throws -> Answer
     ) async throws -> Answer {
-        let client = try HearthClient(ServerFlags.configuration(arguments, of: address))
+        let client = try HearthClient(ServerFlags.configuration(arguments, of: address, ownToken: ownToken))
         do {
             let answer = try await body(client)
             await client.close()

@@ -75,7 +75,11 @@ enum ServeCommand: MainThreadSubcommand {
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         let certificate = tls.map { "certificate until \($0.expires)" } ?? "off"
-        log(.info, "ready", ["address": endpoint, "tls": certificate, "security": security.mode.rawValue])
+        var about = [("address", endpoint), ("tls", certificate), ("security", security.mode.rawValue)]
+        if let metrics = arguments.value(of: ServeSettings.metricsAddress) {
+            about.append(("metrics", metrics.flagText))
+        }
+        log.write(.info, "ready", about)
         if security.mode == .insecure {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }

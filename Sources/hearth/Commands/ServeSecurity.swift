@@ -5,7 +5,6 @@ import FirestoreService
 import Identity
 import KeyFetching
 import SecurityRules
-import Storage
 import Synchronization
 
 /// Who may do what on a server: the mode, the rules, and what credentials are checked against. Thread-safe.
@@ -32,13 +31,6 @@ final class ServeSecurity: Sendable {
 
     static let flags: [any FlagDeclaration] =
         [rules] + IssuerSettings.flags + [principals, insecure, emulator, ConfigurationCheck.flag]
-
-    /// Rules that the data directory keeps.
-    private struct KeptRules {
-        let number: Int
-        let file: String
-        let ruleset: Ruleset
-    }
 
     /// What a reload replaces.
     private struct Contents {
@@ -76,7 +68,7 @@ final class ServeSecurity: Sendable {
         _ arguments: ParsedArguments, host: String, hasCertificate: Bool, hasAllowedHosts: Bool,
         dataDirectory: String?, history: RulesHistory? = nil, log: Log
     ) throws(CommandFailure) -> ServeSecurity {
-        let kept = arguments.has(rules) ? nil : try history.flatMap(newest)
+        let kept = arguments.has(rules) ? nil : try history.flatMap(KeptRules.newest)
         var settings = SecuritySettings()
         settings.isLoopback = ServeSettings.isLoopback(host)
         settings.hasRules = arguments.has(rules) || kept != nil
@@ -93,19 +85,6 @@ final class ServeSecurity: Sendable {
             throw CommandFailure("\(error)")
         }
         return try ServeSecurity(arguments, mode, dataDirectory, kept, log)
-    }
-
-    /// The newest rules of the data directory; nil if there are none.
-    private static func newest(_ history: RulesHistory) throws(CommandFailure) -> KeptRules? {
-        let (number, text): (Int, String)
-        do throws(StorageError) {
-            guard let newest = try history.newest() else { return nil }
-            (number, text) = (newest, try history.text(newest))
-        } catch {
-            throw CommandFailure("the rules of the data directory cannot be used: \(error)")
-        }
-        let file = history.file(number)
-        return KeptRules(number: number, file: file, ruleset: try RulesFile.ruleset(text, of: file))
     }
 
     /// Whether a command line names another way to be known, or permitted, than a client certificate.

@@ -1,5 +1,6 @@
 // The settings of `hearth serve`.
 
+import Calls
 import Connections
 import DocumentStore
 import FirestoreService
@@ -31,6 +32,13 @@ enum ServeSettings {
             "loops", in: 1...1_024, \.loops,
             "Event loops; each is a thread that serves its own connections. The default is the number of cores."),
     ]
+
+    static let metricsAddress = Flag<Endpoint>(
+        "metrics-address", "HOST:PORT", required: false,
+        help: """
+            A further address, in plain text and without credentials, for /metrics and health checks alone. Then the \
+            other address does not serve /metrics.
+            """)
 
     private static let connections: [ServeSetting] = [
         .number(
@@ -130,6 +138,12 @@ enum ServeSettings {
         .time(
             "web-session-idle", in: .seconds(1)...TimeSpan.seconds(86_400), \.webChannel.idleMilliseconds,
             "A WebChannel session whose page has no open request ends after this time."),
+        .number(
+            "hsts", "SECONDS", in: 0...1_000_000_000, \.http.hstsSeconds,
+            """
+            How long browsers shall use encrypted connections alone for this host (Strict-Transport-Security). Sent \
+            over TLS, and to clients of a trusted proxy that use it. 0 sends nothing.
+            """),
     ]
 
     /// Settings whose value `auto` depends on `--host`.
@@ -158,6 +172,13 @@ enum ServeSettings {
             off, or auto, which means on if --host is a loopback address.
             """
     ) { ["auto", "on", "off"].contains($0) ? nil : "auto, on or off" }
+
+    private static let trustedProxies = Flag<NetworkRange>(
+        repeatable: "trusted-proxy", "CIDR",
+        help: """
+            Addresses of proxies that add Forwarded or X-Forwarded-For to every request: the client's address is taken \
+            from it. From others these fields are not believed. An open server refuses them anyway.
+            """)
 
     private static let responses: [ServeSetting] = [
         .number("list-page", in: 1...100_000, \.service.listPageDocuments, "Documents on one page of ListDocuments."),
@@ -323,9 +344,10 @@ enum ServeSettings {
 
     /// The flags in the order of the help text.
     static let groups = [
-        FlagGroup(heading: "Location", flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf]),
+        FlagGroup(
+            heading: "Location", flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf, metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
-        FlagGroup(heading: "Security", flags: ServeSecurity.flags),
+        FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
         FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
@@ -342,13 +364,25 @@ enum ServeSettings {
         for setting in all { setting.set(&configuration, arguments) }
         configuration.transport.resetsPerSecond = max(configuration.transport.resetsMax / 10, 1)
         configuration.transport.idleFramesPerSecond = max(configuration.transport.idleFramesMax / 10, 1)
+        configuration.transport.trustedProxies = TrustedProxies(arguments.values(of: trustedProxies))
         let isLoopback = isLoopback(configuration.transport.host)
-        let names = arguments[allowHost] == "auto" ? (isLoopback ? "local" : "any") : arguments[allowHost]
-        configuration.http.allowedHosts = AllowedHosts(names) ?? .local(and: [])
+        configuration.http.allowedHosts = allowedHosts(arguments, isLoopback: isLoopback)
         configuration.http.allowedOrigins = AllowedOrigins(arguments[allowOrigin]) ?? .local
+        configuration.observation = arguments.value(of: metricsAddress).map { address in
+            ObservationOptions(
+                host: address.host, port: UInt16(address.port),
+                allowedHosts: allowedHosts(arguments, isLoopback: self.isLoopback(address.host)),
+                allowedOrigins: configuration.http.allowedOrigins)
+        }
         let emulator = arguments[emulatorEndpoints]
         configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
         return configuration
+    }
+
+    /// The host names that an address may be known by.
+    private static func allowedHosts(_ arguments: ParsedArguments, isLoopback: Bool) -> AllowedHosts {
+        let names = arguments[allowHost] == "auto" ? (isLoopback ? "local" : "any") : arguments[allowHost]
+        return AllowedHosts(names) ?? .local(and: [])
     }
 
     /// Whether `--allow-host` names hosts, which is one of the settings that close a server.

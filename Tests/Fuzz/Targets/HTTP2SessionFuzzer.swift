@@ -7,6 +7,7 @@
 // sources: Sources/HTTPProtocols/HTTP2/HTTP2Session+Answers.swift Sources/HTTPProtocols/HTTP2/HTTP2Session+HTTP.swift
 // sources: Sources/HTTPProtocols/HTTP2/HTTP2Session+Requests.swift Sources/HTTPProtocols/HTTP2/HTTP2Stream.swift
 // sources: Sources/HTTPProtocols/HTTP2/MessageEncoding.swift Sources/HTTPProtocols/HTTP2/MessageReader.swift
+// sources: Sources/HTTPProtocols/HTTP/ForwardedFields.swift
 // sources: Sources/HTTPProtocols/HTTP2/RequestFields.swift Sources/HTTPProtocols/HTTP2/StatusFields.swift
 // sources: Sources/Connections/TokenBucket.swift Tests/ConnectionTestSupport/TestProcedures.swift
 // sources: Tests/HTTPProtocolsTests/HTTP2/HTTP2SessionCheck.swift

@@ -50,7 +50,7 @@ final class TestHTTPHandler: HTTPHandler {
         }
     }
 
-    func fields(ofRefusal head: HTTPHead) -> [HTTPField] {
+    func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField] {
         head.value(of: "origin").map { [HTTPField("X-Refused", $0)] } ?? []
     }
 }

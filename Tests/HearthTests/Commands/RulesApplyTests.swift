@@ -38,6 +38,54 @@ struct RulesApplyTests {
     private func makeDirectory() throws { #expect(try ServerProcess(data: data).stop() == 0) }
 
     @Test
+    func `check reports rules that do not parse, beside the state of the documents`() throws {
+        try makeDirectory()
+        #expect(try HearthBinary.run(["check", "--data", data]).output.contains("the rules number") == false)
+        #expect(try rules("apply", file("get.rules", "allow get;")).status == 0)
+        let sound = try HearthBinary.run(["check", "--data", data])
+        #expect(sound.status == 0 && sound.output.hasSuffix("\(data): the rules number 1 have no errors\n"))
+        let kept = "\(data)/rules/000001.rules"
+        for text in ["service x", "}"] {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: kept))
+            let found = try HearthBinary.run(["check", "--data", data])
+            #expect(found.status == 1 && found.output.hasPrefix("problem: \(kept) has errors"), "\(found.output)")
+            #expect(found.output.contains(": no problems; 0 documents"), "\(found.output)")
+            #expect(found.errors.contains("hearth rules rollback"), "\(found.errors)")
+        }
+        try Data([0xFF]).write(to: URL(fileURLWithPath: kept))
+        let repaired = try HearthBinary.run(["check", "--repair", "--data", data])
+        #expect(repaired.status == 1 && repaired.output.contains("rules are not UTF-8"), "\(repaired.output)")
+    }
+
+    @Test
+    func `get and query of a directory need neither its rules nor a token`() throws {
+        let server = try ServerProcess(data: data)
+        let http = HTTPTestClient(port: server.port)
+        let body = "{\"fields\":{\"n\":{\"integerValue\":7}}}"
+        #expect(http.request("PATCH", Self.document, body: body)?.status == 200)
+        #expect(server.stop() == 0)
+        #expect(try rules("apply", file("none.rules", "allow get: if false;")).status == 0)
+        let place = ["--data", data, "--project", "p"]
+        let line = "{\"__name__\":\"c/x\",\"n\":7}\n"
+        let environments = [[:], ["HEARTH_TOKEN": "none"], ["HEARTH_TLS": "true"]]
+        for environment in environments {
+            let got = try HearthBinary.run(["get", "c/x"] + place, environment: environment)
+            #expect(got.output == line, "\(environment): \(got.errors)")
+            let found = try HearthBinary.run(["query", "c"] + place, environment: environment)
+            #expect(found.output == line, "\(environment): \(found.errors)")
+        }
+        // Rules that do not parse are in the way of a server, and not of its owner.
+        try Data("service x".utf8).write(to: URL(fileURLWithPath: "\(data)/rules/000001.rules"))
+        #expect(try HearthBinary.run(["get", "c/x"] + place).output == line)
+        // A server decides by its rules.
+        #expect(try rules("apply", file("none.rules", "allow get: if false;")).status == 0)
+        let closed = try ServerProcess(data: data)
+        let refused = try HearthBinary.run(["get", "c/x"] + place)
+        #expect(refused.status == 1 && refused.output.isEmpty, "\(refused.errors)")
+        #expect(closed.stop() == 0)
+    }
+
+    @Test
     func `Rules close a server that was open while it serves, and the next start keeps them`() throws {
         let (create, get) = (try file("create.rules", "allow create;"), try file("get.rules", "allow get;"))
         let server = try ServerProcess(data: data)

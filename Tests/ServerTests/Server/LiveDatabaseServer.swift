@@ -46,7 +46,12 @@ final class LiveDatabaseServer {
 
     /// Another connection to the server; the caller closes it.
     func connect() -> ClientConnection {
-        ClientConnection.connect(to: gateway.host, port: gateway.port, on: group.next())
+        connect(to: gateway.port)
+    }
+
+    /// The same to another port of the server.
+    func connect(to port: UInt16) -> ClientConnection {
+        ClientConnection.connect(to: gateway.host, port: port, on: group.next())
     }
 
     /// Makes a unary call and waits for its reply.

@@ -200,6 +200,53 @@ import Testing
         #expect(try page.frame(with: "error").contains("INVALID_ARGUMENT"))
     }
 
+    @Test func `A session belongs to the user and the database of its first request`() throws {
+        let live = try LiveDatabaseServer {
+            $0.authorization = try? TestAuthorization.make("match /{p=**} { allow read, write; }")
+        }
+        let first = "&database=projects%2Fp%2Fdatabases%2Fd"
+        let (alice, bob) = (TestAuthorization.user("alice"), TestAuthorization.user("bob"))
+        let next = TestAuthorization.user("alice", claims: "\"next\":1")
+        let elsewhere = TestAuthorization.user("alice", claims: "\"iss\":\"other\"")
+        func request(_ method: String, _ query: String, _ user: String?, body: String? = nil) -> HTTPTestClient.Reply? {
+            HTTPTestClient(port: Int(live.gateway.port)).request(
+                method, Self.write + query, body: body, headers: user.map { ["Authorization: \($0)"] } ?? [])
+        }
+        let opened = try #require(request("POST", "&RID=1" + first, alice, body: "count=0"))
+        let id = opened.body.split(separator: "\"").dropFirst(3).first.map(String.init) ?? ""
+        let session = "&SID=\(id)&RID=2"
+        for user in [nil, alice, next] {
+            #expect(request("POST", session, user, body: "count=0")?.status == 200)
+            #expect(request("POST", session + first, user, body: "count=0")?.status == 200)
+        }
+        for user in [bob, elsewhere, "Bearer owner", "Bearer a.b.c", "Basic eA=="] {
+            let refused = try #require(request("POST", session + first, user, body: "count=0"))
+            #expect(refused.status == 400 && refused.body == "Unknown SID", "\(user)")
+            #expect(request("GET", "&SID=\(id)&RID=rpc&AID=0&CI=1&TO=10", user)?.status == 400)
+            #expect(request("POST", "&SID=\(id)&TYPE=terminate", user, body: "")?.status == 400)
+        }
+        for database in ["projects%2Fp%2Fdatabases%2Fe", "x"] {
+            let refused = try #require(request("POST", session + "&database=\(database)", alice, body: "count=0"))
+            #expect(refused.status == 400 && refused.body == "Unknown SID", "\(database)")
+        }
+        // None of that has ended it.
+        #expect(request("POST", session, alice, body: "count=0")?.status == 200)
+    }
+
+    @Test func `A session without a user takes no token later`() throws {
+        let live = try LiveDatabaseServer {
+            $0.authorization = try? TestAuthorization.make("match /{p=**} { allow read, write; }")
+        }
+        let page = Page(live)
+        _ = try page.open()
+        func status(_ headers: [String]) -> Int? {
+            HTTPTestClient(port: page.port).request(
+                "POST", Self.write + "&SID=\(page.id)&RID=2", body: "count=0", headers: headers)?.status
+        }
+        #expect(status(["Authorization: \(TestAuthorization.user("alice"))"]) == 400)
+        #expect(status([]) == 200)
+    }
+
     @Test func `The database may be in the URL only, and the first message may come later`() throws {
         let live = try LiveDatabaseServer()
         let page = Page(live)
