@@ -149,8 +149,8 @@ let package = Package(
         .target(
             name: "FirestoreService",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "Indexing", "QueryEngine", "DocumentStore", "Listening",
-                "Calls",
+                "Basics", "DocumentModel", "FirestoreMessages", "Storage", "Indexing", "QueryEngine", "DocumentStore",
+                "Listening", "Calls",
             ],
             swiftSettings: strict),
         .target(name: "EventLoops", dependencies: ["Basics", "CUV", "TLS"], swiftSettings: strictAndUnsafe),
@@ -335,7 +335,8 @@ let package = Package(
         .target(
             name: "ServiceTestSupport",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "Basics", "DocumentModel", "FirestoreMessages", "Storage", "MemoryEngine", "DocumentStore", "Calls",
+                "FirestoreService",
                 "EventLoops", "TestSupport",
             ],
             path: "Tests/ServiceTestSupport", swiftSettings: strict),

@@ -46,10 +46,12 @@ extension FirestoreService {
         _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
-        guard let access, !access.isUnrestricted else {
-            return store.commit(request, maySync: maySync, completion: completion)
+        waitingCommits.submit(call, request.writes, reader) { [self] in
+            guard let access, !access.isUnrestricted else {
+                return store.commit(request, maySync: maySync, completion: completion)
+            }
+            JudgedCommit(self, call.loop, request, access, completion).begin()
         }
-        JudgedCommit(self, call.loop, request, access, completion).begin()
     }
 
     func batchWrite(_ call: Call, _ request: RawSpan) throws {
@@ -69,12 +71,11 @@ extension FirestoreService {
         }
         counters.writesSubmitted.add(UInt64(writes.count))
         let request = CommitRequest(writes: writes, identifier: call.requestIdentifier)
-        store.batchWrite(
-            request,
-            completion: continuation(call) { service, result in
-                let response = BatchWriteResponse(result)
-                service.succeed(call) { response.encode(into: &$0) }
-            })
+        let completion = continuation(call) { (service, result: BatchWriteResult) in
+            let response = BatchWriteResponse(result)
+            service.succeed(call) { response.encode(into: &$0) }
+        }
+        waitingCommits.submit(call, writes, reader) { [store] in store.batchWrite(request, completion: completion) }
     }
 }
 
