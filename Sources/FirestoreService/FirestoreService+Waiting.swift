@@ -62,16 +62,21 @@ final class StorageWait {
 final class WaitingCommits {
     private var waiting: [ObjectIdentifier: [() -> Void]] = [:]
 
-    /// Hands a commit over now, or when its documents are in memory and the commits before it have been handed over.
+    /// Whether a commit must wait: for its documents, or for the commits of its connection before it.
+    func mustWait(_ call: Call, _ writes: WriteList, _ reader: StoreReader) -> Bool {
+        if !waiting.isEmpty, waiting[ObjectIdentifier(call.carrier)] != nil { return true }
+        return reader.prefetch(writes)
+    }
+
+    /// Keeps a commit that must wait.
     ///
-    /// - Parameter submit: on the loop's thread.
-    func submit(_ call: Call, _ writes: WriteList, _ reader: StoreReader, _ submit: @escaping () -> Void) {
+    /// - Parameter submit: hands it over; called on the loop's thread.
+    func add(_ call: Call, _ reader: StoreReader, _ submit: @escaping () -> Void) {
         let carrier = ObjectIdentifier(call.carrier)
         if waiting[carrier] != nil {
             waiting[carrier]?.append(submit)
             return
         }
-        guard reader.prefetch(writes) else { return submit() }
         waiting[carrier] = [submit]
         let bound = LoopBound((self, call.carrier))
         reader.whenReady { _ in

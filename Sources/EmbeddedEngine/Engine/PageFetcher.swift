@@ -46,6 +46,9 @@ final class PageFetcher: Sendable {
         var waiting = 0
         var isClosed = false
 
+        /// Pages that no thread reads yet.
+        var pageCount: Int { queue.count + arrived.count }
+
         mutating func takeNext() -> (page: ColdPage, request: Request)? {
             if queue.isEmpty {
                 queue = arrived.reversed()
@@ -54,6 +57,9 @@ final class PageFetcher: Sendable {
             return queue.popLast()
         }
     }
+
+    /// Pages that may wait, for each read that may.
+    private static let pagesPerRead = 16
 
     private let runs: RunStore
     private let threadsMax: Int
@@ -76,7 +82,9 @@ final class PageFetcher: Sendable {
         let request = Request(pages: pages.count, completion)
         let refusal = state.withLock { state -> StorageError? in
             if state.isClosed { return StorageError(.closed, "the engine is closed") }
-            if state.waiting >= waitingMax { return StorageError(.tooManyReaders, "too many reads wait for a disk") }
+            if state.waiting >= waitingMax || state.pageCount >= waitingMax * Self.pagesPerRead {
+                return StorageError(.tooManyReaders, "too many reads wait for a disk")
+            }
             state.waiting += 1
             state.arrived += pages.map { ($0, request) }
             startThreads(&state)
@@ -95,7 +103,7 @@ final class PageFetcher: Sendable {
 
     /// If the system has no thread left, those that there are do all, and the first one is tried for again.
     private func startThreads(_ state: inout State) {
-        let wanted = state.busyThreads + state.queue.count + state.arrived.count
+        let wanted = state.busyThreads + state.pageCount
         var missing = min(wanted, threadsMax) - state.threads.count
         while missing > 0 {
             guard let thread = try? SystemThread.start("pages", { [self] in run() }) else { break }

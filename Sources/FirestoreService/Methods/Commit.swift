@@ -46,12 +46,23 @@ extension FirestoreService {
         _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
-        waitingCommits.submit(call, request.writes, reader) { [self] in
-            guard let access, !access.isUnrestricted else {
-                return store.commit(request, maySync: maySync, completion: completion)
+        if waitingCommits.mustWait(call, request.writes, reader) {
+            return waitingCommits.add(call, reader) { [self] in
+                submit(call, request, permittedBy: access, maySync: false, completion: completion)
             }
-            JudgedCommit(self, call.loop, request, access, completion).begin()
         }
+        submit(call, request, permittedBy: access, maySync: maySync, completion: completion)
+    }
+
+    /// The same when its turn has come.
+    private func submit(
+        _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool,
+        completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
+    ) {
+        guard let access, !access.isUnrestricted else {
+            return store.commit(request, maySync: maySync, completion: completion)
+        }
+        JudgedCommit(self, call.loop, request, access, completion).begin()
     }
 
     func batchWrite(_ call: Call, _ request: RawSpan) throws {
@@ -75,7 +86,10 @@ extension FirestoreService {
             let response = BatchWriteResponse(result)
             service.succeed(call) { response.encode(into: &$0) }
         }
-        waitingCommits.submit(call, writes, reader) { [store] in store.batchWrite(request, completion: completion) }
+        if waitingCommits.mustWait(call, writes, reader) {
+            return waitingCommits.add(call, reader) { [store] in store.batchWrite(request, completion: completion) }
+        }
+        store.batchWrite(request, completion: completion)
     }
 }
 
