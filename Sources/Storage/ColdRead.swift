@@ -12,7 +12,7 @@
 ///
 /// A read that has to wait keeps a version and a position, never a snapshot: memtables and merged files must be able to
 /// go meanwhile. `pending` is thrown, so that each layer between the engine and the one that repeats the read passes it
-/// on as it passes on every error, and a read that is answered costs as much as before
+/// on as it passes on every error, and a read that need not wait costs as much as before
 /// (docs/decisions/0037-reads-that-may-wait.md).
 package enum ColdRead: Hashable, Sendable {
     /// The calling thread waits until the bytes are in memory.

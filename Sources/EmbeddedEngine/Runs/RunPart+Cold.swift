@@ -111,9 +111,10 @@ extension RunPart {
         _ = unsafe madvise(memory.baseAddress!, memory.count, MADV_WILLNEED)
         while unsafe madvise(memory.baseAddress!, memory.count, populate) != 0 {
             switch errno {
-            case EINTR, EAGAIN: continue
-            case EINVAL:
-                // An older system. A page that cannot be read becomes zeros, which the checksum finds.
+            case EINTR: continue
+            case EINVAL, EAGAIN:
+                // An older system, or one that lacks memory. A page that cannot be read becomes zeros, which the
+                // checksum finds.
                 unsafe touch(bytes)
                 return 0
             default: return errno == EFAULT ? EIO : errno
