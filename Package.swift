@@ -161,8 +161,8 @@ let package = Package(
         .target(
             name: "FirestoreService",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "Indexing", "QueryEngine", "DocumentStore", "Listening",
-                "Calls", "Pipelines",
+                "Basics", "DocumentModel", "FirestoreMessages", "Storage", "Indexing", "QueryEngine", "DocumentStore",
+                "Listening", "Calls", "Pipelines",
             ],
             swiftSettings: strict),
         .target(name: "EventLoops", dependencies: ["Basics", "CUV", "TLS"], swiftSettings: strictAndUnsafe),
@@ -347,7 +347,8 @@ let package = Package(
         .target(
             name: "ServiceTestSupport",
             dependencies: [
-                "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
+                "Basics", "DocumentModel", "FirestoreMessages", "Storage", "MemoryEngine", "DocumentStore", "Calls",
+                "FirestoreService",
                 "EventLoops", "TestSupport",
             ],
             path: "Tests/ServiceTestSupport", swiftSettings: strict),

@@ -3,6 +3,7 @@ package import Calls
 internal import DocumentModel
 package import DocumentStore
 package import FirestoreMessages
+internal import Storage
 
 /// The Firestore service of one event loop: request bytes in, store, reply bytes out.
 ///
@@ -34,6 +35,11 @@ package final class FirestoreService {
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource] = []
     package let longLivedStreams = LongLivedStreams()
+    let waitingCommits = WaitingCommits()
+    /// What reads of unary calls do that meet something which is not in memory.
+    private(set) var coldRead = ColdRead.pends
+    /// Bytes of a request that is kept while its call waits for storage.
+    private static let parkedRequestBytesMax = 64 << 10
     private var loneClient = LoneClientDetector()
     private var loopListeners: LoopListeners?
 
@@ -64,6 +70,24 @@ package final class FirestoreService {
             try perform(call, method, request)
         } catch {
             if isControlled, isTriedAgain(call, method, request, after: error) { return }
+            failOrRepeat(call, method, request, error)
+        }
+    }
+
+    private func failOrRepeat(_ call: Call, _ method: Method, _ request: RawSpan, _ error: any Error) {
+        guard (error as? RequestError)?.isPending == true else { return fail(call, error) }
+        guard request.byteCount <= Self.parkedRequestBytesMax else { return performWaiting(call, method, request) }
+        let request = [UInt8](copying: request)
+        repeatWhenReady(call) { try $0.perform(call, method, request.byteSpan) }
+    }
+
+    /// Performs a call whose request is too large to be kept: its reads wait.
+    private func performWaiting(_ call: Call, _ method: Method, _ request: RawSpan) {
+        coldRead = .waits
+        defer { coldRead = .pends }
+        do {
+            try perform(call, method, request)
+        } catch {
             fail(call, error)
         }
     }
@@ -109,7 +133,7 @@ package final class FirestoreService {
         do {
             try perform(call, method, request.byteSpan)
         } catch {
-            fail(call, error)
+            failOrRepeat(call, method, request.byteSpan, error)
         }
     }
 
@@ -202,7 +226,7 @@ package final class FirestoreService {
                 do {
                     try body(service, try outcome.get())
                 } catch {
-                    service.fail(call, error)
+                    service.failOrRepeat(call, error) { try body($0, try outcome.get()) }
                 }
             }
         }

@@ -20,6 +20,8 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
     private let lower: [UInt8]
     private let upper: [UInt8]?
     private let direction: ScanDirection
+    /// Keys for which reads are pending.
+    private let coldKeys: (any ColdKeys)?
 
     private var start = Start.edge
     private var isAtEnd = false
@@ -30,24 +32,27 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
 
     @_lifetime(immortal)
     private init(
-        _ volume: MemoryVolume, version: UInt64, lower: [UInt8], upper: [UInt8]?, direction: ScanDirection
+        _ volume: MemoryVolume, version: UInt64, lower: [UInt8], upper: [UInt8]?, direction: ScanDirection,
+        coldKeys: (any ColdKeys)?
     ) {
         self.volume = volume
         atMost = version
         self.lower = lower
         self.upper = upper
         self.direction = direction
+        self.coldKeys = coldKeys
         isAtEnd = upper?.isEmpty ?? false
     }
 
     /// A cursor before its first entry. The caller ties it to the snapshot.
     @_lifetime(immortal)
     static func open(
-        _ volume: MemoryVolume, version: UInt64, from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
+        _ volume: MemoryVolume, version: UInt64, from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection,
+        coldKeys: (any ColdKeys)? = nil
     ) throws(StorageError) -> MemoryCursor {
         MemoryCursor(
             volume, version: version, lower: try RangeBound.copy(lower) ?? [], upper: try RangeBound.copy(upper),
-            direction: direction)
+            direction: direction, coldKeys: coldKeys)
     }
 
     package var key: RawSpan {
@@ -87,6 +92,7 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
             isAtEnd = true
             return false
         }
+        if let coldKeys, unsafe coldKeys.isPending(RawSpan(_unsafeBytes: entry.key.bytes)) { throw .pending }
         currentKey = entry.key
         currentValue = version.value
         currentVersion = version.version

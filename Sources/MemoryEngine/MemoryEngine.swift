@@ -8,7 +8,7 @@ package import Storage
 /// It keeps the rules of ``KeyValueEngine`` with one lock and one sorted table. The tests of the document store run
 /// over it and over the embedded engine. What is "durable" survives ``close()`` in the engine's ``MemoryVolume``, not
 /// the end of the process.
-package final class MemoryEngine: KeyValueEngine {
+package final class MemoryEngine: KeyValueEngine, KeyValueDisk {
     let volume: MemoryVolume
     let options: EngineOptions
     private let isClosed = Monitor(false)
@@ -319,7 +319,16 @@ package struct MemoryReader: KeyValueReader {
         self.engine = engine
     }
 
-    package func snapshot(at version: CommitVersion?) throws(StorageError) -> MemorySnapshot {
+    package var mayBePending: Bool { engine.options.coldKeys != nil }
+
+    package func whenReady(_ completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
+        guard let coldKeys = engine.options.coldKeys else { return completion(.success(())) }
+        coldKeys.makeReady(completion)
+    }
+
+    package func snapshot(
+        at version: CommitVersion?, _ cold: ColdRead = .waits
+    ) throws(StorageError) -> MemorySnapshot {
         try engine.check()
         let chosen = try engine.volume.contents.withLock { contents throws(StorageError) in
             let chosen = min(version?.microseconds ?? contents.published, contents.published)
@@ -329,7 +338,9 @@ package struct MemoryReader: KeyValueReader {
             contents.snapshots[chosen, default: 0] += 1
             return chosen
         }
-        return MemorySnapshot(engine: engine, version: CommitVersion(microseconds: chosen))
+        return MemorySnapshot(
+            engine: engine, version: CommitVersion(microseconds: chosen),
+            coldKeys: cold == .pends ? engine.options.coldKeys : nil)
     }
 
     package func reuseSnapshots() {}
@@ -341,10 +352,13 @@ package struct MemoryReader: KeyValueReader {
 package struct MemorySnapshot: ~Copyable, KeyValueSnapshot {
     private let engine: MemoryEngine
     package let version: CommitVersion
+    /// Keys for which reads are pending.
+    private let coldKeys: (any ColdKeys)?
 
-    init(engine: MemoryEngine, version: CommitVersion) {
+    init(engine: MemoryEngine, version: CommitVersion, coldKeys: (any ColdKeys)?) {
         self.engine = engine
         self.version = version
+        self.coldKeys = coldKeys
     }
 
     deinit {
@@ -356,7 +370,9 @@ package struct MemorySnapshot: ~Copyable, KeyValueSnapshot {
 
     @_lifetime(borrow self)
     package borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue? {
-        unsafe _overrideLifetime(engine.volume.value(forKey: key, atMost: version.microseconds), borrowing: self)
+        if let coldKeys, coldKeys.isPending(key) { throw .pending }
+        return unsafe _overrideLifetime(
+            engine.volume.value(forKey: key, atMost: version.microseconds), borrowing: self)
     }
 
     @_lifetime(borrow self)
@@ -364,7 +380,8 @@ package struct MemorySnapshot: ~Copyable, KeyValueSnapshot {
         from lower: RawSpan?, to upper: RawSpan?, direction: ScanDirection
     ) throws(StorageError) -> MemoryCursor {
         let cursor = try MemoryCursor.open(
-            engine.volume, version: version.microseconds, from: lower, to: upper, direction: direction)
+            engine.volume, version: version.microseconds, from: lower, to: upper, direction: direction,
+            coldKeys: coldKeys)
         return unsafe _overrideLifetime(cursor, borrowing: self)
     }
 }

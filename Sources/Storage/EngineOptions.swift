@@ -83,6 +83,18 @@ package struct EngineOptions: Sendable {
     /// is 0. The engine in memory calls it with `syncLog` only.
     package var fault: (@Sendable (FileOperation) -> Int32)?
 
+    /// Threads that read pages of runs for reads that wait (``ColdRead``). Started when they are needed.
+    package var pageThreadsMax = 8
+
+    /// Reads that may wait at one time. Further ones fail with `tooManyReaders`.
+    package var waitingReadsMax = 10_000
+
+    /// For tests: whether bytes of a run that are met for the first time count as not in memory, wherever they are.
+    package var meetsPagesCold = false
+
+    /// For tests: which keys the engine in memory is pending for.
+    package var coldKeys: (any ColdKeys)?
+
     package init() {}
 }
 
@@ -129,4 +141,6 @@ package enum FileOperation: Hashable, Sendable {
     case commitMerge
     /// The manifest does not name some files any more, which are about to be removed. A fault has no effect here.
     case removeRuns
+    /// Pages of a run are being read for reads that wait.
+    case readPages
 }

@@ -4,6 +4,9 @@ package struct FaultInjection: Sendable {
 
     package init(fault: (@Sendable (FileOperation) -> Int32)?) { self.fault = fault }
 
+    /// Whether a test may make operations fail.
+    package var isSet: Bool { fault != nil }
+
     /// Throws what the operating system would have answered, if a test wants so.
     package func check(_ operation: FileOperation, file: String) throws(StorageError) {
         guard let fault else { return }

@@ -5,11 +5,13 @@
 ///
 ///     commit thread                        any thread                         any thread
 ///     ─────────────                        ──────────                         ──────────
-///     let writer = engine.makeWriter()     let reader = engine.makeReader()   engine.backup(to:)
-///     writer.latest   (sees staged)        reader.snapshot(at: version)       engine.statistics
-///     writer.stage(version:record:           .value(forKey:)                  engine.checkpointNow()
+///     let writer = engine.makeWriter()     let reader = engine.makeReader()   engine.statistics
+///     writer.latest   (sees staged)        reader.snapshot(at: version)
+///     writer.stage(version:record:           .value(forKey:)
 ///                  mutations:)               .cursor(from:to:direction:)
-///     writer.commitGroup { result in … }
+///     writer.commitGroup { result in … }   reader.whenReady { … }
+///
+/// What concerns a disk is ``KeyValueDisk``. A read may have to wait for one: ``ColdRead``.
 ///
 /// Two engines conform: `EmbeddedEngine` (a log and runs in a directory) and `MemoryEngine` (a sorted table in
 /// memory). The document store names neither. It uses `StorageEngine`, which holds one of them.
@@ -50,43 +52,6 @@ package protocol KeyValueEngine: AnyObject, Sendable {
 
     /// Counters and sizes. Any thread.
     var statistics: EngineStatistics { get }
-
-    /// The lack of space for which commits other than deletes are refused; nil if there is enough. Any thread.
-    var shortage: StorageError? { get }
-
-    /// The same, or the lack of space of the last two seconds, for those who look only now and then. Any thread.
-    var recentShortage: StorageError? { get }
-
-    /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing.
-    /// It is made again, and commits are accepted as long as there is room in memory. Costs a few locks. Any thread.
-    var recentWriteFailure: StorageError? { get }
-
-    /// About how much the keys in `lower..<upper` take on disk, without reading them: as of the last checkpoint, and
-    /// with history, tombstones, and keys that are stored several times until they are merged. Any thread.
-    /// - Throws: `corrupt`.
-    func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate
-
-    /// Makes the next open quick: nothing published before the call is replayed then. Blocks until that is done. Any
-    /// thread except the commit thread with something staged.
-    /// - Throws: `full` or `inputOutput` if a file cannot be written, which is tried again; `failed`, `closed`.
-    func checkpointNow() throws(StorageError)
-
-    /// Removes all history that has become too old by the engine's clock, and blocks until that is done. Any thread.
-    /// Merges also do so without this call.
-    /// - Throws: as ``checkpointNow()``.
-    func sweepHistoryNow() throws(StorageError)
-
-    /// Writes a consistent copy, as of a version published during the call, into a directory that does not exist or is
-    /// empty. Any thread; commits continue meanwhile.
-    /// - Throws: `inputOutput` if the directory is not empty or cannot be written; `full`, `failed`, `closed`;
-    ///   `unsupported` from an engine without files.
-    func backup(to directory: String) throws(StorageError)
-
-    /// Makes a separate store with everything published, in a directory that does not exist or is empty. Both share the
-    /// files that never change, so the time does not depend on their size. Any thread; commits continue meanwhile.
-    /// - Returns: the bytes that were copied because files could not be shared.
-    /// - Throws: as ``backup(to:)``.
-    func fork(to directory: String) throws(StorageError) -> Int
 
     /// Ends all activity and makes the next open quick. The writer must not be in use; readers must have no snapshot
     /// open. Blocks until all threads of the engine have ended.
@@ -166,7 +131,7 @@ package protocol KeyValueState: ~Copyable {
     associatedtype Cursor: KeyValueCursor, ~Copyable, ~Escapable
 
     /// The value of a key, or nil if it has none in this state. The bytes are valid as long as the state.
-    /// - Throws: `corrupt` for a damaged block, `inputOutput`.
+    /// - Throws: `corrupt` for a damaged block, `inputOutput`; `pending` in a snapshot of ``ColdRead/pends``.
     @_lifetime(borrow self)
     borrowing func value(forKey key: RawSpan) throws(StorageError) -> StoredValue?
 
@@ -181,12 +146,24 @@ package protocol KeyValueState: ~Copyable {
 
 /// Makes snapshots. Belongs to one thread.
 package protocol KeyValueReader {
-    /// What ``snapshot(at:)`` makes. Its end releases the memtables and files that it uses.
+    /// What ``snapshot(at:_:)`` makes. Its end releases the memtables and files that it uses.
     associatedtype Snapshot: KeyValueSnapshot, ~Copyable
 
     /// The state as of a version, or as of the last published one. A version above that one is lowered to it.
+    /// - Parameter cold: what reads of the snapshot do that meet bytes which are not in memory.
     /// - Throws: `versionTooOld`, `tooManyReaders`, `closed`, `inputOutput`.
-    func snapshot(at version: CommitVersion?) throws(StorageError) -> Snapshot
+    func snapshot(at version: CommitVersion?, _ cold: ColdRead) throws(StorageError) -> Snapshot
+
+    /// Whether something that reads may need is perhaps not in memory. A hint for those who prefetch: false means that
+    /// it is not worth while.
+    var mayBePending: Bool { get }
+
+    /// Brings into memory what the reads lacked that were pending since the last call, many things at a time.
+    ///
+    /// - Parameter completion: called once, on any thread, also on the calling one. Then the reads can be repeated;
+    ///   they may be pending again. With `corrupt` if something cannot be read; with `tooManyReaders` if too many reads
+    ///   wait already; with `closed` if the engine was closed meanwhile.
+    func whenReady(_ completion: @escaping @Sendable (Result<Void, StorageError>) -> Void)
 
     /// From now on resources of a closed snapshot are kept for the next one, until ``releaseSnapshots()``.
     func reuseSnapshots()
@@ -197,15 +174,16 @@ package protocol KeyValueReader {
 
 /// One consistent state. Short-lived: keep a version for as long as a client needs it, and a snapshot for one page.
 package protocol KeyValueSnapshot: KeyValueState, ~Copyable {
-    /// The state is that after the commit of this version: what ``KeyValueReader/snapshot(at:)`` was asked for, or the
-    /// last published version if that is lower.
+    /// The state is that after the commit of this version: what ``KeyValueReader/snapshot(at:_:)`` was asked for, or
+    /// the last published version if that is lower.
     var version: CommitVersion { get }
 }
 
 /// A position in an ordered range. At first it is before the first entry.
 package protocol KeyValueCursor: ~Copyable, ~Escapable {
     /// Moves to the next entry in the cursor's direction, at first to the first; false at the end.
-    /// - Throws: `corrupt` for a damaged block, `inputOutput`.
+    /// - Throws: `corrupt` for a damaged block, `inputOutput`; `pending` in a snapshot of ``ColdRead/pends``, after
+    ///   which the cursor must not be used.
     @_lifetime(self: copy self)
     mutating func next() throws(StorageError) -> Bool
 

@@ -16,6 +16,7 @@ extension RequestError {
         case .failed:
             self.init(.unavailable, "The storage failed and the outcome is unknown: \(error.message)")
         case .refused: self.init(.unavailable, "The commit was not applied: \(error.message)")
+        case .pending: self = .pending
         case .corrupt: self.init(.dataLoss, "Stored data is damaged.")
         default: self.init(.internal, "The storage failed.")
         }
@@ -25,6 +26,13 @@ extension RequestError {
     /// FAILED_PRECONDITION: the requested state is older than the retention.
     package static let snapshotTooOld = RequestError(
         .failedPrecondition, "The requested snapshot version is too old.")
+
+    /// UNAVAILABLE: a read has to wait for a disk. Who can repeat the read does so; clients do not see this.
+    package static let pending: RequestError = {
+        var error = RequestError(.unavailable, "The read has to wait for a disk.")
+        error.isPending = true
+        return error
+    }()
 
     /// UNAVAILABLE: the server is shutting down.
     package static let shuttingDown = RequestError(.unavailable, "The server is shutting down.")

@@ -36,6 +36,7 @@ extension StorageError {
         fileprivate enum Name: String {
             case corrupt, full, failed, refused, locked, unsupportedFormat, versionTooOld, versionNotIncreasing
             case keyTooLong, valueTooLong, tooManyReaders, inputOutput, closed, unsupported
+            case pending
         }
 
         fileprivate let name: Name
@@ -69,6 +70,8 @@ extension StorageError {
         package static let inputOutput = Code(name: .inputOutput)
         /// The engine is closed.
         package static let closed = Code(name: .closed)
+        /// Nothing failed: what the read needs is not in memory. See ``ColdRead/pends``.
+        package static let pending = Code(name: .pending)
         /// This engine cannot do it.
         package static let unsupported = Code(name: .unsupported)
     }
@@ -90,6 +93,9 @@ extension StorageError: CustomStringConvertible {
 }
 
 extension StorageError {
+    /// The answer to a read that has to wait.
+    package static let pending = StorageError(.pending, "what the read needs is not in memory")
+
     /// Whether an `errno` says that there is no space: the disk is full, or a quota or the limit of file sizes is
     /// reached.
     package static func isFull(_ errorNumber: Int32) -> Bool {

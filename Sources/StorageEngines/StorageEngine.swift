@@ -91,7 +91,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/estimate(from:to:)``.
+    /// See ``KeyValueDisk/estimate(from:to:)``.
     package func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate {
         switch self {
         case .embedded(let engine): try engine.estimate(from: lower, to: upper)
@@ -99,7 +99,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/shortage``.
+    /// See ``KeyValueDisk/shortage``.
     package var shortage: StorageError? {
         switch self {
         case .embedded(let engine): engine.shortage
@@ -107,7 +107,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/recentShortage``.
+    /// See ``KeyValueDisk/recentShortage``.
     package var recentShortage: StorageError? {
         switch self {
         case .embedded(let engine): engine.recentShortage
@@ -115,7 +115,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/recentWriteFailure``.
+    /// See ``KeyValueDisk/recentWriteFailure``.
     package var recentWriteFailure: StorageError? {
         switch self {
         case .embedded(let engine): engine.recentWriteFailure
@@ -139,7 +139,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/checkpointNow()``.
+    /// See ``KeyValueDisk/checkpointNow()``.
     package func checkpointNow() throws(StorageError) {
         switch self {
         case .embedded(let engine): try engine.checkpointNow()
@@ -147,7 +147,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/sweepHistoryNow()``.
+    /// See ``KeyValueDisk/sweepHistoryNow()``.
     package func sweepHistoryNow() throws(StorageError) {
         switch self {
         case .embedded(let engine): try engine.sweepHistoryNow()
@@ -155,7 +155,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/fork(to:)``.
+    /// See ``KeyValueDisk/fork(to:)``.
     package func fork(to directory: String) throws(StorageError) -> Int {
         switch self {
         case .embedded(let engine): try engine.fork(to: directory)
@@ -163,7 +163,7 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueEngine/backup(to:)``.
+    /// See ``KeyValueDisk/backup(to:)``.
     package func backup(to directory: String) throws(StorageError) {
         switch self {
         case .embedded(let engine): try engine.backup(to: directory)
@@ -313,11 +313,29 @@ package enum EngineReader {
     case embedded(EmbeddedReader)
     case memory(MemoryReader)
 
-    /// See ``KeyValueReader/snapshot(at:)``.
-    package func snapshot(at version: CommitVersion? = nil) throws(StorageError) -> EngineSnapshot {
+    /// See ``KeyValueReader/snapshot(at:_:)``.
+    package func snapshot(
+        at version: CommitVersion? = nil, _ cold: ColdRead = .waits
+    ) throws(StorageError) -> EngineSnapshot {
         switch self {
-        case .embedded(let reader): .embedded(try reader.snapshot(at: version))
-        case .memory(let reader): .memory(try reader.snapshot(at: version))
+        case .embedded(let reader): .embedded(try reader.snapshot(at: version, cold))
+        case .memory(let reader): .memory(try reader.snapshot(at: version, cold))
+        }
+    }
+
+    /// See ``KeyValueReader/mayBePending``.
+    package var mayBePending: Bool {
+        switch self {
+        case .embedded(let reader): reader.mayBePending
+        case .memory(let reader): reader.mayBePending
+        }
+    }
+
+    /// See ``KeyValueReader/whenReady(_:)``.
+    package func whenReady(_ completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
+        switch self {
+        case .embedded(let reader): reader.whenReady(completion)
+        case .memory(let reader): reader.whenReady(completion)
         }
     }
 

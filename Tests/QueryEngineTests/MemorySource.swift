@@ -24,6 +24,8 @@ struct MemorySource: QuerySource, ~Copyable {
     /// In the order of their keys.
     private var entries: [Entry] = []
     private let isIndexed: Bool
+    /// Set for a source that must be waited for.
+    var waits: SourceWaits?
 
     /// - Parameters:
     ///   - emptyCollections: collections that held documents once: they are in the catalogue.
@@ -68,11 +70,12 @@ struct MemorySource: QuerySource, ~Copyable {
         let bytes = self.bytes.span.bytes
         let first = MemorySource.position(of: lower, entries, bytes)
         let end = max(first, MemorySource.position(of: upper, entries, bytes))
-        return Cursor(entries, bytes, first..<end, direction)
+        return Cursor(entries, bytes, first..<end, direction, waits)
     }
 
     @_lifetime(borrow self)
     borrowing func value(forKey key: RawSpan) throws(RequestError) -> SourceValue? {
+        try waits?.check(key)
         let bytes = self.bytes.span.bytes
         let position = MemorySource.position(of: key, entries, bytes)
         guard position < entries.count, bytes.extracting(entries[position].key).equalsBytes(key) else { return nil }
@@ -87,11 +90,16 @@ struct MemorySource: QuerySource, ~Copyable {
         private let bytes: RawSpan
         private let range: Range<Int>
         private let direction: SortDirection
+        private let waits: SourceWaits?
         private var current = 0
         private var following: Int
 
         @_lifetime(copy bytes)
-        fileprivate init(_ entries: [Entry], _ bytes: RawSpan, _ range: Range<Int>, _ direction: SortDirection) {
+        fileprivate init(
+            _ entries: [Entry], _ bytes: RawSpan, _ range: Range<Int>, _ direction: SortDirection,
+            _ waits: SourceWaits?
+        ) {
+            self.waits = waits
             self.entries = entries
             self.bytes = bytes
             self.range = range
@@ -102,6 +110,7 @@ struct MemorySource: QuerySource, ~Copyable {
         @_lifetime(self: copy self)
         mutating func next() throws(RequestError) -> Bool {
             guard range.contains(following) else { return false }
+            try waits?.check(bytes.extracting(entries[following].key))
             current = following
             following += direction == .ascending ? 1 : -1
             return true
@@ -121,6 +130,38 @@ struct MemorySource: QuerySource, ~Copyable {
         var key: RawSpan { @_lifetime(borrow self) borrowing get { bytes.extracting(entries[current].key) } }
         var value: RawSpan { @_lifetime(borrow self) borrowing get { bytes.extracting(entries[current].value) } }
         var versionMicroseconds: UInt64 { entries[current].versionMicroseconds }
+    }
+}
+
+/// Which keys of a source are not there yet: about one of `oneIn`, chosen by a seed. Not thread-safe.
+final class SourceWaits {
+    private let seed: UInt64
+    private let oneIn: UInt64
+    private var ready: Set<[UInt8]> = []
+    private var pending: Set<[UInt8]> = []
+    /// Reads that were pending.
+    private(set) var count = 0
+
+    init(seed: UInt64, oneIn: UInt64) {
+        self.seed = seed
+        self.oneIn = oneIn
+    }
+
+    /// - Throws: `pending`.
+    func check(_ key: RawSpan) throws(RequestError) {
+        let bytes = [UInt8](copying: key)
+        let hash = bytes.reduce(seed ^ 14_695_981_039_346_656_037) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+        guard (hash >> 32) % oneIn == 0, !ready.contains(bytes) else { return }
+        pending.insert(bytes)
+        count += 1
+        throw .pending
+    }
+
+    /// What was pending is there, and something that was there is not any more.
+    func proceed() {
+        if count % 5 == 0, let one = ready.first { ready.remove(one) }
+        ready.formUnion(pending)
+        pending = []
     }
 }
 
@@ -221,23 +262,34 @@ func results(
     while true {
         var room = pageSize
         calls += 1
-        let progress = try run.next(from: source) { (result) throws(RequestError) in
-            do throws(InvalidDocument) {
-                documents.append(
-                    TestDocument(
-                        path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields),
-                        createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds))
-            } catch {
-                throw RequestError(error)
+        var progress = QueryExecution.Progress.paused
+        do throws(RequestError) {
+            progress = try run.next(from: source) { (result) throws(RequestError) in
+                documents.append(try TestDocument(result))
+                room -= 1
+                return room > 0 ? .more : .full
             }
-            room -= 1
-            return room > 0 ? .more : .full
+        } catch {
+            guard error.isPending, let waits = source.waits else { throw error }
+            waits.proceed()
         }
         if progress == .finished {
             let finished = FinishedRun(
                 tree: run.tree, skipped: run.skippedResults, scanned: run.scannedDocuments, entries: run.scannedEntries,
                 calls: calls)
             return (documents, finished)
+        }
+    }
+}
+
+extension TestDocument {
+    fileprivate init(_ result: borrowing QueryRow) throws(RequestError) {
+        do throws(InvalidDocument) {
+            self.init(
+                path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields),
+                createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds)
+        } catch {
+            throw RequestError(error)
         }
     }
 }

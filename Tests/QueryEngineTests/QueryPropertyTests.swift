@@ -33,6 +33,34 @@ struct QueryPropertyTests {
         }
     }
 
+    @Test(arguments: 400..<424 as Range<UInt64>)
+    func `Queries that must wait for their source return each result once`(seed: UInt64) throws {
+        var random = RandomQueries(seed: seed)
+        var waitCount = 0
+        for round in 0..<30 {
+            let documents = random.documents()
+            let (query, parent) = random.query()
+            var options = QueryOptions()
+            options.candidatesPerStep = random.random.generator.pick([1, 3, 1000])
+            options.sortBufferBytes = random.random.generator.pick([1, 700, 1 << 20])
+            let plan = try plan(query, parent: parent.isEmpty ? testRoot : "\(testRoot)/\(parent)", options: options)
+            let pageSize = random.random.generator.pick([1, 2, 1000])
+            let expected = NaiveQuery.results(query, parent: parent, of: documents)
+            for isIndexed in [false, true] {
+                var source = try MemorySource(
+                    documents, emptyCollections: ["c/1/empty", "c/7/c"], isIndexed: isIndexed)
+                let waits = SourceWaits(
+                    seed: seed &* 1_000 &+ UInt64(round), oneIn: random.random.generator.pick([1, 2, 5]))
+                source.waits = waits
+                let (found, run) = try results(of: plan, over: source, pageSize: pageSize)
+                #expect(found == expected, "seed \(seed), round \(round), plan:\n\(run.tree)")
+                #expect(run.skipped <= Int(query.offset))
+                waitCount += waits.count
+            }
+        }
+        #expect(waitCount > 0)
+    }
+
     @Test(arguments: 100..<112 as Range<UInt64>)
     func `A matcher accepts exactly the results without offset and limit`(seed: UInt64) throws {
         var random = RandomQueries(seed: seed)
@@ -65,8 +93,17 @@ struct QueryPropertyTests {
             var run = try AggregationExecution(
                 StructuredAggregationQuery(query: query, aggregations: [Aggregation(.count(upTo: upTo))]),
                 parent: root.byteSpan)
-            let source = try MemorySource(documents)
-            while try run.next(from: source) != .finished {}
+            var source = try MemorySource(documents)
+            let waits = SourceWaits(seed: seed, oneIn: 3)
+            source.waits = waits
+            while true {
+                do throws(RequestError) {
+                    if try run.next(from: source) == .finished { break }
+                } catch {
+                    guard error.isPending else { throw error }
+                    waits.proceed()
+                }
+            }
             let number = Int64(NaiveQuery.results(query, parent: parent, of: documents).count)
             let expected = EncodedValue(.integer(min(number, upTo ?? .max)))
             #expect(run.result[0].value == expected, "seed \(seed), round \(round), plan:\n\(run.plan)")

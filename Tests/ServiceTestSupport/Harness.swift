@@ -5,7 +5,9 @@ package import DocumentModel
 package import DocumentStore
 package import FirestoreMessages
 package import FirestoreService
-import TestSupport
+import Foundation
+import MemoryEngine
+package import TestSupport
 import Testing
 
 /// One service on one store; the directory goes when the harness goes.
@@ -13,16 +15,22 @@ package final class Harness {
     package static let database = "projects/p/databases/d"
     package static let root = "projects/p/databases/d/documents"
 
-    private let directory = TemporaryDirectory("gateway")
+    private let directory: TemporaryDirectory
     package let store: DocumentStore
     package let service: FirestoreService
     package let loop = TestLoop()
 
+    /// - Parameter directory: one with the store of an earlier harness, or a new one.
     package init(
-        limits: ServiceLimits = ServiceLimits(), accessControl: (any AccessControl)? = nil,
-        configure: (inout StoreConfiguration) -> Void = { _ in }
+        in directory: TemporaryDirectory = TemporaryDirectory("gateway"), limits: ServiceLimits = ServiceLimits(),
+        accessControl: (any AccessControl)? = nil, configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws {
+        self.directory = directory
         var configuration = StoreConfiguration(directory: directory.path(of: "data"))
+        if let coldKeys = Self.coldKeys {
+            configuration.volume = MemoryVolume(replaysRecords: true)
+            configuration.engine.coldKeys = coldKeys
+        }
         configure(&configuration)
         store = try DocumentStore.open(configuration)
         service = FirestoreService(
@@ -30,6 +38,11 @@ package final class Harness {
     }
 
     deinit { store.close() }
+
+    /// Over the engine in memory, with reads that must wait now and again, if `HEARTH_TEST_COLD` has a seed.
+    private static var coldKeys: RandomColdKeys? {
+        ProcessInfo.processInfo.environment["HEARTH_TEST_COLD"].flatMap(UInt64.init).map(RandomColdKeys.init(seed:))
+    }
 
     // MARK: Calls
 

@@ -12,6 +12,8 @@ package struct RequestError: Error, Sendable, Equatable {
     package var fieldPath: String?
     /// Details for the server's log only: files and bytes. Clients do not get them.
     package var details: String?
+    /// Nothing failed: the request has to be repeated when storage is ready.
+    package var isPending = false
 
     package init(_ code: StatusCode, _ message: String, documentName: String? = nil, fieldPath: String? = nil) {
         self.code = code

@@ -3,7 +3,7 @@
 package import Basics
 package import DocumentModel
 package import QueryEngine
-internal import Storage
+package import Storage
 internal import StoreFormat
 
 extension StoreReader {
@@ -11,11 +11,13 @@ extension StoreReader {
     ///
     /// - Parameter matcher: the query's condition. In a transaction a later change conflicts only if the document
     ///   matches it before or after; nil counts every change within what was read.
-    package func source(at point: ReadPoint, matching matcher: QueryMatcher? = nil) throws(RequestError) -> StoreSource
-    {
+    /// - Parameter cold: what reads do that meet something which is not in memory.
+    package func source(
+        at point: ReadPoint, matching matcher: QueryMatcher? = nil, _ cold: ColdRead = .waits
+    ) throws(RequestError) -> StoreSource {
         var filter: DocumentFilter?
         if let matcher { filter = { path, fields in matcher.matches(path: path, fields: fields) } }
-        return try StoreSource(self, at: point, filter: filter, matcher: matcher)
+        return try StoreSource(self, at: point, filter: filter, matcher: matcher, cold)
     }
 
     /// Calls `body` with the documents of a collection in name order; with `showMissing` also with ids that have no

@@ -2,7 +2,7 @@
 
 package import Basics
 package import DocumentModel
-internal import Storage
+package import Storage
 internal import StorageEngines
 internal import StoreFormat
 
@@ -39,6 +39,19 @@ package final class StoreReader {
 
     /// Lets go of what reads shared, so that the storage can reuse pages and memory.
     package func releaseSnapshots() { hot.state.engineReader?.releaseSnapshots() }
+
+    /// Whether something in storage is perhaps not in memory.
+    var mayBePending: Bool { hot.state.engineReader?.mayBePending ?? true }
+
+    /// Brings into memory what the reads lacked that were pending (``RequestError/isPending``) since the last call.
+    /// Then they can be repeated.
+    ///
+    /// - Parameter completion: called once, on any thread: with `DATA_LOSS` if something cannot be read,
+    ///   `RESOURCE_EXHAUSTED` if too many reads wait, `UNAVAILABLE` if the store was closed.
+    package func whenReady(_ completion: @escaping @Sendable (Result<Void, RequestError>) -> Void) {
+        guard let engineReader = hot.state.engineReader else { return completion(.success(())) }
+        engineReader.whenReady { ready in completion(ready.mapError { RequestError($0) }) }
+    }
 
     // MARK: Read points
 
@@ -107,41 +120,45 @@ package final class StoreReader {
 
     /// Lends the document of this full resource name, or nil when there is none at that point.
     ///
+    /// - Parameter cold: what the read does if the document is not in memory.
     /// - Throws: `INVALID_ARGUMENT` when the name is malformed or of another database; `RESOURCE_EXHAUSTED` when the
-    ///   point's transaction has read too much; what `body` throws.
+    ///   point's transaction has read too much; `pending`; what `body` throws.
     package func withDocument(
-        _ name: RawSpan, at point: ReadPoint, _ body: (FoundDocument?) throws(RequestError) -> Void
+        _ name: RawSpan, at point: ReadPoint, _ cold: ColdRead = .waits,
+        _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
-        try withDocument(try ResourceNameView(resource: name), at: point, body)
+        try withDocument(try ResourceNameView(resource: name), at: point, cold, body)
     }
 
     /// The same for a name that is parsed already.
     package func withDocument(
-        _ name: borrowing ResourceNameView, at point: ReadPoint, _ body: (FoundDocument?) throws(RequestError) -> Void
+        _ name: borrowing ResourceNameView, at point: ReadPoint, _ cold: ColdRead = .waits,
+        _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
         guard name.databaseBytes.equalsBytes(point.database.utf8.byteSpan) else {
             throw .invalidArgument(
                 "Document \"\(String(repairingUTF8: name.bytes))\" is not in the request's database \(point.database).")
         }
         try withDocument(
-            name, database: point.databaseNumber, version: point.version, transaction: point.transaction, body)
+            name, database: point.databaseNumber, version: point.version, transaction: point.transaction, cold, body)
     }
 
     /// Lends the document of this name as of the last commit, for replies without a read time.
     package func withLatestDocument(
-        _ name: borrowing ResourceNameView, _ body: (FoundDocument?) throws(RequestError) -> Void
+        _ name: borrowing ResourceNameView, _ cold: ColdRead = .waits,
+        _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
-        try withDocument(name, database: number(ofDatabaseOf: name), version: nil, transaction: nil, body)
+        try withDocument(name, database: number(ofDatabaseOf: name), version: nil, transaction: nil, cold, body)
     }
 
     private func withDocument(
         _ name: borrowing ResourceNameView, database: UInt32?, version: CommitVersion?, transaction: StoreTransaction?,
-        _ body: (FoundDocument?) throws(RequestError) -> Void
+        _ cold: ColdRead, _ body: (FoundDocument?) throws(RequestError) -> Void
     ) throws(RequestError) {
         guard name.isDocument else { throw RequestError(.notADocument, name: name.bytes) }
         guard let database else { return try body(nil) }
         DocumentKey.write(name, database: database, into: &hot.state.key)
-        try lend(name, from: snapshot(at: version), notedBy: transaction, body)
+        try lend(name, from: snapshot(at: version, cold), notedBy: transaction, body)
     }
 
     /// Lends what the snapshot has for `hot.state.key`.
@@ -182,16 +199,18 @@ package final class StoreReader {
     // MARK: Shared with the scans
 
     /// The storage's state at a point.
-    func snapshot(at point: ReadPoint) throws(RequestError) -> EngineSnapshot { try snapshot(at: point.version) }
+    func snapshot(at point: ReadPoint, _ cold: ColdRead) throws(RequestError) -> EngineSnapshot {
+        try snapshot(at: point.version, cold)
+    }
 
     /// The storage's state as of a version, or of the last commit.
-    private func snapshot(at version: CommitVersion?) throws(RequestError) -> EngineSnapshot {
+    private func snapshot(at version: CommitVersion?, _ cold: ColdRead) throws(RequestError) -> EngineSnapshot {
         do throws(StorageError) {
-            if let reader = hot.state.engineReader { return try reader.snapshot(at: version) }
+            if let reader = hot.state.engineReader { return try reader.snapshot(at: version, cold) }
             let reader = try store.engine.makeReader()
             if hot.state.keepsViews { reader.reuseSnapshots() }
             hot.state.engineReader = reader
-            return try reader.snapshot(at: version)
+            return try reader.snapshot(at: version, cold)
         } catch {
             throw RequestError(error)
         }

@@ -18,13 +18,14 @@ package struct StoreSource: QuerySource, ~Copyable {
     private let matcher: QueryMatcher?
 
     init(
-        _ reader: StoreReader, at point: ReadPoint, filter: DocumentFilter?, matcher: QueryMatcher? = nil
+        _ reader: StoreReader, at point: ReadPoint, filter: DocumentFilter?, matcher: QueryMatcher? = nil,
+        _ cold: ColdRead = .waits
     ) throws(RequestError) {
         self.reader = reader
         self.point = point
         self.filter = filter
         self.matcher = matcher
-        snapshot = try reader.snapshot(at: point)
+        snapshot = try reader.snapshot(at: point, cold)
     }
 
     // Numbers begin at 1.

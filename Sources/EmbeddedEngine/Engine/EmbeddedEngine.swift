@@ -22,7 +22,7 @@ internal import Synchronization
 /// - Open: commits in the log after the last checkpoint go into a new memtable (`EmbeddedEngine+Open`).
 ///
 /// docs/storage.md has the complete description. ``EngineCore`` lists the threads.
-package final class EmbeddedEngine: KeyValueEngine {
+package final class EmbeddedEngine: KeyValueEngine, KeyValueDisk {
     let core: EngineCore
     package let timelineStart: CommitVersion
     private let parts: Monitor<Parts>
@@ -159,6 +159,7 @@ package final class EmbeddedEngine: KeyValueEngine {
         threads.mergeThread?.join()
         threads.checkpointThread?.join()
         core.log.close()
+        core.pages.close()
         core.isClosed.store(true, ordering: .sequentiallyConsistent)
         core.endReaders()
         if core.options.isReadOnly { return }

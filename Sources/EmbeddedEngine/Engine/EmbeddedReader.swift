@@ -14,6 +14,8 @@ package final class EmbeddedReader: KeyValueReader {
     private let slot: ReaderSlot
     /// Apart, because a class's own properties would be checked for overlapping access at each use, at a cost.
     private let state: UnsafeMutablePointer<State>
+    /// What reads lacked that were pending.
+    private let notes: UnsafeMutablePointer<ColdReads.Notes>
 
     @safe
     private struct State {
@@ -30,6 +32,8 @@ package final class EmbeddedReader: KeyValueReader {
         slot = core.registry.makeSlot()
         unsafe state = .allocate(capacity: 1)
         unsafe state.initialize(to: State())
+        unsafe notes = .allocate(capacity: 1)
+        unsafe notes.initialize(to: ColdReads.Notes(meetsPagesCold: core.options.meetsPagesCold))
         core.readers.withLock {
             unsafe $0[ObjectIdentifier(self)] = RegisteredReader(reader: Unmanaged.passUnretained(self))
         }
@@ -41,18 +45,28 @@ package final class EmbeddedReader: KeyValueReader {
         core.registry.removeSlot(slot)
         unsafe state.pointee.spare?.deallocate()
         unsafe state.deallocate()
+        unsafe notes.deinitialize(count: 1)
+        unsafe notes.deallocate()
     }
 
     /// The state as of `version`, or of the last published commit. A version above that one is lowered to it.
     ///
     /// The caller that returns times to clients must ensure that no later commit gets a version at or below them.
+    /// - Parameter cold: what reads do that meet bytes which are not in memory.
     /// - Throws: `versionTooOld`, `closed`.
-    package func snapshot(at version: CommitVersion? = nil) throws(StorageError) -> EmbeddedSnapshot {
+    package func snapshot(
+        at version: CommitVersion? = nil, _ cold: ColdRead = .waits
+    ) throws(StorageError) -> EmbeddedSnapshot {
+        let cold = unsafe cold == .waits ? ColdReads.wait : ColdReads(notes: notes)
         while true {
             let published = core.published.load(ordering: .acquiring)
             let chosen = min(version?.microseconds ?? published, published)
             let view =
-                if let again = unsafe reopen(at: chosen) { unsafe again } else { unsafe box(try open(at: chosen)) }
+                if let again = unsafe reopen(at: chosen, cold) {
+                    unsafe again
+                } else {
+                    unsafe box(try open(at: chosen, cold))
+                }
             // Looked at only now: the horizon is raised before a merge removes anything.
             if chosen < core.horizon.load(ordering: .acquiring) {
                 unsafe close(view)
@@ -66,7 +80,7 @@ package final class EmbeddedReader: KeyValueReader {
     }
 
     /// Opens a view at any version, also of what is not published yet.
-    func open(at version: UInt64) throws(StorageError) -> ReadView {
+    func open(at version: UInt64, _ cold: ColdReads = .wait) throws(StorageError) -> ReadView {
         releaseSnapshots()
         let memtables =
             unsafe state.pointee.openSnapshots == 0 ? core.registry.enter(slot) : core.registry.viewForReading
@@ -75,7 +89,7 @@ package final class EmbeddedReader: KeyValueReader {
                 throw StorageError(.closed, "the engine is closed")
             }
             unsafe state.pointee.openSnapshots += 1
-            return ReadView(memtables, version: version, latestOnly: core.latestOnly)
+            return ReadView(memtables, version: version, latestOnly: core.latestOnly, cold)
         } catch {
             if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
             throw error
@@ -115,11 +129,25 @@ package final class EmbeddedReader: KeyValueReader {
         if unsafe state.pointee.openSnapshots == 0 { core.registry.leave(slot) }
     }
 
+    // MARK: Reads that may wait
+
+    package var mayBePending: Bool { core.pages.mayBeCold }
+
+    package func whenReady(_ completion: @escaping @Sendable (Result<Void, StorageError>) -> Void) {
+        var pages: [ColdPage] = []
+        unsafe swap(&pages, &notes.pointee.pages)
+        core.pages.fetch(pages, completion)
+    }
+
     // MARK: Consecutive snapshots
 
     /// Keeps the view of a closed snapshot for the next one, which then does not announce itself again. The caller must
     /// call ``releaseSnapshots()`` before it waits for anything.
-    package func reuseSnapshots() { unsafe state.pointee.keepsView = true }
+    package func reuseSnapshots() {
+        unsafe state.pointee.keepsView = true
+        // Event loops do so, and must not wait for pages that the kernel has dropped.
+        core.pages.watch()
+    }
 
     /// Releases the view that was kept, and with it memory and files of earlier states.
     package func releaseSnapshots() {
@@ -131,7 +159,7 @@ package final class EmbeddedReader: KeyValueReader {
     /// The view that was kept, at another version; nil if there is none or the memtables or runs have changed since.
     ///
     /// As long as the memtables are the same, whatever was published since is in them.
-    private func reopen(at version: UInt64) -> UnsafeMutablePointer<ReadView>? {
+    private func reopen(at version: UInt64, _ cold: ColdReads) -> UnsafeMutablePointer<ReadView>? {
         guard let kept = unsafe state.pointee.kept else { return nil }
         guard unsafe core.registry.generation == kept.pointee.generation,
             !core.isClosed.load(ordering: .sequentiallyConsistent)
@@ -141,7 +169,7 @@ package final class EmbeddedReader: KeyValueReader {
         }
         unsafe state.pointee.kept = nil
         unsafe state.pointee.openSnapshots += 1
-        unsafe kept.pointee.move(to: version)
+        unsafe kept.pointee.move(to: version, cold)
         return unsafe kept
     }
 

@@ -13,6 +13,7 @@ internal import Synchronization
 ///     checkpoint   freezes the memtable when idle, checkpoints, raises the horizon    a frozen memtable; time
 ///     merge        merges runs (`MergeThread`)                                        runs to merge
 ///     segments     prepares log segments                                              a need for one
+///     pages        read pages for reads that wait (`PageFetcher`)                     the disk
 ///     any          reads (`EmbeddedReader`)                                           nothing
 ///
 /// Progress, lowest first; each value only grows:
@@ -52,6 +53,8 @@ final class EngineCore: Sendable {
     /// `Manifest.hashSeed`.
     let hashSeed: UInt64
     let runs: RunStore
+    /// Reads pages for reads that wait.
+    let pages: PageFetcher
     let registry: MemtableRegistry
     let log: WriteAheadLog
     let fault: FaultInjection
@@ -84,6 +87,7 @@ final class EngineCore: Sendable {
         self.options = options
         latestOnly = LatestOnlySpaces(options.latestOnlySpaces)
         self.runs = runs
+        pages = PageFetcher(runs, options)
         let set = runs.current
         hashSeed = set.manifest.hashSeed
         registry = MemtableRegistry(active: try EngineCore.makeMemtable(options, hashSeed: hashSeed), runs: set)

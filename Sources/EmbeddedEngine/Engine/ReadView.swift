@@ -10,21 +10,25 @@ struct ReadView {
     let frozen: Memtable?
     /// The generation of the memtables and runs.
     let generation: UInt64
-    let runs: RunSetView
+    private(set) var runs: RunSetView
     private(set) var version: UInt64
     let latestOnly: LatestOnlySpaces
 
-    init(_ view: MemtableView, version: UInt64, latestOnly: LatestOnlySpaces) {
+    init(_ view: MemtableView, version: UInt64, latestOnly: LatestOnlySpaces, _ cold: ColdReads = .wait) {
         active = view.active
         frozen = view.frozen
         generation = view.generation
         runs = view.runs
+        runs.cold = cold
         self.version = version
         self.latestOnly = latestOnly
     }
 
     /// Makes this the view of the same memtables and runs at another version.
-    mutating func move(to version: UInt64) { self.version = version }
+    mutating func move(to version: UInt64, _ cold: ColdReads) {
+        self.version = version
+        runs.cold = cold
+    }
 
     /// What a key has at the version.
     func find(_ key: UnsafeRawBufferPointer) throws(StorageError) -> FoundEntry {

@@ -19,8 +19,11 @@ struct RunCursor {
     private static let stepsMax = 8
 
     /// - Parameter buffer: `RunKey.bufferBytes` of memory, which outlive the cursor.
-    init(_ slices: RunSlices, version: UInt64, latestOnly: LatestOnlySpaces, buffer: UnsafeMutableRawPointer) {
-        position = RunPosition(slices)
+    init(
+        _ slices: RunSlices, version: UInt64, latestOnly: LatestOnlySpaces, _ cold: ColdReads = .wait,
+        buffer: UnsafeMutableRawPointer
+    ) {
+        position = RunPosition(slices, cold)
         self.version = version
         self.latestOnly = latestOnly
         unsafe runKey = RunKey(buffer: buffer)

@@ -52,7 +52,7 @@ final class RunFile: Sendable {
             } while MapFaults.count != faults
             try Self.checkSize(of: maps[0], read, kind)
             footer = read
-            part = unsafe RunPart(maps: maps, footer: read, keys: keys, words: files.words)
+            part = unsafe RunPart(number: number, maps: maps, footer: read, keys: keys, words: files.words)
         } catch {
             for map in maps { map.close() }
             unsafe files.words.deallocate()
@@ -117,17 +117,21 @@ final class RunFile: Sendable {
 /// while its ``RunFile`` is.
 @safe
 struct RunPart: @unchecked Sendable {  // The map is never written; what has been verified is noted atomically.
+    /// That of the file.
+    let number: UInt64
     let base: UnsafeRawPointer
     let byteCount: Int
     /// The map with table and hash index: the same, or that of the file beside an LMDB file.
-    private let indexBase: UnsafeRawPointer
+    let indexBase: UnsafeRawPointer
+    /// Bytes of that map.
+    let indexByteCount: Int
     /// The pages of an LMDB file; nil for a file of entries.
     let documents: DocumentPages?
     let dataBlockCount: Int
     let blockCount: Int
-    private let table: UnsafeRawPointer
-    private let hashIndex: UnsafeRawPointer
-    private let hashPageCount: Int
+    let table: UnsafeRawPointer
+    let hashIndex: UnsafeRawPointer
+    let hashPageCount: Int
     private let hashLineCount: Int
     /// First bytes of keys that the hash index does not have, if there are such: the lowest and the highest.
     private let lowestScanned: UInt8
@@ -138,11 +142,13 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// The count of faults at which the table was verified; then bits of the data blocks, of the blocks of the index,
     /// of the pages of the hash index, and of the pages of records that have been verified. The bit of a data block is
     /// its offset divided by `RunFormat.blockBytes`, which each but the last has; that of a page of an LMDB file is its
-    /// number. A fault clears all.
+    /// number. Then the same bits again, of what is warm: verified, and in memory when it was last looked at. A fault
+    /// clears all.
     private let words: UnsafeMutableBufferPointer<Atomic<UInt64>>
     private let verified: UnsafeMutablePointer<Atomic<UInt64>>
+    let warm: UnsafeMutablePointer<Atomic<UInt64>>
     private let tableSum: UInt64
-    private let dataBits: Int
+    let dataBits: Int
     private let dataBitShift: Int
     /// Copies: the pages of the footer are not read any more.
     let lowestKey: UnsafeRawBufferPointer
@@ -153,7 +159,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// Words for the marks of files of this size together: two blocks have at least a page, except the last of each
     /// level.
     static func makeWords(byteCount: Int) -> UnsafeMutableBufferPointer<Atomic<UInt64>> {
-        let count = 1 + (byteCount / RunHashIndex.pageBytes + 2 * RunFormat.levelsMax + 64) / 64
+        let count = 1 + 2 * ((byteCount / RunHashIndex.pageBytes + 2 * RunFormat.levelsMax + 64) / 64)
         let words = UnsafeMutableBufferPointer<Atomic<UInt64>>.allocate(capacity: count)
         for index in 0..<count { unsafe words.initializeElement(at: index, to: Atomic(0)) }
         return unsafe words
@@ -163,16 +169,18 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     ///   - keys: the lowest and the highest key.
     ///   - words: of `makeWords`; released with the part.
     init(
-        maps: [FileMap], footer: RunFooter, keys contents: [UInt8],
+        number: UInt64, maps: [FileMap], footer: RunFooter, keys contents: [UInt8],
         words: UnsafeMutableBufferPointer<Atomic<UInt64>>
     ) {
         let (data, index) = (maps[0], maps[maps.count - 1])
+        self.number = number
         unsafe paths = .allocate(capacity: 2)
         unsafe paths.initialize(to: data.path)
         unsafe (paths + 1).initialize(to: index.path)
         unsafe base = data.base
         byteCount = data.byteCount
         unsafe indexBase = index.base
+        indexByteCount = index.byteCount
         documents = footer.documents.map { unsafe DocumentPages($0, data.base, records: index.base) }
         dataBlockCount = Int(footer.dataBlockCount)
         blockCount = Int(footer.blockCount)
@@ -191,6 +199,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         tableSum = footer.tableSum
         unsafe self.words = unsafe words
         unsafe verified = words.baseAddress! + 1
+        unsafe warm = words.baseAddress! + 1 + words.count / 2
         let (low, high) = (Int(footer.lowestKeyBytes), Int(footer.highestKeyBytes))
         let keys = UnsafeMutableRawPointer.allocate(byteCount: low + high, alignment: 8)
         unsafe contents.withUnsafeBytes { unsafe keys.copyMemory(from: $0.baseAddress!, byteCount: low + high) }
@@ -214,13 +223,13 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     }
 
     /// A block, which is verified if it is used for the first time.
-    /// - Throws: `corrupt`.
+    /// - Throws: `corrupt`, `pending`.
     @inline(__always)
-    func block(_ number: Int) throws(StorageError) -> RunBlock {
-        guard let documents else { return .entries(try entryBlock(number)) }
+    func block(_ number: Int, _ cold: ColdReads = .wait) throws(StorageError) -> RunBlock {
+        guard let documents else { return .entries(try entryBlock(number, cold)) }
         let offset = offset(ofBlock: number)
         let bit = dataBit(at: offset)
-        if !isVerified(bit) { try verifyBlock(at: offset, bit) }
+        if !isWarm(bit) { try warmBlock(at: offset, bit, cold) }
         let leaf = DocumentLeaf(documents.map, at: offset)
         if leaf.count == 0 { throw damaged(at: offset) }
         return .documents(leaf)
@@ -228,10 +237,10 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
 
     /// A block of a file of entries, of data or of the index.
     @inline(__always)
-    private func entryBlock(_ number: Int) throws(StorageError) -> Block {
+    private func entryBlock(_ number: Int, _ cold: ColdReads) throws(StorageError) -> Block {
         let offset = offset(ofBlock: number)
         let bit = number < dataBlockCount ? dataBit(at: offset) : dataBits &+ number &- dataBlockCount
-        if !isVerified(bit) { try verifyBlock(at: offset, bit) }
+        if !isWarm(bit) { try warmBlock(at: offset, bit, cold) }
         let block = unsafe Block(base + offset)
         // Only a page of zeros has none.
         if block.count == 0 { throw damaged(at: offset) }
@@ -242,6 +251,9 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         let what = documents == nil ? "a block of a run" : "a page of documents"
         return StorageError(.corrupt, what + " is damaged", file: path, offset: offset)
     }
+
+    /// Where the blocks of the index begin in a file of entries.
+    var indexBlocksStart: Int { dataBlockCount < blockCount ? offset(ofBlock: dataBlockCount) : byteCount }
 
     @inline(__always)
     private func dataBit(at offset: Int) -> Int { offset &>> dataBitShift }
@@ -257,28 +269,42 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         adviseWillNeed(start..<max(start, offset(ofBlock: last)))
     }
 
+    /// Notes that the blocks around one are likely to be read next.
+    func noteAround(_ number: Int, _ cold: ColdReads) {
+        let first = offset(ofBlock: max(0, number - Self.readAheadBlocks / 4))
+        let last = offset(ofBlock: min(number + Self.readAheadBlocks / 4, dataBlockCount - 1))
+        if first < last { cold.note(.ahead(first..<last), in: self.number) }
+    }
+
     /// Advises the kernel to read these bytes of the file ahead.
-    private func adviseWillNeed(_ bytes: Range<Int>) {
+    func adviseWillNeed(_ bytes: Range<Int>) {
         let start = bytes.lowerBound & ~4095
         let count = bytes.upperBound - start
         if count > 0 { _ = unsafe madvise(UnsafeMutableRawPointer(mutating: base + start), count, MADV_WILLNEED) }
     }
 
-    private func verifyBlock(at offset: Int, _ bit: Int) throws(StorageError) {
-        try verify(bit) { () throws(StorageError) in
+    func warmBlock(at offset: Int, _ bit: Int, _ cold: ColdReads) throws(StorageError) {
+        if cold.pends { try checkResident(.block(offset: offset, bit: bit), cold) }
+        try warmUp(bit) { () throws(StorageError) in
             try verifyTable()
             try verifyBlock(at: offset)
         }
     }
 
-    /// Verifies something and notes it, unless a page of zeros may have appeared meanwhile.
-    private func verify(_ bit: Int, _ body: () throws(StorageError) -> Void) throws(StorageError) {
+    /// Verifies something unless that was done, and notes that it is warm, unless a page of zeros may have appeared
+    /// meanwhile.
+    private func warmUp(_ bit: Int, _ verify: () throws(StorageError) -> Void) throws(StorageError) {
+        let (word, mask) = (bit / 64, Self.mask(bit))
         while true {
             let faults = MapFaults.count
-            try body()
-            unsafe (verified + bit / 64).pointee.bitwiseOr(Self.mask(bit), ordering: .sequentiallyConsistent)
+            if unsafe (verified + word).pointee.load(ordering: .relaxed) & mask == 0 {
+                try verify()
+                unsafe (verified + word).pointee.bitwiseOr(mask, ordering: .sequentiallyConsistent)
+            }
+            unsafe (warm + word).pointee.bitwiseOr(mask, ordering: .sequentiallyConsistent)
             if MapFaults.count == faults { return }
-            unsafe (verified + bit / 64).pointee.bitwiseAnd(~Self.mask(bit), ordering: .sequentiallyConsistent)
+            unsafe (warm + word).pointee.bitwiseAnd(~mask, ordering: .sequentiallyConsistent)
+            unsafe (verified + word).pointee.bitwiseAnd(~mask, ordering: .sequentiallyConsistent)
         }
     }
 
@@ -308,16 +334,25 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
         }
     }
 
+    /// The file that has a place.
+    func path(of place: ColdPlace) -> String {
+        switch place {
+        case .block, .pages, .ahead: path
+        case .hashPage, .records: indexPath
+        }
+    }
+
     private var path: String { unsafe paths[0] }
     private var indexPath: String { unsafe paths[1] }
 
+    /// Whether it has been verified and can be read without waiting, as far as known.
     @inline(__always)
-    private func isVerified(_ bit: Int) -> Bool {
-        unsafe (verified + bit &>> 6).pointee.load(ordering: .relaxed) & Self.mask(bit) != 0
+    func isWarm(_ bit: Int) -> Bool {
+        unsafe (warm + bit &>> 6).pointee.load(ordering: .relaxed) & Self.mask(bit) != 0
     }
 
     @inline(__always)
-    private static func mask(_ bit: Int) -> UInt64 { 1 &<< UInt64(bit & 63) }
+    static func mask(_ bit: Int) -> UInt64 { 1 &<< UInt64(bit & 63) }
 
     // MARK: Searching
 
@@ -337,12 +372,14 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
 
     /// The newest entry of a key that the hash index has, if the file has the key.
     /// - Throws: `corrupt`.
-    func findNewest(_ key: UnsafeRawBufferPointer, hash: UInt64) throws(StorageError) -> Block.Entry? {
+    func findNewest(
+        _ key: UnsafeRawBufferPointer, hash: UInt64, _ cold: ColdReads = .wait
+    ) throws(StorageError) -> Block.Entry? {
         var line = RunHashIndex.line(hash, lineCount: hashLineCount)
         for _ in 0..<min(RunHashIndex.linesMax, hashLineCount) {
             let page = line / RunHashIndex.linesPerPage
-            let bit = dataBits &+ blockCount &- dataBlockCount &+ page
-            if !isVerified(bit) { try verify(hashPage: page, bit) }
+            let bit = hashBit(ofPage: page)
+            if !isWarm(bit) { try warm(hashPage: page, bit, cold) }
             let slots = unsafe hashIndex + RunHashIndex.offset(ofLine: line)
             for index in 0..<RunHashIndex.slotsPerLine {
                 let slot = unsafe UInt64(littleEndian: slots.load(fromByteOffset: index &* 8, as: UInt64.self))
@@ -350,19 +387,19 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
                 guard RunHashIndex.hasTag(slot, of: hash) else { continue }
                 let offset = RunHashIndex.block(slot)
                 let bit = dataBit(at: offset)
-                if !isVerified(bit) { try verifyBlock(at: offset, bit) }
-                if let entry = unsafe try entry(of: key, at: offset, slot) { return unsafe entry }
+                if !isWarm(bit) { try warmBlock(at: offset, bit, cold) }
+                if let entry = unsafe try entry(of: key, at: offset, slot, cold) { return unsafe entry }
             }
             line = line &+ 1 == hashLineCount ? 0 : line &+ 1
         }
         // All of them are full, so the key may have been left out.
-        return unsafe try searchEntry(key, versionMax &- versionMin)
+        return unsafe try searchEntry(key, versionMax &- versionMin, cold)
     }
 
     /// The entry to which a slot of the hash index leads if it has this key. Its block has been verified.
     @inline(__always)
     private func entry(
-        of key: UnsafeRawBufferPointer, at offset: Int, _ slot: UInt64
+        of key: UnsafeRawBufferPointer, at offset: Int, _ slot: UInt64, _ cold: ColdReads
     ) throws(StorageError) -> Block.Entry? {
         guard let documents else {
             let place = RunHashIndex.entry(slot)
@@ -370,12 +407,16 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
                 of: key, in: base + offset, at: place.offset, shared: place.shared, limit: table)
         }
         let entry = unsafe DocumentLeaf.entry(of: key, in: documents.map, offset, at: RunHashIndex.node(slot))
-        unsafe try verifyApart(entry?.value)
+        unsafe try warmApart(entry?.value, cold)
         return unsafe entry
     }
 
-    private func verify(hashPage number: Int, _ bit: Int) throws(StorageError) {
-        try verify(bit) { () throws(StorageError) in try verify(hashPage: number) }
+    @inline(__always)
+    func hashBit(ofPage page: Int) -> Int { dataBits &+ blockCount &- dataBlockCount &+ page }
+
+    func warm(hashPage number: Int, _ bit: Int, _ cold: ColdReads) throws(StorageError) {
+        if cold.pends { try checkResident(.hashPage(number), cold) }
+        try warmUp(bit) { () throws(StorageError) in try verify(hashPage: number) }
     }
 
     private func verify(hashPage number: Int) throws(StorageError) {
@@ -392,7 +433,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
 
     /// Verifies all pages of the hash index.
     func verifyHashIndex() throws(StorageError) {
-        for page in 0..<hashPageCount { try verify(hashPage: page, dataBits + blockCount - dataBlockCount + page) }
+        for page in 0..<hashPageCount { try warm(hashPage: page, hashBit(ofPage: page), .wait) }
     }
 
     /// Verifies all blocks and all pages of the hash index.
@@ -404,11 +445,13 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
 
     /// The data block in which (key, version), or what comes after it, is found: there or at the start of the next one.
     /// - Parameter version: less `versionMin`.
-    func findBlock(_ key: UnsafeRawBufferPointer, version: UInt64) throws(StorageError) -> Int {
-        if let documents { return unsafe try findLeaf(key, version: version, documents) }
+    func findBlock(
+        _ key: UnsafeRawBufferPointer, version: UInt64, _ cold: ColdReads = .wait
+    ) throws(StorageError) -> Int {
+        if let documents { return unsafe try findLeaf(key, version: version, documents, cold) }
         var number = blockCount - 1
         while number >= dataBlockCount {
-            let block = try entryBlock(number)
+            let block = try entryBlock(number, cold)
             var index = unsafe block.search(key, version: version)
             let isExact =
                 unsafe index < block.count && block.entry(index).version == version && block.hasKey(key, at: index)
@@ -435,36 +478,40 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     /// - Throws: `corrupt`.
     @inline(__always)
     func find(
-        _ key: UnsafeRawBufferPointer, hash: UInt64, atMost version: UInt64
+        _ key: UnsafeRawBufferPointer, hash: UInt64, atMost version: UInt64, _ cold: ColdReads = .wait
     ) throws(StorageError) -> FoundEntry? {
         guard let relative = relative(version) else { return nil }
         if unsafe isHashed(key) {
-            guard let newest = unsafe try findNewest(key, hash: hash) else { return nil }
+            guard let newest = unsafe try findNewest(key, hash: hash, cold) else { return nil }
             if unsafe newest.version <= relative { return unsafe found(newest) }
         }
-        return unsafe try search(key, relative)
+        return unsafe try search(key, relative, cold)
     }
 
     /// The newest entry of a key that is at most `version`, by the index of blocks.
     /// - Parameter version: less `versionMin`.
-    func search(_ key: UnsafeRawBufferPointer, _ version: UInt64) throws(StorageError) -> FoundEntry? {
-        guard let entry = unsafe try searchEntry(key, version) else { return nil }
+    func search(
+        _ key: UnsafeRawBufferPointer, _ version: UInt64, _ cold: ColdReads = .wait
+    ) throws(StorageError) -> FoundEntry? {
+        guard let entry = unsafe try searchEntry(key, version, cold) else { return nil }
         return unsafe found(entry)
     }
 
-    private func searchEntry(_ key: UnsafeRawBufferPointer, _ version: UInt64) throws(StorageError) -> Block.Entry? {
-        var number = unsafe try findBlock(key, version: version)
-        var block = try block(number)
+    private func searchEntry(
+        _ key: UnsafeRawBufferPointer, _ version: UInt64, _ cold: ColdReads
+    ) throws(StorageError) -> Block.Entry? {
+        var number = unsafe try findBlock(key, version: version, cold)
+        var block = try block(number, cold)
         var index = unsafe block.search(key, version: version)
         if index == block.count {
             number += 1
             guard number < dataBlockCount else { return nil }
-            block = try self.block(number)
+            block = try self.block(number, cold)
             index = 0
         }
         guard unsafe block.hasKey(key, at: index) else { return nil }
         let entry = unsafe block.entry(index)
-        unsafe try verifyApart(entry.value)
+        unsafe try warmApart(entry.value, cold)
         return unsafe entry
     }
 
@@ -480,13 +527,13 @@ extension RunPart {
     /// The number of the leaf in which (key, version), or what comes after it, is found: there or at the start of the
     /// next one.
     private func findLeaf(
-        _ key: UnsafeRawBufferPointer, version: UInt64, _ documents: DocumentPages
+        _ key: UnsafeRawBufferPointer, version: UInt64, _ documents: DocumentPages, _ cold: ColdReads
     ) throws(StorageError) -> Int {
         let map = documents.map
         var number = documents.root
         for _ in 1..<documents.depth {
             let offset = number &<< map.pageShift
-            if !isVerified(number) { try verifyBlock(at: offset, number) }
+            if !isWarm(number) { try warmBlock(at: offset, number, cold) }
             let branch = map.page(at: offset)
             guard branch.count > 0, branch.flags == LMDBFormat.branch else { throw damaged(at: offset) }
             number = unsafe map.child(of: branch, key, version)
@@ -499,22 +546,30 @@ extension RunPart {
 
     /// Verifies the pages of a value of a document that does not lie on the page of its key.
     @inline(__always)
-    func verifyApart(_ value: UnsafeRawBufferPointer?) throws(StorageError) {
+    func warmApart(_ value: UnsafeRawBufferPointer?, _ cold: ColdReads = .wait) throws(StorageError) {
         guard let documents, let value = unsafe value, value.count >= DocumentFormat.apartBytesMin else { return }
         let start = unsafe value.baseAddress! - base
         var number = start &>> documents.map.pageShift
         let last = (start &+ value.count &- 1) &>> documents.map.pageShift
         while number <= last {
-            if !isVerified(number) { try verifyBlock(at: number &<< documents.map.pageShift, number) }
+            if !isWarm(number) { try warmPages(number...last, documents, cold) }
             number &+= 1
         }
+    }
+
+    /// Verifies the first of these pages. If one must be waited for, all are.
+    private func warmPages(
+        _ numbers: ClosedRange<Int>, _ documents: DocumentPages, _ cold: ColdReads
+    ) throws(StorageError) {
+        if cold.pends { try checkResident(.pages(numbers), cold) }
+        try warmBlock(at: numbers.lowerBound &<< documents.map.pageShift, numbers.lowerBound, cold)
     }
 
     private func verifyPage(at offset: Int, _ documents: DocumentPages) throws(StorageError) {
         let map = documents.map
         let number = offset &>> map.pageShift
         guard number < map.pageCount else { throw damaged(at: offset) }
-        try verifyRecords(number / DocumentFormat.recordsPerPage, documents)
+        try warmRecords(number / DocumentFormat.recordsPerPage, documents, .wait)
         let pageBytes = 1 &<< map.pageShift
         adviseWillNeed(offset..<(offset + pageBytes))
         guard
@@ -523,10 +578,14 @@ extension RunPart {
         else { throw damaged(at: offset) }
     }
 
-    private func verifyRecords(_ page: Int, _ documents: DocumentPages) throws(StorageError) {
-        let bit = dataBits &+ hashPageCount &+ page
-        if isVerified(bit) { return }
-        try verify(bit) { () throws(StorageError) in
+    /// In a file of documents no block is of an index.
+    func recordsBit(_ page: Int) -> Int { dataBits &+ hashPageCount &+ page }
+
+    func warmRecords(_ page: Int, _ documents: DocumentPages, _ cold: ColdReads) throws(StorageError) {
+        let bit = recordsBit(page)
+        if isWarm(bit) { return }
+        if cold.pends { try checkResident(.records(page), cold) }
+        try warmUp(bit) { () throws(StorageError) in
             let bytes = unsafe documents.recordsPage(page)
             let offset = unsafe bytes.baseAddress! - indexBase
             guard
@@ -541,7 +600,9 @@ extension RunPart {
     /// Verifies all pages of an LMDB file.
     func verifyPages() throws(StorageError) {
         guard let documents else { return }
-        for number in 0..<documents.map.pageCount { try verifyBlock(at: number &<< documents.map.pageShift, number) }
+        for number in 0..<documents.map.pageCount {
+            try warmBlock(at: number &<< documents.map.pageShift, number, .wait)
+        }
     }
 }
 
@@ -565,6 +626,10 @@ struct DocumentPages {
         depth = Int(footer.depth)
         unsafe records = side + Int(footer.recordsOffset)
     }
+
+    var recordsStart: UnsafeRawPointer { unsafe records }
+
+    var recordsPageCount: Int { (map.pageCount + DocumentFormat.recordsPerPage - 1) / DocumentFormat.recordsPerPage }
 
     /// A page of records, the last one without the part that it does not have.
     func recordsPage(_ number: Int) -> UnsafeRawBufferPointer {

@@ -47,8 +47,12 @@ struct RunPosition {
     private var index = 0
     /// The count of faults when the block was verified.
     private var faults: UInt64 = 0
+    private let cold: ColdReads
 
-    init(_ slices: RunSlices) { self.slices = slices }
+    init(_ slices: RunSlices, _ cold: ColdReads = .wait) {
+        self.slices = slices
+        self.cold = cold
+    }
 
     var isAtEntry: Bool { block != nil }
 
@@ -82,11 +86,11 @@ extension RunPosition {
     /// zeros in place of a page that cannot be read.
     @inline(__always)
     mutating func confirm(_ value: UnsafeRawBufferPointer?) throws(StorageError) {
-        unsafe try slices[slice].part.verifyApart(value)
+        unsafe try slices[slice].part.warmApart(value, cold)
         unsafe touch(value)
         if MapFaults.count != faults {
             try verifyAgain()
-            unsafe try slices[slice].part.verifyApart(value)
+            unsafe try slices[slice].part.warmApart(value, cold)
         }
     }
 
@@ -94,7 +98,7 @@ extension RunPosition {
     private mutating func verifyAgain() throws(StorageError) {
         repeat {
             faults = MapFaults.count
-            if isAtEntry { block = try slices[slice].part.block(blockNumber) }
+            if isAtEntry { block = try slices[slice].part.block(blockNumber, cold) }
         } while MapFaults.count != faults
     }
 
@@ -145,7 +149,7 @@ extension RunPosition {
             unsafe try enter(slices[number].lowerBound, version: .max)
         } else {
             blockNumber = 0
-            block = try slices[number].part.block(0)
+            block = try slices[number].part.block(0, cold)
             index = 0
         }
     }
@@ -156,8 +160,8 @@ extension RunPosition {
         let part = slices[slice].part
         // If all entries are newer, what is sought begins after those of the key.
         let relative = part.relative(version)
-        blockNumber = unsafe try part.findBlock(key, version: relative ?? 0)
-        let found = try part.block(blockNumber)
+        blockNumber = unsafe try part.findBlock(key, version: relative ?? 0, cold)
+        let found = try part.block(blockNumber, cold)
         block = found
         index = unsafe found.search(key, version: relative ?? 0)
         if index == found.count {
@@ -207,7 +211,7 @@ extension RunPosition {
         slice = number
         let part = slices[number].part
         blockNumber = part.dataBlockCount - 1
-        let last = try part.block(blockNumber)
+        let last = try part.block(blockNumber, cold)
         block = last
         index = last.count - 1
         try leaveIfBelowBound()
@@ -226,9 +230,19 @@ extension RunPosition {
         blockNumber += 1
         let part = slices[slice].part
         if blockNumber < part.dataBlockCount {
-            block = try part.block(blockNumber)
+            block = try nearbyBlock(part)
         } else {
             try enter(slice: slice + 1)
+        }
+    }
+
+    /// The block at the position, to which a walk has come: if it must be waited for, those around it are read as well.
+    private func nearbyBlock(_ part: RunPart) throws(StorageError) -> RunBlock {
+        do throws(StorageError) {
+            return try part.block(blockNumber, cold)
+        } catch {
+            if error.code == .pending { part.noteAround(blockNumber, cold) }
+            throw error
         }
     }
 
@@ -247,7 +261,7 @@ extension RunPosition {
         if MapFaults.count != faults { try verifyAgain() }
         guard blockNumber > 0 else { return try enterBackward(slice: slice - 1) }
         blockNumber -= 1
-        let before = try slices[slice].part.block(blockNumber)
+        let before = try nearbyBlock(slices[slice].part)
         block = before
         index = before.count - 1
         try leaveIfBelowBound()

@@ -67,6 +67,8 @@ struct RunSetView: @unchecked Sendable {  // See `RunSet`.
     let generation: Int
     /// Of the hash indexes.
     let hashSeed: UInt64
+    /// What reads do that meet places which are not in memory.
+    var cold = ColdReads.wait
 
     /// Lines of hash indexes are prefetched for so many runs at once.
     private static let batchMax = 16
@@ -106,7 +108,9 @@ struct RunSetView: @unchecked Sendable {  // See `RunSet`.
                 guard place < slices.count else { continue }
                 let slice = slices[place]
                 if slice.hasLowerBound, unsafe compareBytes(key, slice.lowerBound) < 0 { continue }
-                if let found = unsafe try slice.part.find(key, hash: hash, atMost: version) { return unsafe found }
+                if let found = unsafe try slice.part.find(key, hash: hash, atMost: version, cold) {
+                    return unsafe found
+                }
             }
             first = end
         }

@@ -37,7 +37,7 @@ struct RunSetCursor: ~Copyable {
         for run in 0..<count {
             unsafe (sources + run).initialize(
                 to: RunCursor(
-                    runs.runs[run], version: version, latestOnly: latestOnly,
+                    runs.runs[run], version: version, latestOnly: latestOnly, runs.cold,
                     buffer: memory + run * RunKey.bufferBytes))
         }
     }

@@ -102,6 +102,12 @@ final class RunStore: Sendable {
     /// The runs as they are now.
     var current: RunSet { state.withLock { $0.set } }
 
+    /// The open file with this number; nil if it has been merged.
+    func file(_ number: UInt64) -> RunFile? { state.withLock { $0.open[number] } }
+
+    /// The open files.
+    var files: [RunFile] { state.withLock { Array($0.open.values) } }
+
     /// A number for a file or a run, which no other has or had.
     func takeNumber() -> UInt64 {
         state.withLock { state in

@@ -69,7 +69,11 @@ final class BatchGetSource: ResponseSource {
     private var position = 0
     private var missingPosition = 0
     private var hasSent = false
+    /// What the next document waits for.
+    private var wait: StorageWait?
 
+    /// Documents that are looked up at once when one has to be waited for.
+    private static var prefetchedMax: Int { 64 }
     /// Above this many names doubles are found by hashing.
     private static var comparedNamesMax: Int { 16 }
 
@@ -119,8 +123,11 @@ final class BatchGetSource: ResponseSource {
     }
 
     func next(into writer: inout ByteBuffer) -> SourceStep {
-        guard let point else { preconditionFailure("a batch get is streamed after its read point is set") }
+        guard let point, let call else { preconditionFailure("a batch get is streamed after its read point is set") }
+        if let wait, !wait.isOver { return .waiting }
         do throws(RequestError) {
+            try wait?.finish()
+            wait = nil
             while position < names.count {
                 let name = names[position]
                 position += 1
@@ -128,7 +135,12 @@ final class BatchGetSource: ResponseSource {
                 missing.append(name)
             }
         } catch {
-            return failed(error)
+            guard error.isPending else { return failed(error) }
+            position -= 1
+            let next = names[position...].prefix(Self.prefetchedMax)
+            service.reader.prefetch(next.lazy.map { [nameBytes] in Array(nameBytes[$0]) }, at: point)
+            wait = StorageWait(service, call)
+            return .waiting
         }
         if missingPosition < missing.count {
             append(missing: missing[missingPosition], at: point, to: &writer)
@@ -140,7 +152,7 @@ final class BatchGetSource: ResponseSource {
             appendTail(at: point, to: &writer)
             return sent()
         }
-        if let call { service.ended(call) }
+        service.ended(call)
         finish()
         return .finished
     }
@@ -168,7 +180,7 @@ final class BatchGetSource: ResponseSource {
         let bytes = nameBytes
         let name = bytes.byteSpan.extracting(name)
         var isFound = false
-        try service.reader.withDocument(name, at: point) { (document) throws(RequestError) in
+        try service.reader.withDocument(name, at: point, .pends) { (document) throws(RequestError) in
             guard let document else { return }
             try service.withSelectedFields(document.fields, selection) { fields in
                 BatchGetDocumentsResponseWriter.appendFound(
@@ -209,6 +221,7 @@ final class BatchGetSource: ResponseSource {
         position = 0
         missingPosition = 0
         hasSent = false
+        wait = nil
         // What a large request needed is given back.
         guard nameBytes.capacity <= 64 << 10 else { return }
         nameBytes.removeAll(keepingCapacity: true)

@@ -46,6 +46,19 @@ extension FirestoreService {
         _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
+        if waitingCommits.mustWait(call, request.writes, reader) {
+            return waitingCommits.add(call, reader) { [self] in
+                submit(call, request, permittedBy: access, maySync: false, completion: completion)
+            }
+        }
+        submit(call, request, permittedBy: access, maySync: maySync, completion: completion)
+    }
+
+    /// The same when its turn has come.
+    private func submit(
+        _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool,
+        completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
+    ) {
         guard let access, !access.isUnrestricted else {
             return store.commit(request, maySync: maySync, completion: completion)
         }
@@ -69,12 +82,14 @@ extension FirestoreService {
         }
         counters.writesSubmitted.add(UInt64(writes.count))
         let request = CommitRequest(writes: writes, identifier: call.requestIdentifier)
-        store.batchWrite(
-            request,
-            completion: continuation(call) { service, result in
-                let response = BatchWriteResponse(result)
-                service.succeed(call) { response.encode(into: &$0) }
-            })
+        let completion = continuation(call) { (service, result: BatchWriteResult) in
+            let response = BatchWriteResponse(result)
+            service.succeed(call) { response.encode(into: &$0) }
+        }
+        if waitingCommits.mustWait(call, writes, reader) {
+            return waitingCommits.add(call, reader) { [store] in store.batchWrite(request, completion: completion) }
+        }
+        store.batchWrite(request, completion: completion)
     }
 }
 

@@ -14,7 +14,7 @@ extension FirestoreService {
         let access = try admit(call, view.name)
         let selection = view.mask?.selection
         if case .latest = view.consistency, access == nil {
-            return try reader.withLatestDocument(name) { (document) throws(RequestError) in
+            return try reader.withLatestDocument(name, coldRead) { (document) throws(RequestError) in
                 try send(call, name, document, selection)
             }
         }
@@ -38,7 +38,7 @@ extension FirestoreService {
         permittedBy access: (any CallAccess)?
     ) throws(RequestError) {
         try access?.checkGet(name.pathBytes, judged(at: point))
-        try reader.withDocument(name, at: point) { (document) throws(RequestError) in
+        try reader.withDocument(name, at: point, coldRead) { (document) throws(RequestError) in
             try send(call, name, document, selection)
         }
     }

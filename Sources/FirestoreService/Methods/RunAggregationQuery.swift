@@ -37,6 +37,8 @@ final class AggregationSource: ResponseSource {
     var point: ReadPoint?
     /// Empty unless the request began a transaction.
     var newTransaction: [UInt8] = []
+    /// What the next step waits for.
+    private var wait: StorageWait?
 
     private let explain: ExplainOptions?
     private let stopwatch = Stopwatch()
@@ -52,8 +54,11 @@ final class AggregationSource: ResponseSource {
 
     func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point else { preconditionFailure("an aggregation is streamed after its read point is set") }
+        if let wait, !wait.isOver { return .waiting }
         do throws(RequestError) {
-            let source = try service.reader.source(at: point, matching: run.plan.matcher)
+            try wait?.finish()
+            wait = nil
+            let source = try service.reader.source(at: point, matching: run.plan.matcher, .pends)
             if let explain, !explain.analyze {
                 try run.chooseOperators(source)
                 RunAggregationQueryResponse(totals: [], readTime: nil, explainMetrics: run.metrics()).encode(
@@ -67,6 +72,10 @@ final class AggregationSource: ResponseSource {
                 return .waiting
             }
         } catch {
+            if error.isPending {
+                wait = StorageWait(service, call)
+                return .waiting
+            }
             let status = service.requestError(error, call)
             service.counters.streamsOpen.subtract()
             return .failed(status.code, status.message)

@@ -130,6 +130,8 @@ final class QueryResponses: ResponseSource {
     private var position = 0
     private var isExhausted = false
     private var hasSent = false
+    /// What the next page waits for.
+    private var wait: StorageWait?
     /// Skipped results that a message has reported.
     private var skipsReported = 0
     private let explain: ExplainOptions?
@@ -157,7 +159,10 @@ final class QueryResponses: ResponseSource {
         if let explain, !explain.analyze { return appendPlan(at: point, into: &writer) }
         if position == messageEnds.count {
             guard !isExhausted else { return end(at: point, into: &writer) }
+            if let wait, !wait.isOver { return .waiting }
             do throws(RequestError) {
+                try wait?.finish()
+                wait = nil
                 try fillPage(at: point)
             } catch {
                 returnPage()
@@ -167,6 +172,7 @@ final class QueryResponses: ResponseSource {
             }
             if messageEnds.isEmpty {
                 returnPage()
+                if wait != nil { return .waiting }
                 return isExhausted ? end(at: point, into: &writer) : yieldLoop()
             }
         }
@@ -233,13 +239,19 @@ final class QueryResponses: ResponseSource {
 
     private func fillPage(at point: ReadPoint) throws(RequestError) {
         if page.capacity == 0 { page = call.loop.takeWriter() }
-        let source = try service.reader.source(at: point, matching: run.plan.matcher)
-        let progress = try run.next(from: source) { (result) throws(RequestError) in
-            append(result, at: point)
-            return page.count >= Self.pageBytes ? .full : .more
+        do throws(RequestError) {
+            let source = try service.reader.source(at: point, matching: run.plan.matcher, .pends)
+            let progress = try run.next(from: source) { (result) throws(RequestError) in
+                append(result, at: point)
+                return page.count >= Self.pageBytes ? .full : .more
+            }
+            if case .finished = progress { isExhausted = true }
+        } catch {
+            guard error.isPending else { throw error }
+            // What the page has is sent meanwhile.
+            wait = StorageWait(service, call)
         }
         call.noteStep()
-        if case .finished = progress { isExhausted = true }
         // What the offset skipped is known only now: it is in the last message of the page.
         if let last = messageEnds.indices.last {
             appendSkippedResults(&page)

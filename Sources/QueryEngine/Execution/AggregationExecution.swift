@@ -61,12 +61,12 @@ package struct AggregationExecution: ~Copyable, Sendable {
         _ source: borrowing Source
     ) throws(RequestError) {
         if isPlanned { return }
+        var count: Int?
+        if plan.isWholeScope, plan.isCount { count = try source.documentCount(in: plan.matcher.scope) }
+        if count == nil || plan.options.requiresIndexes { try execution.chooseOperators(source) }
+        catalogueCount = count
+        if let count { aggregate.add(count: count) }
         isPlanned = true
-        if plan.isWholeScope, plan.isCount, let count = try source.documentCount(in: plan.matcher.scope) {
-            catalogueCount = count
-            aggregate.add(count: count)
-        }
-        if catalogueCount == nil || plan.options.requiresIndexes { try execution.chooseOperators(source) }
     }
 
     /// Works on; call until it returns `finished`.

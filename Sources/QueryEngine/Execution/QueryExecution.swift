@@ -36,13 +36,15 @@ package struct QueryExecution: ~Copyable, Sendable {
     /// - Parameters:
     ///   - source: the same state of the same database in every call.
     ///   - page: takes one result and says whether the page has room for another.
+    /// - Throws: `pending` if the source has to be waited for. What was given out stays so, and the next call continues
+    ///   after it.
     package mutating func next<Source: QuerySource & ~Copyable>(
         from source: borrowing Source, emit page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
         if plan.limit == 0 { return .finished }
         if !isRecorded {
-            isRecorded = true
             if source.notesReads { try plan.noteReads(in: source) }
+            isRecorded = true
         }
         try chooseOperators(source)
         if operators.isFinished { return .finished }
@@ -61,14 +63,15 @@ package struct QueryExecution: ~Copyable, Sendable {
         _ source: borrowing Source
     ) throws(RequestError) {
         if isPlanned { return }
-        isPlanned = true
         if plan.options.requiresIndexes {
             try IndexNeed.requireAll(
                 of: plan, among: source.declaredIndexes.map(\.shape),
                 source.fieldOverrides(of: plan.matcher.scope.collectionID))
         }
-        operators = QueryTree(plan, try AccessPlanner.choose(plan, source))
-        report = try IndexReport(plan, indexes, source)
+        let tree = QueryTree(plan, try AccessPlanner.choose(plan, source))
+        report = try IndexReport(plan, tree.indexes, source)
+        operators = tree
+        isPlanned = true
     }
 
     // MARK: Statistics

@@ -2,14 +2,16 @@
 //
 //     streamed   Project ─ Limit ─ Filter ─ access path            the access path has the order of the query
 //     sorted     Project ─ Limit ─ Sort ─ Filter ─ access path
+//
+// Between filter and access path a `Repeat` makes steps again that had to wait for storage; it is not printed.
 
 import Basics
 import DocumentModel
 
 /// The operators of one query, from the top down.
 enum QueryTree: QueryOperator {
-    case streamed(Project<Limit<RowFilter<AccessPath>>>)
-    case sorted(Project<Limit<Sort<RowFilter<AccessPath>>>>)
+    case streamed(Project<Limit<RowFilter<Repeat<AccessPath>>>>)
+    case sorted(Project<Limit<Sort<RowFilter<Repeat<AccessPath>>>>>)
     /// The operators are at work.
     case taken
 
@@ -17,7 +19,7 @@ enum QueryTree: QueryOperator {
     init(_ plan: QueryPlan, _ access: IndexAccess?) {
         let path = access.map { AccessPath.indexes($0.operators(of: plan)) } ?? AccessPath(scanning: plan)
         let isIndexOnly = access?.countsOnly ?? false
-        let filter = RowFilter(path, isIndexOnly ? nil : plan.matcher, comparesCursors: plan.comparesCursors)
+        let filter = RowFilter(Repeat(path), isIndexOnly ? nil : plan.matcher, comparesCursors: plan.comparesCursors)
         switch plan.strategy {
         case .sort(let orders) where access?.isOrdered != true: self.init(plan, filter, .orders(orders))
         case .nearest(let search): self.init(plan, filter, .nearest(search))
@@ -31,7 +33,7 @@ enum QueryTree: QueryOperator {
         }
     }
 
-    private init(_ plan: QueryPlan, _ filter: RowFilter<AccessPath>, _ ranking: Ranking) {
+    private init(_ plan: QueryPlan, _ filter: RowFilter<Repeat<AccessPath>>, _ ranking: Ranking) {
         let sort = Sort(
             filter, by: ranking, wanted: plan.limit.map { $0 + plan.offset } ?? .max, keeping: plan.selection,
             bytesMax: plan.options.sortBufferBytes)
@@ -59,12 +61,13 @@ enum QueryTree: QueryOperator {
     /// If an index access could not keep the order of the query: replaces it by a sort of a scan, which continues
     /// after the last document.
     mutating func sortIfOrderLost(_ plan: QueryPlan) {
-        guard case .streamed(let streamed) = self, let after = streamed.input.input.input.indexes?.orderLostAfter else {
+        guard case .streamed(let streamed) = self, let after = streamed.input.input.input.input.indexes?.orderLostAfter
+        else {
             return
         }
         let limit = streamed.input
         let filter = RowFilter(
-            AccessPath(scanning: plan, .ascending), plan.matcher, comparesCursors: plan.comparesCursors)
+            Repeat(AccessPath(scanning: plan, .ascending)), plan.matcher, comparesCursors: plan.comparesCursors)
         let sort = Sort(
             filter, by: .orders(plan.sortOrders), wanted: limit.wanted, keeping: plan.selection,
             bytesMax: plan.options.sortBufferBytes, after: after.isEmpty ? nil : after)
@@ -113,8 +116,8 @@ enum QueryTree: QueryOperator {
     /// The index access; nil if no index is used.
     var indexes: Append? {
         switch self {
-        case .streamed(let operators): operators.input.input.input.indexes
-        case .sorted(let operators): operators.input.input.input.input.indexes
+        case .streamed(let operators): operators.input.input.input.input.indexes
+        case .sorted(let operators): operators.input.input.input.input.input.indexes
         case .taken: nil
         }
     }

@@ -1,0 +1,44 @@
+// Documents that are looked up so that a later read or commit need not wait for them.
+
+internal import Basics
+package import DocumentModel
+internal import Storage
+internal import StorageEngines
+internal import StoreFormat
+
+extension StoreReader {
+    /// Looks up documents that are going to be read at a point.
+    ///
+    /// - Parameter names: full resource names; malformed ones are left out.
+    /// - Returns: whether something is not in memory: then ``whenReady(_:)`` gets it.
+    @discardableResult
+    package func prefetch(_ names: some Sequence<[UInt8]>, at point: ReadPoint) -> Bool {
+        let point = point.withoutTransaction
+        var isPending = false
+        for name in names {
+            do throws(RequestError) {
+                try withDocument(name.byteSpan, at: point, .pends) { _ in }
+            } catch {
+                // Others are met again by the read itself.
+                if error.isPending { isPending = true }
+            }
+        }
+        return isPending
+    }
+
+    /// Looks up the documents that writes are about, so that the commit thread need not wait for them.
+    ///
+    /// - Returns: whether some are not in memory: then ``whenReady(_:)`` gets them.
+    package func prefetch(_ writes: WriteList) -> Bool {
+        guard mayBePending else { return false }
+        var isPending = false
+        for write in writes.writes {
+            do throws(RequestError) {
+                try withLatestDocument(try ResourceNameView(resource: writes.name(of: write)), .pends) { _ in }
+            } catch {
+                if error.isPending { isPending = true }
+            }
+        }
+        return isPending
+    }
+}

@@ -1,0 +1,91 @@
+// Calls whose reads have to wait for storage.
+//
+//     read ──▶ pending ──▶ reader.whenReady ─ ─ threads of the storage ─ ─ ▶ the loop ──▶ the same read again
+//
+// A call that waits holds its request and a read point, and nothing of the storage. Its loop serves others meanwhile.
+
+internal import Basics
+internal import Calls
+internal import DocumentModel
+internal import DocumentStore
+
+extension FirestoreService {
+    /// Does the work of a call again when what it lacked is in memory. An error ends the call.
+    ///
+    /// - Parameter work: changes nothing before it throws `pending`. It is not done if the call is over by then.
+    func repeatWhenReady(_ call: Call, _ work: @escaping (FirestoreService) throws -> Void) {
+        let bound = LoopBound((service: self, work: work))
+        reader.whenReady { ready in
+            call.loop.execute {
+                guard call.isOpen else { return }
+                let (service, work) = bound.value
+                do {
+                    try ready.get()
+                    try work(service)
+                } catch {
+                    service.failOrRepeat(call, error, work)
+                }
+            }
+        }
+    }
+
+    /// Ends a call with what its work has thrown, unless storage must be waited for.
+    func failOrRepeat(_ call: Call, _ error: any Error, _ work: @escaping (FirestoreService) throws -> Void) {
+        if (error as? RequestError)?.isPending == true { repeatWhenReady(call, work) } else { fail(call, error) }
+    }
+}
+
+/// A source of a streaming reply that waits for storage. Confined to the loop.
+final class StorageWait {
+    /// Nil while it waits.
+    private var outcome: Result<Void, RequestError>?
+
+    /// Waits for what the last read lacked, and then has the source of the call asked again.
+    init(_ service: FirestoreService, _ call: Call) {
+        let bound = LoopBound(self)
+        service.reader.whenReady { ready in
+            call.loop.execute {
+                bound.value.outcome = ready
+                call.resume()
+            }
+        }
+    }
+
+    var isOver: Bool { outcome != nil }
+
+    /// - Throws: why what was waited for cannot be read.
+    func finish() throws(RequestError) { try outcome?.get() }
+}
+
+/// Commits that wait until the documents they are about are in memory. The commits of a connection keep their order.
+/// Confined to the loop.
+final class WaitingCommits {
+    private var waiting: [ObjectIdentifier: [() -> Void]] = [:]
+
+    /// Whether a commit must wait: for its documents, or for the commits of its connection before it.
+    func mustWait(_ call: Call, _ writes: WriteList, _ reader: StoreReader) -> Bool {
+        if !waiting.isEmpty, waiting[ObjectIdentifier(call.carrier)] != nil { return true }
+        return reader.prefetch(writes)
+    }
+
+    /// Keeps a commit that must wait.
+    ///
+    /// - Parameter submit: hands it over; called on the loop's thread.
+    func add(_ call: Call, _ reader: StoreReader, _ submit: @escaping () -> Void) {
+        let carrier = ObjectIdentifier(call.carrier)
+        if waiting[carrier] != nil {
+            waiting[carrier]?.append(submit)
+            return
+        }
+        waiting[carrier] = [submit]
+        let bound = LoopBound((self, call.carrier))
+        reader.whenReady { _ in
+            // What cannot be read is met again by the commit.
+            call.loop.execute { bound.value.0.submitAll(of: ObjectIdentifier(bound.value.1)) }
+        }
+    }
+
+    private func submitAll(of carrier: ObjectIdentifier) {
+        for submit in waiting.removeValue(forKey: carrier) ?? [] { submit() }
+    }
+}
