@@ -54,8 +54,8 @@ package struct RequestOrigin: Equatable, Sendable {
     /// The address that answers for the request where callers are counted by their addresses; nil over no network.
     ///
     /// It is also nil if a proxy that is not trusted may have sent the request: one of its clients could keep the
-    /// others out. Only an address of a private network may be such a proxy. Any other address is the caller's, whatever
-    /// fields it sends.
+    /// others out. Only an address of a private network may be such a proxy. Any other address is the caller's,
+    /// whatever fields it sends.
     package var countedAddress: NetworkAddress? {
         guard let address, isProxied, !isForwarded, address.isPrivate else { return address }
         return nil
