@@ -61,6 +61,15 @@ package struct RequestOrigin: Equatable, Sendable {
         return nil
     }
 
+    /// The network whose limits the request uses; nil if it has none.
+    ///
+    /// A private network has none: its addresses may be those of proxies and translators that show nothing. The clients
+    /// of trusted proxies have limits wherever they are.
+    package var limitedNetwork: NetworkAddress? {
+        guard let address, isForwarded || !address.isPrivate else { return nil }
+        return address.network
+    }
+
     /// Whether two requests show the same, whatever port they came from.
     package func showsSame(as other: RequestOrigin) -> Bool {
         authorization == other.authorization && certificateNames == other.certificateNames && isLocal == other.isLocal

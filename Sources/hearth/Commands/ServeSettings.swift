@@ -341,6 +341,7 @@ enum ServeSettings {
         FlagGroup(heading: "Location", flags: location.map(\.flag) + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
+        FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
         FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
