@@ -4,8 +4,8 @@ internal import Synchronization
 ///
 /// The first failures cost nothing; then each doubles the wait, up to a minute for a network and up to eight seconds
 /// for a name: a guesser with many addresses must not keep the owner out for long. Networks from which the name has
-/// logged in do not wait for the name at all. A failure is forgotten in a minute. Memory is bounded: what nobody touches
-/// is forgotten first.
+/// logged in do not wait for the name at all. A failure is forgotten in a minute. Memory is bounded: what nobody
+/// touches is forgotten first.
 package final class LoginLimiter: Sendable {
     /// Failures without a wait.
     static let freeFailures = 5
