@@ -27,6 +27,8 @@ final class AdmittedCaller: CallAccess {
     private let rules: JudgingRules?
     /// `request.auth`.
     private let auth: Operand
+    /// What is left to the caller of the limits.
+    let shares: [CallerLimiter.Share]
     /// When the credential was looked at last, in seconds since 1970.
     private var checkedAt: Int64 = 0
 
@@ -34,8 +36,9 @@ final class AdmittedCaller: CallAccess {
 
     init(
         _ state: Authorization.State, _ generation: Int, _ origin: RequestOrigin, _ authentication: Authentication,
-        _ database: DatabaseName, _ audit: AuditLog
+        _ database: DatabaseName, _ audit: AuditLog, _ shares: [CallerLimiter.Share]
     ) {
+        self.shares = shares
         authenticator = state.authenticator
         self.generation = generation
         self.origin = origin

@@ -26,8 +26,11 @@ package final class Authorization: AccessControl {
     /// Whether the log has a line about a proxy that is not trusted.
     private let hasNotedProxy = Atomic<Bool>(false)
     private let logins = LoginLimiter { SystemClock.monotonicMilliseconds() }
+    private let limiter: CallerLimiter
 
-    package init(_ state: State, log: Log) {
+    /// - Parameter rates: how often callers may ask.
+    package init(_ state: State, rates: CallerRates = CallerRates(), log: Log) {
+        limiter = CallerLimiter(rates) { SystemClock.monotonicMilliseconds() }
         current = Mutex(state)
         isOpen = Atomic(state.authenticator.mode.trustsEveryone)
         audit = AuditLog(log)
@@ -87,6 +90,7 @@ package final class Authorization: AccessControl {
         if isOpen.load(ordering: .acquiring) { return try admitToOpenServer(call) }
         let origin = call.origin
         if let last = last as? AdmittedCaller, last.fits(origin, database, generation) {
+            try checkRate(last.shares, call)
             try audited(origin, method, database) { () throws(RequestError) in
                 // As a first call is judged: with the difference of clocks that it is granted.
                 try last.checkCredential(Self.now - Authenticator.clockSkewSeconds)
@@ -94,20 +98,50 @@ package final class Authorization: AccessControl {
             }
             return last
         }
+        let network = origin.limitedNetwork
+        try check(limiter.refusalsExceeded(network), call)
         // Before the state: at worst a caller is looked at once more.
         let generation = generation
         let state = state
-        return try audited(origin, method, database) { () throws(RequestError) in
+        let caller = try audited(origin, method, database) { () throws(RequestError) in
             let authentication = try authenticate(origin, state)
-            let caller = AdmittedCaller(state, generation, origin, authentication, database, audit)
+            let shares = limiter.shares(of: authentication.caller, at: network)
+            let caller = AdmittedCaller(state, generation, origin, authentication, database, audit, shares)
             try caller.checkRole(method)
             return caller
         }
+        try checkRate(caller.shares, call)
+        return caller
     }
 
     private func admitToOpenServer(_ call: Call) throws(RequestError) -> (any CallAccess)? {
-        if call.origin.isProxied { try check(.anonymous, for: .documents, state, call.origin) }
+        if call.isProxied { try check(.anonymous, for: .documents, state, call.origin) }
+        if limiter.limitsRequests {
+            try checkRate(limiter.shares(of: .anonymous, at: call.origin.limitedNetwork), call)
+        }
         return nil
+    }
+
+    // MARK: Limits
+
+    /// Requests that limits of callers have refused since the start, by limit.
+    package var limitedRequests: [(label: String, count: UInt64)] { limiter.refused }
+
+    /// - Throws: `RESOURCE_EXHAUSTED` for a call that its caller may not make now.
+    private func checkRate(_ shares: [CallerLimiter.Share], _ call: Call) throws(RequestError) {
+        try check(limiter.take(shares), call)
+    }
+
+    private func check(_ exceeded: CallerLimiter.Exceeded?, _ call: Call? = nil) throws(RequestError) {
+        guard let exceeded else { return }
+        call?.noteRetry(afterSeconds: exceeded.seconds)
+        if exceeded.isHopeless { call?.endConnection() }
+        throw exceeded.error
+    }
+
+    /// Counts an answer if it is UNAUTHENTICATED.
+    private func count(_ error: RequestError, _ origin: RequestOrigin) {
+        if error.code == .unauthenticated { limiter.refused(origin.limitedNetwork) }
     }
 
     /// Who sends a request: a text whose bytes are equal for equal callers alone; nil if the credential is refused.
@@ -147,14 +181,20 @@ package final class Authorization: AccessControl {
         if origin.isLocal || purpose == .health { return }
         let state = state
         if state.authenticator.mode.trustsEveryone, !origin.isProxied { return }
-        let caller = try authenticate(origin, state).caller
-        let standing =
-            if case .service(let principal) = caller {
-                Standing.service(permits: principal.administersServer, bypassesRules: true)
-            } else {
-                Standing(caller, .administer, project: "", database: "", collection: nil)
-            }
-        try check(standing, for: purpose, state, origin)
+        try check(limiter.refusalsExceeded(origin.limitedNetwork))
+        do throws(RequestError) {
+            let caller = try authenticate(origin, state).caller
+            let standing =
+                if case .service(let principal) = caller {
+                    Standing.service(permits: principal.administersServer, bypassesRules: true)
+                } else {
+                    Standing(caller, .administer, project: "", database: "", collection: nil)
+                }
+            try check(standing, for: purpose, state, origin)
+        } catch {
+            count(error, origin)
+            throw error
+        }
     }
 
     private func check(
@@ -200,6 +240,7 @@ package final class Authorization: AccessControl {
     ) throws(RequestError) -> Authenticator.AccessToken {
         let (network, authenticator) = (Self.network(of: origin), state.authenticator)
         let name = authenticator.claimedName(of: assertion)
+        try check(limiter.refusalsExceeded(origin.limitedNetwork))
         try checkWait(network, name)
         do throws(TokenError) {
             let token = try authenticator.exchange(grantType: grantType, assertion: assertion, now: Self.now)
@@ -208,6 +249,7 @@ package final class Authorization: AccessControl {
         } catch {
             logins.failed(network, name: error == .signature ? name : nil)
             audit.refused(origin, "token", database: nil, error.requestError)
+            count(error.requestError, origin)
             throw error.requestError
         }
     }
@@ -246,6 +288,7 @@ package final class Authorization: AccessControl {
             return try body()
         } catch {
             audit.refused(origin, method.name, database: database, error)
+            count(error, origin)
             throw error
         }
     }

@@ -60,6 +60,12 @@ package struct Call: Sendable {
 
     package func fail(_ error: RequestError) { finish(error.code, error.message) }
 
+    /// Adds to the answer, which has to follow, when the client may come again.
+    package func noteRetry(afterSeconds seconds: Int) { carrier.noteRetry(stream, afterSeconds: seconds) }
+
+    /// Ends the connection after the calls that are open.
+    package func endConnection() { carrier.endConnection() }
+
     // MARK: Many messages
 
     /// Sends the source's messages as fast as the client takes them. At most once for a call.

@@ -46,6 +46,10 @@ package protocol CallCarrier: AnyObject, Sendable {
     var address: NetworkAddress? { get }
     /// What the other end says about the client of a call, if it is a trusted proxy; nil if it is not.
     func forwarding(_ stream: UInt32) -> Forwarding?
+    /// Adds to the answer of a call when its client may come again, where the protocol has a place for it.
+    func noteRetry(_ stream: UInt32, afterSeconds seconds: Int)
+    /// Ends the connection after the calls that are open.
+    func endConnection()
 }
 
 extension CallCarrier {
@@ -57,4 +61,6 @@ extension CallCarrier {
     package var isProxied: Bool { false }
     package var address: NetworkAddress? { nil }
     package func forwarding(_ stream: UInt32) -> Forwarding? { nil }
+    package func noteRetry(_ stream: UInt32, afterSeconds seconds: Int) {}
+    package func endConnection() {}
 }

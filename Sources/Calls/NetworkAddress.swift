@@ -43,6 +43,9 @@ package struct NetworkAddress: Hashable, Sendable {
         }
     }
 
+    /// The network that one customer of a provider has: an IPv4 address, or the /64 of an IPv6 address.
+    package var network: NetworkAddress { isIPv4 ? self : NetworkAddress(high: high, low: 0) }
+
     package var isIPv4: Bool { high == 0 && low & ~0xFFFF_FFFF == Self.mapped }
 
     /// The 4 or 16 bytes, in network order.

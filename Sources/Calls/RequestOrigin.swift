@@ -54,11 +54,20 @@ package struct RequestOrigin: Equatable, Sendable {
     /// The address that answers for the request where callers are counted by their addresses; nil over no network.
     ///
     /// It is also nil if a proxy that is not trusted may have sent the request: one of its clients could keep the
-    /// others out. Only an address of a private network may be such a proxy. Any other address is the caller's, whatever
-    /// fields it sends.
+    /// others out. Only an address of a private network may be such a proxy. Any other address is the caller's,
+    /// whatever fields it sends.
     package var countedAddress: NetworkAddress? {
         guard let address, isProxied, !isForwarded, address.isPrivate else { return address }
         return nil
+    }
+
+    /// The network whose limits the request uses; nil if it has none.
+    ///
+    /// A private network has none: its addresses may be those of proxies and translators that show nothing. The clients
+    /// of trusted proxies have limits wherever they are.
+    package var limitedNetwork: NetworkAddress? {
+        guard let address, isForwarded || !address.isPrivate else { return nil }
+        return address.network
     }
 
     /// Whether two requests show the same, whatever port they came from.

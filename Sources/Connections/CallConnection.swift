@@ -75,6 +75,7 @@ extension CallConnection {
     package var isLoopback: Bool { core.isLoopback }
     package var certificateNames: [String] { core.certificateNames }
     package var address: NetworkAddress? { core.address }
+    package func endConnection() { loop.execute { [weak self] in self?.drain() } }
     package func forwarding(_ stream: UInt32) -> Forwarding? { core.isTrustedProxy ? Forwarding() : nil }
 
     /// Whether the connection has ended or is about to.

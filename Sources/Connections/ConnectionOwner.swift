@@ -20,6 +20,8 @@ package struct ServerStatistics: Sendable, Equatable {
     package var http2ConnectionsOpen: UInt64 = 0
     package var callsOpen: UInt64 = 0
     package var connectionsRefused: UInt64 = 0
+    /// Of the connections that were refused, those beyond the limit of their network.
+    package var networkConnectionsRefused: UInt64 = 0
     package var calls: UInt64 = 0
     package var deadlinesExceeded: UInt64 = 0
     package var repliesStalled: UInt64 = 0
@@ -39,6 +41,7 @@ package struct ServerStatistics: Sendable, Equatable {
         http2ConnectionsOpen &+= other.http2ConnectionsOpen
         callsOpen &+= other.callsOpen
         connectionsRefused &+= other.connectionsRefused
+        networkConnectionsRefused &+= other.networkConnectionsRefused
         calls &+= other.calls
         deadlinesExceeded &+= other.deadlinesExceeded
         repliesStalled &+= other.repliesStalled

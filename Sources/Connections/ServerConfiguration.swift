@@ -17,6 +17,11 @@ package struct ServerConfiguration: Sendable {
 
     /// Open connections; a further one is refused in the protocol that it speaks, and closed.
     package var connectionsMax = 10_000
+    /// Open connections of one network, an IPv4 address or an IPv6 /64; a further one is refused. 0 = no limit. Trusted
+    /// proxies are not counted.
+    package var networkConnectionsMax = 0
+    /// Whether addresses of private networks are counted too, any of which may be a proxy.
+    package var countsPrivateNetworks = false
     /// Connections beyond `connectionsMax` that are open for their refusal; a further one is closed without a word.
     package var refusalsMax = 64
     /// Time for a connection beyond `connectionsMax` to show by its first bytes which protocol it speaks.

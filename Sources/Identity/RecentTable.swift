@@ -2,23 +2,23 @@
 ///
 /// There are two generations. An entry that is touched moves to the young one; when this is full, it becomes the old
 /// one, and the old one is forgotten. So the table needs no order of all entries.
-struct RecentTable<Key: Hashable, Value> {
+package struct RecentTable<Key: Hashable, Value> {
     private var young: [Key: Value] = [:]
     private var old: [Key: Value] = [:]
     private let youngMax: Int
 
-    init(entriesMax: Int) { youngMax = max(entriesMax / 2, 1) }
+    package init(entriesMax: Int) { youngMax = max(entriesMax / 2, 1) }
 
     /// Entries in memory.
-    var count: Int { young.count + old.count }
+    package var count: Int { young.count + old.count }
 
     /// The value of a key, which is not touched.
-    func value(at key: Key) -> Value? { young[key] ?? old[key] }
+    package func value(at key: Key) -> Value? { young[key] ?? old[key] }
 
     /// Touches a key.
     ///
     /// - Returns: its value; nil without one.
-    mutating func touch(_ key: Key) -> Value? {
+    package mutating func touch(_ key: Key) -> Value? {
         if let value = young[key] { return value }
         guard let value = old.removeValue(forKey: key) else { return nil }
         insert(value, at: key)
@@ -26,7 +26,7 @@ struct RecentTable<Key: Hashable, Value> {
     }
 
     /// Sets and touches a key.
-    mutating func insert(_ value: Value, at key: Key) {
+    package mutating func insert(_ value: Value, at key: Key) {
         if young.count >= youngMax, young[key] == nil {
             old = young
             young = [:]

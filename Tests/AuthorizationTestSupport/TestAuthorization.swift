@@ -14,14 +14,15 @@ package enum TestAuthorization {
     ///   - rules: the text of `match` blocks within a database's documents; nil for none.
     ///   - mode: the emulator's accepts what ``token(_:claims:)`` makes.
     ///   - records: principals.
+    ///   - rates: how often callers may ask.
     package static func make(
         _ rules: String?, mode: SecurityMode = .emulator, records: [PrincipalRecord] = [],
-        log: Log = Log(level: .error) { _ in }
+        rates: CallerRates = CallerRates(), log: Log = Log(level: .error) { _ in }
     ) throws -> Authorization {
         Authorization(
             Authorization.State(
                 authenticator: try authenticator(mode: mode, records: records), ruleset: try rules.map(ruleset)),
-            log: log)
+            rates: rates, log: log)
     }
 
     package static func authenticator(

@@ -70,4 +70,19 @@ import Testing
         #expect(counted("10.0.0.1:80", isProxied: true, isForwarded: true) == "10.0.0.1")
         #expect(counted("local", isProxied: false) == nil)
     }
+
+    @Test(
+        arguments: [
+            ("198.51.100.1:80", false, "198.51.100.1"), ("[2001:db8::1:2:3:4]:80", false, "[2001:db8::]"),
+            ("10.0.0.1:80", false, nil), ("[::1]:80", false, nil), ("local", false, nil),
+            ("10.0.0.1:80", true, "10.0.0.1"),
+        ] as [(String, Bool, String?)])
+    func `A private network has no limits, unless a trusted proxy names it`(
+        peer: String, isForwarded: Bool, network: String?
+    ) {
+        for isProxied in [false, true] {
+            let origin = RequestOrigin(isProxied: isProxied, isForwarded: isForwarded, peerAddress: peer)
+            #expect(origin.limitedNetwork.map { "\($0)" } == network)
+        }
+    }
 }

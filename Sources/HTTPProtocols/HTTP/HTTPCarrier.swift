@@ -22,6 +22,10 @@ extension HTTPCarrier {
     /// Whether the connection has TLS.
     var isSecure: Bool { channel.handshake != nil }
 
+    package func noteRetry(_ stream: UInt32, afterSeconds seconds: Int) {
+        openReply(stream)?.fields.append(HTTPField("Retry-After", "\(seconds)"))
+    }
+
     func reply(_ exchange: UInt32, _ status: HTTPStatus, contentType: String, _ write: (inout ByteBuffer) -> Void) {
         guard let reply = openReply(exchange) else { return }
         _ = forget(exchange)

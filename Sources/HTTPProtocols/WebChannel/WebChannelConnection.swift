@@ -23,6 +23,8 @@ package struct WebChannelOrigin: Sendable {
     var address: NetworkAddress?
     /// What the other end says about the client, if it is a trusted proxy.
     var forwarding: Forwarding?
+    /// The network that the session counts for; nil if it counts for none.
+    var network: NetworkAddress?
 
     package init(database: String, authorization: String?, browser: Int) {
         self.database = database
@@ -38,6 +40,7 @@ package struct WebChannelOrigin: Sendable {
         isProxied = exchange.isProxied
         address = exchange.address
         forwarding = exchange.forwarding
+        network = exchange.origin(authorization: nil).limitedNetwork
     }
 }
 
@@ -149,7 +152,7 @@ package final class WebChannelConnection: TimerTarget, LoopWork, @unchecked Send
     func close(_ reason: CancellationReason) {
         guard !isOver else { return }
         isOver = true
-        table.remove(identifier)
+        table.remove(self)
         cancelCall(reason)
         backChannel?.send([], isLast: true)
         backChannel = nil

@@ -2,6 +2,9 @@
 package struct WebChannelLimits: Sendable {
     /// Open sessions; a further one gets RESOURCE_EXHAUSTED. A page has two.
     package var sessionsMax = 10_000
+    /// Open sessions of one network, an IPv4 address or an IPv6 /64; a further one gets RESOURCE_EXHAUSTED. 0 sets no
+    /// limit.
+    package var networkSessionsMax = 0
     /// Bytes that a session keeps until its page has acknowledged them. At this mark the server ends the response of
     /// the back channel, and the page acknowledges with its next request.
     package var unacknowledgedBytesMax = 1 << 20

@@ -1,4 +1,5 @@
 package import Basics
+import Calls
 internal import Synchronization
 
 /// The WebChannel sessions of a server, found by their identifiers. Thread-safe.
@@ -8,12 +9,19 @@ package final class WebChannelTable: Sendable {
     package let limits: WebChannelLimits
     private let sessions = Mutex<[String: WebChannelConnection]>([:])
     private let heldBytes = Atomic<Int>(0)
+    private let networks: NetworkCounts
     let browsers = WebChannelBrowsers()
 
-    package init(limits: WebChannelLimits = WebChannelLimits()) { self.limits = limits }
+    package init(limits: WebChannelLimits = WebChannelLimits()) {
+        self.limits = limits
+        networks = NetworkCounts(max: limits.networkSessionsMax)
+    }
 
     /// Open sessions.
     package var count: Int { sessions.withLock { $0.count } }
+
+    /// Sessions that were refused because their network had too many.
+    package var refusedCount: UInt64 { networks.refusedCount }
 
     /// Bytes that all sessions hold.
     package var heldBytesTotal: Int { heldBytes.load(ordering: .relaxed) }
@@ -25,10 +33,14 @@ package final class WebChannelTable: Sendable {
     ///
     /// - Parameters:
     ///   - rpc: the procedure that the session is a call of.
-    /// - Throws: RESOURCE_EXHAUSTED if there are too many sessions.
+    /// - Throws: RESOURCE_EXHAUSTED if there are too many sessions, or too many of the network.
     package func open(
         _ rpc: RPC, _ service: any WebChannelService, for exchange: HTTPExchange, _ origin: WebChannelOrigin
     ) throws(RequestError) -> WebChannelConnection {
+        guard networks.enter(origin.network) else {
+            throw RequestError(
+                .resourceExhausted, "Your address has its limit of \(limits.networkSessionsMax) sessions.")
+        }
         let identifier = (0..<2).map { _ in Hexadecimal.text(UInt64.random(in: .min ... .max)) }.joined()
         let made = WebChannelConnection(
             identifier, rpc, service, in: self, loop: exchange.loop, peerAddress: exchange.peerAddress, origin)
@@ -38,6 +50,7 @@ package final class WebChannelTable: Sendable {
             return true
         }
         guard isOpen else {
+            networks.leave(origin.network)
             throw RequestError(.resourceExhausted, "The server has its limit of \(limits.sessionsMax) sessions.")
         }
         made.start()
@@ -45,7 +58,11 @@ package final class WebChannelTable: Sendable {
     }
 
     /// The session has ended.
-    func remove(_ identifier: String) { sessions.withLock { $0[identifier] = nil } }
+    func remove(_ session: WebChannelConnection) {
+        if sessions.withLock({ $0.removeValue(forKey: session.identifier) }) != nil {
+            networks.leave(session.origin.network)
+        }
+    }
 
     /// Counts bytes that sessions hold.
     ///

@@ -3,9 +3,9 @@ internal import Synchronization
 /// Slows failed logins, by the caller's network and by the name that the credential claims. Thread-safe.
 ///
 /// The first failures cost nothing; then each doubles the wait, up to a minute for a network and up to eight seconds
-/// for a name: a guesser with many addresses must not keep the owner out for long. Networks from which the name has logged
-/// in do not wait for the name at all. A failure is forgotten in a minute. Memory is bounded: what nobody touches is
-/// forgotten first.
+/// for a name: a guesser with many addresses must not keep the owner out for long. Networks from which the name has
+/// logged in do not wait for the name at all. A failure is forgotten in a minute. Memory is bounded: what nobody
+/// touches is forgotten first.
 package final class LoginLimiter: Sendable {
     /// Failures without a wait.
     static let freeFailures = 5

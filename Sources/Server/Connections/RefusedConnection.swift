@@ -8,7 +8,7 @@ import NativeProtocol
 
 /// Why a connection is not served.
 struct ConnectionRefusal {
-    /// UNAVAILABLE, if another attempt may succeed later, or FAILED_PRECONDITION.
+    /// UNAVAILABLE or RESOURCE_EXHAUSTED, if another attempt may succeed later, or FAILED_PRECONDITION.
     let code: StatusCode
     /// The code of the native protocol's GOAWAY.
     let goAwayCode: StatusCode
@@ -22,6 +22,13 @@ struct ConnectionRefusal {
             code: .unavailable, goAwayCode: .resourceExhausted,
             text: "this server has more than \(connectionsMax) connections",
             reason: .tooManyConnections)
+    }
+
+    /// The client's network has `max` connections.
+    static func tooManyOfNetwork(_ max: Int) -> ConnectionRefusal {
+        ConnectionRefusal(
+            code: .resourceExhausted, goAwayCode: .resourceExhausted,
+            text: "your address has more than \(max) connections", reason: .tooManyConnections)
     }
 
     /// A client speaks plain text on a port for TLS.
@@ -114,7 +121,7 @@ final class RefusedConnection: ChannelDriver, TimerTarget {
         let body = """
             {"error": {"code": \(status.code), "message": "\(message)", "status": "\(refusal.code)"}}\n
             """
-        let retry = refusal.code == .unavailable ? "Retry-After: 1\r\n" : ""
+        let retry = [.unavailable, .resourceExhausted].contains(refusal.code) ? "Retry-After: 1\r\n" : ""
         return "HTTP/1.1 \(status.code) \(status.phrase)\r\nContent-Type: application/json; charset=utf-8\r\n"
             + "Content-Length: \(body.utf8.count)\r\n\(retry)Connection: close\r\n\r\n\(body)"
     }

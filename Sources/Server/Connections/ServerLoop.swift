@@ -74,7 +74,24 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         guard let channel = Channel(adopting: descriptor, loop: loop, limits: configuration.channel) else {
             return isWithinLimit ? shared.closeConnection() : shared.closeRefusal()
         }
-        isWithinLimit ? open(channel, rpcs ?? self.rpcs, isLocal: rpcs != nil) : refuse(channel)
+        guard isWithinLimit else { return refuse(channel, .tooMany(configuration.connectionsMax)) }
+        if !shared.networks.enter(network(ofPeer: channel.peerAddress)) { return refuseNetwork(channel) }
+        open(channel, rpcs ?? self.rpcs, isLocal: rpcs != nil)
+    }
+
+    /// The network that a connection counts for; nil if it counts for none.
+    private func network(ofPeer peer: String) -> NetworkAddress? {
+        guard configuration.networkConnectionsMax > 0, let address = NetworkAddress(endpoint: peer),
+            configuration.countsPrivateNetworks || !address.isPrivate, !configuration.trustedProxies.contains(address)
+        else { return nil }
+        return address.network
+    }
+
+    private func refuseNetwork(_ channel: Channel) {
+        shared.closeConnection()
+        statistics.networkConnectionsRefused &+= 1
+        guard shared.openRefusal(max: configuration.refusalsMax) else { return channel.close(.tooManyConnections) }
+        refuse(channel, .tooManyOfNetwork(configuration.networkConnectionsMax))
     }
 
     private func open(_ channel: Channel, _ rpcs: RPCTable, isLocal: Bool) {
@@ -88,12 +105,11 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         channel.startReading()
     }
 
-    private func refuse(_ channel: Channel) {
+    private func refuse(_ channel: Channel, _ refusal: ConnectionRefusal) {
         statistics.connectionsRefused &+= 1
         configuration.onEvent(.connectionRefused(peer: channel.peerAddress))
         channel.driver = RefusedConnection(
-            channel: channel, .tooMany(configuration.connectionsMax),
-            afterMilliseconds: configuration.refusalMilliseconds
+            channel: channel, refusal, afterMilliseconds: configuration.refusalMilliseconds
         ) { [shared] _ in shared.closeRefusal() }
         channel.startReading()
     }
@@ -144,6 +160,7 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         statistics.bytesReceived &+= channel.bytesReceived
         statistics.bytesSent &+= channel.bytesSent
         shared.closeConnection()
+        shared.networks.leave(network(ofPeer: peerAddress))
         configuration.onEvent(.connectionClosed(peer: peerAddress, reason))
         reportIfEmpty()
     }
@@ -210,6 +227,10 @@ final class ServerShared: Sendable {
     private let refused = Atomic<Int>(0)
     private let assembling = Atomic<Int>(0)
     private let handshakes = Atomic<Int>(0)
+    /// Open connections by network.
+    let networks: NetworkCounts
+
+    init(networkConnectionsMax: Int = 0) { networks = NetworkCounts(max: networkConnectionsMax) }
 
     /// Counts bytes of incomplete messages, or discounts them; returns the sum over all connections.
     func countAssembled(_ bytes: Int) -> Int { assembling.wrappingAdd(bytes, ordering: .relaxed).newValue }

@@ -35,7 +35,7 @@ package final class SocketServer: Sendable {
     ) throws(SocketError) -> SocketServer {
         let sharesPort = configuration.acceptance == .everyLoop
         let (sockets, port) = try openSockets(configuration, count: sharesPort ? group.loops.count : 1, sharesPort)
-        let shared = ServerShared()
+        let shared = ServerShared(networkConnectionsMax: configuration.networkConnectionsMax)
         let loops = group.loops.map {
             ServerLoop(loop: $0, configuration: configuration, rpcs: rpcs, shared: shared, services: makeServices($0))
         }

@@ -19,13 +19,21 @@ final class MetricsPage: Sendable {
     private let store: DocumentStore
     private let sessions: WebChannelTable
     private let version: String
+    /// Requests that limits of callers have refused, by limit.
+    private let limited: @Sendable () -> [(label: String, count: UInt64)]
     /// Set once the server runs, before which nobody asks.
     private let server = Mutex<SocketServer?>(nil)
     /// Seconds since 1970 at which the server was started.
     private let startedAt: Double
 
-    /// - Parameter sessions: those of WebChannel.
-    init(counters: [ServiceCounters], store: DocumentStore, sessions: WebChannelTable, version: String) {
+    /// - Parameters:
+    ///   - sessions: those of WebChannel.
+    ///   - limited: requests that limits of callers have refused, by limit.
+    init(
+        counters: [ServiceCounters], store: DocumentStore, sessions: WebChannelTable, version: String,
+        limited: @escaping @Sendable () -> [(label: String, count: UInt64)] = { [] }
+    ) {
+        self.limited = limited
         self.counters = counters
         self.store = store
         self.sessions = sessions
@@ -101,6 +109,11 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_connections_refused_total", .counter, "Connections beyond the connection limit.",
             transport.connectionsRefused)
+        page.family(
+            "hearth_limited_total", .counter, "Connections, sessions and requests beyond a limit of their caller.")
+        page.sample(["limit": "address_connections"], transport.networkConnectionsRefused)
+        page.sample(["limit": "address_web_sessions"], sessions.refusedCount)
+        for (label, count) in limited() { page.sample(["limit": label], count) }
         page.single(
             "hearth_protocol_errors_total", .counter, "Connections closed because of a protocol error.",
             transport.protocolErrors)

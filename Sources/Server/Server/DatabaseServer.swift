@@ -111,7 +111,8 @@ package final class DatabaseServer: Sendable {
             try limitConnections(of: &transport, besides: configuration.observation, log)
             let sessions = WebChannelTable(limits: configuration.webChannel)
             let metrics = MetricsPage(
-                counters: counters, store: store, sessions: sessions, version: configuration.version)
+                counters: counters, store: store, sessions: sessions, version: configuration.version,
+                limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] })
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             var http = configuration.http

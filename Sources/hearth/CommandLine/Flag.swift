@@ -77,6 +77,13 @@ struct Flag<Value: FlagValue>: FlagDeclaration {
 }
 
 extension Flag where Value == Int {
+    /// A whole number within a closed range, without a default.
+    init(_ name: String, _ placeholder: String, in range: ClosedRange<Int>, help: String) {
+        self.init(name, placeholder, nil, isRequired: false, help) { number in
+            range.contains(number) ? nil : "between \(range.lowerBound) and \(range.upperBound)"
+        }
+    }
+
     /// A whole number within a closed range.
     init(_ name: String, _ placeholder: String, default value: Int, in range: ClosedRange<Int>, help: String) {
         self.init(name, placeholder, default: value, help: help) { number in

@@ -28,6 +28,7 @@ enum ConfigurationCheck {
         var lines = ["security: \(security.mode.rawValue)"] + callers.map { "  \($0)" } + [""]
         lines += security.summary + security.issuers.map(describe)
         lines.append("tls: \(tls.map { "certificate until \($0.expires)" } ?? "off")")
+        lines.append(CallerFlags.summary(arguments, security.mode))
         if let address = arguments.value(of: ServeSettings.metricsAddress) {
             lines.append("metrics: \(address.flagText), in plain text, for everyone who reaches that address")
         }

@@ -57,7 +57,8 @@ enum ServeCommand: MainThreadSubcommand {
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
             hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: configuration.store.directory,
             history: history, log: log)
-        let authorization = security.makeAuthorization()
+        CallerFlags.set(&configuration, arguments, security.mode)
+        let authorization = security.makeAuthorization(rates: CallerFlags.rates(arguments, security.mode))
         configuration.authorization = authorization
         configuration.rules = security.makeRulesKeeper(history, authorization)
         log(

@@ -165,8 +165,8 @@ final class ServeSecurity: Sendable {
     }
 
     /// The access control of the server.
-    func makeAuthorization() -> Authorization {
-        Authorization(Authorization.State(authenticator: authenticator, ruleset: ruleset), log: log)
+    func makeAuthorization(rates: CallerRates = CallerRates()) -> Authorization {
+        Authorization(Authorization.State(authenticator: authenticator, ruleset: ruleset), rates: rates, log: log)
     }
 
     /// Changes the rules of the data directory for the server with this access control.

@@ -1,5 +1,5 @@
 // sources: Sources/Basics Sources/Calls Sources/Connections/StreamTable.swift Sources/Connections/MessageAssembly.swift
-// sources: Sources/Connections/ArrivalTime.swift Sources/Connections/TokenBucket.swift
+// sources: Sources/Connections/ArrivalTime.swift
 // sources: Sources/NativeProtocol/Frames Sources/NativeProtocol/Sessions
 // sources: Tests/ConnectionTestSupport/TestProcedures.swift Tests/NativeProtocolTests/Frames/FrameParserCheck.swift
 // modules: Basics Calls Connections

@@ -9,7 +9,7 @@
 // sources: Sources/HTTPProtocols/HTTP2/MessageEncoding.swift Sources/HTTPProtocols/HTTP2/MessageReader.swift
 // sources: Sources/HTTPProtocols/HTTP/ForwardedFields.swift
 // sources: Sources/HTTPProtocols/HTTP2/RequestFields.swift Sources/HTTPProtocols/HTTP2/StatusFields.swift
-// sources: Sources/Connections/TokenBucket.swift Tests/ConnectionTestSupport/TestProcedures.swift
+// sources: Tests/ConnectionTestSupport/TestProcedures.swift
 // sources: Tests/HTTPProtocolsTests/HTTP2/HTTP2SessionCheck.swift
 // modules: Basics Calls Connections
 // flags: -ISources/System/CNGHTTP2 -ISources/System/CZlib -lnghttp2 -lz

@@ -1,0 +1,45 @@
+// How often a client may do what costs us more than it.
+
+/// Permissions that are used up and come back with time: `max` at once, `perSecond` in the long run. Pure data.
+package struct TokenBucket: Sendable {
+    /// In thousandths of a token, as `left` is: a millisecond earns `perSecond` of them.
+    private let max: UInt64
+    private let perSecond: UInt64
+    private var left: UInt64
+    /// Milliseconds up to which tokens have come back.
+    private var filledAt: UInt64
+
+    private static let token: UInt64 = 1_000
+    /// The longest time for which tokens come back at once; every bucket is full then.
+    private static let pauseMax: UInt64 = 1 << 31
+
+    /// - Parameters:
+    ///   - max: at most 2^32, and `perSecond` too.
+    ///   - now: monotonic milliseconds.
+    package init(max: UInt64, perSecond: UInt64, now: UInt64) {
+        self.max = Swift.min(max, 1 << 32) * Self.token
+        self.perSecond = Swift.min(perSecond, 1 << 32)
+        left = self.max
+        filledAt = now
+    }
+
+    /// Brings back what time has earned; `now` is monotonic milliseconds.
+    package mutating func fill(now: UInt64) {
+        guard now > filledAt else { return }
+        left = Swift.min(max, left + Swift.min(now - filledAt, Self.pauseMax) * perSecond)
+        filledAt = now
+    }
+
+    /// Uses one token; false when there is none.
+    package mutating func take() -> Bool {
+        guard left >= Self.token else { return false }
+        left -= Self.token
+        return true
+    }
+
+    /// Milliseconds until there is a token again; 0 if there is one, `UInt64.max` if none comes back.
+    package var waitMilliseconds: UInt64 {
+        if left >= Self.token { return 0 }
+        return perSecond == 0 ? .max : (Self.token - left + perSecond - 1) / perSecond
+    }
+}

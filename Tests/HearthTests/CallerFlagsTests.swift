@@ -1,0 +1,51 @@
+// The limits of callers that the flags of `hearth serve` and its mode lead to.
+
+import Authorization
+import Identity
+import Testing
+
+@testable import hearth
+
+@Suite(.timeLimit(.minutes(20)))
+struct CallerFlagsTests {
+    private func arguments(_ words: [String]) throws -> ParsedArguments {
+        let flags = ServeSettings.groups.flatMap(\.flags)
+        return try ArgumentParser(flags: flags, words: [], environment: { _ in nil }).parse(words)
+    }
+
+    private func limits(_ words: [String], _ mode: SecurityMode) throws -> [Int] {
+        let arguments = try arguments(words)
+        var configuration = ServeSettings.configuration(arguments, ServeSettings.defaults.log)
+        CallerFlags.set(&configuration, arguments, mode)
+        let rates = CallerFlags.rates(arguments, mode)
+        return [
+            configuration.transport.networkConnectionsMax, configuration.webChannel.networkSessionsMax,
+            rates.networkRequests, rates.userRequests, rates.networkRefusals,
+        ]
+    }
+
+    @Test
+    func `A closed server has limits, and others have those of flags`() throws {
+        #expect(try limits([], .closed) == [1_000, 1_000, 2_000, 1_000, 600])
+        for mode in [SecurityMode.open, .insecure, .emulator] {
+            #expect(try limits([], mode) == [0, 0, 0, 0, 0])
+            #expect(try limits(["--user-requests", "7"], mode) == [0, 0, 0, 7, 0])
+        }
+        let names = [
+            "--max-address-connections", "--max-address-web-sessions", "--address-requests", "--user-requests",
+            "--address-refusals",
+        ]
+        #expect(try limits(names.flatMap { [$0, "0"] }, .closed) == [0, 0, 0, 0, 0])
+        #expect(try limits(names.enumerated().flatMap { [$1, "\($0 + 1)"] }, .closed) == [1, 2, 3, 4, 5])
+        for name in names { #expect(throws: (any Error).self) { try arguments([name, "-1"]) } }
+    }
+
+    @Test
+    func `The limits in force are printed`() throws {
+        #expect(CallerFlags.summary(try arguments([]), .open) == "limits: none")
+        let one = try arguments(["--address-requests", "0", "--user-requests", "7"])
+        let text = CallerFlags.summary(one, .closed)
+        #expect(text.hasPrefix("limits: 1000 connections of an address, ") && !text.contains("requests a second of an"))
+        #expect(text.contains("7 requests a second of a user"))
+    }
+}
