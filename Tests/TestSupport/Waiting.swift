@@ -62,6 +62,7 @@ package func eventually(
         guard patience.lasts else { throw WaitedTooLong(what) }
         // A millisecond.
         if SchedulerOfThread.current != nil {
+            // The same in the time of a simulation.
             SystemThread.sleep(microseconds: pauseMicroseconds)
             await Task.yield()
             continue
