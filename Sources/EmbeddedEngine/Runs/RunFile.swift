@@ -561,8 +561,9 @@ extension RunPart {
     private func warmPages(
         _ numbers: ClosedRange<Int>, _ documents: DocumentPages, _ cold: ColdReads
     ) throws(StorageError) {
-        if cold.pends { try checkResident(.pages(numbers), cold) }
-        try warmBlock(at: numbers.lowerBound &<< documents.map.pageShift, numbers.lowerBound, cold)
+        let first = numbers.lowerBound
+        if cold.pends { try checkResident(.pages(first...first), cold, noting: .pages(numbers)) }
+        try warmBlock(at: first &<< documents.map.pageShift, first, .wait)
     }
 
     private func verifyPage(at offset: Int, _ documents: DocumentPages) throws(StorageError) {

@@ -12,11 +12,14 @@ internal import Storage
 internal import Synchronization
 
 extension RunPart {
+    /// - Parameter wanted: what is noted if the place is not in memory, if that is more than the place.
     /// - Throws: `pending` if a place is not in memory, which is noted.
-    func checkResident(_ place: ColdPlace, _ cold: ColdReads) throws(StorageError) {
+    func checkResident(
+        _ place: ColdPlace, _ cold: ColdReads, noting wanted: ColdPlace? = nil
+    ) throws(StorageError) {
         var isPending = false
         if !isResident(place, cold) {
-            cold.note(place, in: number)
+            cold.note(wanted ?? place, in: number)
             isPending = true
         }
         if let records = records(for: place), !isWarm(recordsBit(records)), !isResident(.records(records), cold) {
