@@ -26,7 +26,7 @@ struct ConfigurationFile {
     /// Reads a file.
     /// - Throws: `UsageError` with the file and the line.
     init(_ path: String) throws {
-        guard let bytes = try InputFile.contents(of: path) else { throw CommandFailure("cannot read \(path)") }
+        let bytes = try InputFile.contents(of: path)
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw UsageError(message: "\(path) is not UTF-8")
         }

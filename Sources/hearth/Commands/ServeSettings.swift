@@ -307,8 +307,8 @@ enum ServeSettings {
             "Time between two sweeps that delete expired documents (field overrides with ttl). 0s disables them."),
     ]
 
-    static let forkOf = Flag(
-        "fork-of", "DIR",
+    static let forkOf = Flag<String>(
+        "fork-of", "DIR", required: false,
         help: """
             Serves a fork of this data directory, beside it, which is deleted when the server ends: a full copy for a \
             test, whatever its size. In place of --data.

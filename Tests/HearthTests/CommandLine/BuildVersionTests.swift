@@ -16,11 +16,10 @@ import Testing
     }
 
     @Test func `The newest version of the changelog is that of the build`() throws {
-        let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent().appending(path: "CHANGELOG.md")
-        let heading = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").first {
-            $0.hasPrefix("## ")
-        }
+        let heading = try String(contentsOf: Repository.url("CHANGELOG.md"), encoding: .utf8).split(separator: "\n")
+            .first {
+                $0.hasPrefix("## ")
+            }
         #expect(heading?.hasPrefix("## \(BuildVersion.number)") == true)
         #expect(try HearthBinary.run(["--version"]).output == "hearth \(BuildVersion.current)\n")
     }
