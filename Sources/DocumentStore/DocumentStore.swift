@@ -368,7 +368,7 @@ package final class DocumentStore: Sendable {
             do {
                 return try open(configuration)
             } catch let error as StorageError where error.code == .locked {
-                usleep(10_000)
+                SystemThread.sleep(microseconds: 10_000)
             }
         }
         return try open(configuration)

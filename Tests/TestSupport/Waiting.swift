@@ -67,6 +67,7 @@ package func eventually(
             await Task.yield()
             continue
         }
+        // A millisecond too.
         try await Task.sleep(for: .microseconds(pauseMicroseconds))
     }
 }

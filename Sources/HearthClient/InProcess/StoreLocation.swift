@@ -114,8 +114,10 @@ package enum StoreLocation: Hashable, Sendable {
 
     private static func invalid(_ text: String) -> RequestError {
         .invalidArgument(
-            "\"\(text)\" is not a data directory: use file:///PATH with an absolute path, fork:file:///PATH, or file::memory:."
-        )
+            """
+            "\(text)" is not a data directory: use file:///PATH with an absolute path, fork:file:///PATH, or \
+            file::memory:.
+            """)
     }
 }
 

@@ -95,7 +95,7 @@ struct CommandRouter {
         }
     }
 
-    /// libdispatch, which runs Swift's tasks, reads the states of its threads there each second, and traps if it cannot.
+    /// libdispatch runs Swift's tasks. It reads the states of its threads in /proc each second, and traps if it cannot.
     private static func checkProcessFiles(_ verb: String) throws {
         guard access("/proc/self/stat", R_OK) != 0 else { return }
         throw CommandFailure("hearth \(verb) needs /proc, which is not mounted: mount -t proc proc /proc")

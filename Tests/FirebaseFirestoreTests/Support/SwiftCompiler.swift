@@ -46,22 +46,22 @@ struct SwiftCompiler {
         let path = directory.path(of: "program")
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "HearthClient", "InProcess", "FirestoreService",
-            "Listening", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine", "Indexing", "StoreFormat",
-            "StorageEngines", "MemoryEngine",
-            "EmbeddedEngine", "CommitLog", "FileSystem", "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
+            "Listening", "Pipelines", "Expressions", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine",
+            "Indexing", "StoreFormat", "StorageEngines", "MemoryEngine", "EmbeddedEngine", "CommitLog", "FileSystem",
+            "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
             "FirestoreJSON", "FirestoreMessages", "NativeProtocol", "Connections", "EventLoops", "Calls", "TLS",
             "Basics",
-            "CFirestoreProto",
+            "CFirestoreProto", "System/CRE2",
         ]
         let objects = try modules.flatMap { module in
-            let folder = "\(build)/\(module).build"
+            let folder = "\(build)/\((module as NSString).lastPathComponent).build"
             // Objects of sources that were renamed or removed stay in the build folder.
             let sources = try FileManager.default.subpathsOfDirectory(atPath: "\(repository)/Sources/\(module)")
             let names = Set(sources.map { "\(($0 as NSString).lastPathComponent).o" })
             return try FileManager.default.subpathsOfDirectory(atPath: folder)
                 .filter { names.contains(($0 as NSString).lastPathComponent) }.map { "\(folder)/\($0)" }
         }
-        let libraries = ["protobuf-c", "lmdb", "xxhash", "crypto", "ssl"]
+        let libraries = ["protobuf-c", "lmdb", "xxhash", "crypto", "ssl", "re2", "stdc++"]
         return (try compile(source, .v6, isScript: false, objects + libraries.map { "-l\($0)" } + ["-o", path]), path)
     }
 
