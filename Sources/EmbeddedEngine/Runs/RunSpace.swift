@@ -56,6 +56,7 @@ final class RunSpace: Sendable {
     private static let slackBytes = 1 << 20
     /// Given back at once for a file.
     private static let pieceBytes = 64 << 10
+    private static let blockBytes = 4096
     private static let retryAfterNanoseconds: UInt64 = 200_000_000
 
     /// - Parameter memtableBytesMax: of the engine; a small one has small steps.
@@ -240,8 +241,7 @@ extension RunSpace {
                     case .mergeForSpace: state.heldBytes + Self.slackBytes / 2
                     case .merge: state.heldBytes + Self.slackBytes + reserveBytes
                     }
-                guard state.allocatedEnd - (newEnd - end) >= kept else { throw error }
-                try move(&state, to: target, from: end, to: newEnd, keeping: kept)
+                guard try move(&state, to: target, from: end, to: newEnd, keeping: kept) else { throw error }
             }
         }
         end = newEnd
@@ -251,22 +251,25 @@ extension RunSpace {
     ///
     /// Another process may take what is given back before it is allocated. So the pieces are small, and others of the
     /// slack replace them.
+    /// - Returns: false if `space` has not enough; what was given back so far stays so.
     private func move(
-        _ state: inout State, to target: File, from end: Int, to newEnd: Int, keeping kept: Int
-    ) throws(StorageError) {
-        var end = end
+        _ state: inout State, to target: File, from start: Int, to newEnd: Int, keeping kept: Int
+    ) throws(StorageError) -> Bool {
+        guard state.allocatedEnd - (newEnd - start) - Self.blockBytes >= kept else { return false }
+        // For the blocks that list the file's.
+        giveBack(&state, Self.blockBytes)
+        var end = start
         while end < newEnd {
             let pieceEnd = min(end + Self.pieceBytes, newEnd)
+            guard state.allocatedEnd - (pieceEnd - end) >= kept, giveBack(&state, pieceEnd - end) else { return false }
             do throws(StorageError) {
                 _ = try target.allocate(from: end, to: pieceEnd)
                 end = pieceEnd
             } catch {
-                let needed = pieceEnd - end + 4096
-                guard error.code == .full, state.allocatedEnd - needed >= kept, giveBack(&state, needed) else {
-                    throw error
-                }
+                if error.code != .full { throw error }
             }
         }
+        return true
     }
 
     /// Releases some bytes, so that a small file can be written.

@@ -67,7 +67,7 @@ struct AdministrationTests {
         let copy = live.directory.path(of: "copy")
         try AdminClient.backup(directory: data, to: copy)
         #expect(refusalOfBackup(data, to: copy).contains(copy))
-        #expect(refusalOfBackup(data, to: "copy") == "The directory of a backup must be an absolute path.")
+        #expect(refusalOfBackup(data, to: "copy") == "The directory of a copy must be an absolute path.")
         let store = try DocumentStore.open(StoreConfiguration(directory: copy))
         defer { store.close() }
         #expect(store.statistics.databases == 1)
