@@ -194,13 +194,16 @@ extension Manifest {
     }
 
     private static func write(_ bytes: [UInt8], to path: String, _ space: RunSpace?) throws(StorageError) {
-        do throws(StorageError) {
-            try write(bytes, to: path)
-        } catch {
-            guard error.code == .full, let space else { throw error }
-            space.makeRoom(bytes.count + 8192)
-            try write(bytes, to: path)
+        // Another process may take the room that is made, so there are several attempts.
+        for _ in 0..<16 {
+            do throws(StorageError) {
+                return try write(bytes, to: path)
+            } catch {
+                guard error.code == .full, let space else { throw error }
+                space.makeRoom(bytes.count + 8192)
+            }
         }
+        try write(bytes, to: path)
     }
 
     private static func write(_ bytes: [UInt8], to path: String) throws(StorageError) {
