@@ -92,11 +92,17 @@ package struct MemoryCursor: ~Copyable, ~Escapable, KeyValueCursor {
             isAtEnd = true
             return false
         }
-        if let coldKeys, unsafe coldKeys.isPending(RawSpan(_unsafeBytes: entry.key.bytes)) { throw .pending }
+        if let coldKeys, Self.isPending(entry.key, coldKeys) { throw .pending }
         currentKey = entry.key
         currentValue = version.value
         currentVersion = version.version
         return true
+    }
+
+    /// Not inlined: Swift 6.3 in release mode takes the span's lifetime for an error there, and stops.
+    @inline(never)
+    private static func isPending(_ key: MemoryBytes, _ coldKeys: any ColdKeys) -> Bool {
+        unsafe coldKeys.isPending(RawSpan(_unsafeBytes: key.bytes))
     }
 
     /// The next entry of the range that has a value at the version.
