@@ -100,7 +100,7 @@ extension EmbeddedEngine {
         _ merge: inout RunMerge, _ writer: consuming RunWriter, _ file: (number: UInt64, kind: RunKind),
         _ byteCountMax: Int
     ) throws(StorageError) -> Manifest.Part? {
-        let faults = MapFaults.count
+        let faults = MapFaults.settledCount
         while unsafe !merge.isAtEnd && writer.byteCount < byteCountMax && writer.takes(merge.nextKey) {
             try merge.appendKey(to: &writer)
         }

@@ -28,7 +28,7 @@ struct MergeStep {
         _ set: RunSet, _ places: Range<Int>, isLowest: Bool, horizon: UInt64, byteCountMax: Int
     ) throws(StorageError) -> Outcome {
         while true {
-            let faults = MapFaults.count
+            let faults = MapFaults.settledCount
             let outcome = try runOnce(
                 set, places, isLowest: isLowest, horizon: horizon, byteCountMax: byteCountMax)
             if MapFaults.count == faults { return outcome }

@@ -40,7 +40,7 @@ final class RunFile: Sendable {
             var keys: [UInt8]
             var faults: UInt64
             repeat {
-                faults = MapFaults.count
+                faults = MapFaults.settledCount
                 read = unsafe try Self.readFooter(index.base, index.byteCount, index.path)
                 if let identity, identity != read.identity {
                     throw StorageError(.corrupt, "the file is not the one that the manifest names", file: index.path)
@@ -296,7 +296,7 @@ struct RunPart: @unchecked Sendable {  // The map is never written; what has bee
     private func warmUp(_ bit: Int, _ verify: () throws(StorageError) -> Void) throws(StorageError) {
         let (word, mask) = (bit / 64, Self.mask(bit))
         while true {
-            let faults = MapFaults.count
+            let faults = MapFaults.settledCount
             if unsafe (verified + word).pointee.load(ordering: .relaxed) & mask == 0 {
                 try verify()
                 unsafe (verified + word).pointee.bitwiseOr(mask, ordering: .sequentiallyConsistent)

@@ -97,7 +97,7 @@ extension RunPosition {
     /// If the block is right now, it was before: zeros stay.
     private mutating func verifyAgain() throws(StorageError) {
         repeat {
-            faults = MapFaults.count
+            faults = MapFaults.settledCount
             if isAtEntry { block = try slices[slice].part.block(blockNumber, cold) }
         } while MapFaults.count != faults
     }
@@ -107,7 +107,7 @@ extension RunPosition {
         _ search: (inout RunPosition) throws(StorageError) -> Void
     ) throws(StorageError) {
         repeat {
-            faults = MapFaults.count
+            faults = MapFaults.settledCount
             try search(&self)
         } while MapFaults.count != faults
     }

@@ -79,7 +79,7 @@ struct RunSetView: @unchecked Sendable {  // See `RunSet`.
         _ key: UnsafeRawBufferPointer, hash: UInt64, atMost version: UInt64
     ) throws(StorageError) -> FoundEntry? {
         while true {
-            let faults = MapFaults.count
+            let faults = MapFaults.settledCount
             let found = unsafe try findOnce(key, hash: hash, atMost: version)
             if let found = unsafe found { unsafe touch(found.bytes) }
             // Otherwise what was read may have been zeros; a second look verifies the blocks again.

@@ -39,11 +39,29 @@ enum MapFaults {
     private static let slotsUsed = Atomic<Int>(0)
     private static let freeSlots = Monitor<[Int]>([])
     private static let faults = Atomic<UInt64>(0)
+    /// Signals that are being handled: a page may be zeros already, and the marks of it not yet cleared.
+    private static let faultsInProgress = Atomic<Int>(0)
 
-    /// Changes before and after a page of zeros appears in any map. A reader that finds the count from before has met
-    /// none since then.
+    /// Changes before and after a page of zeros appears in any map. A reader that finds the count from before
+    /// (``settledCount``) has met none since then.
     @inline(__always)
     static var count: UInt64 { faults.load(ordering: .acquiring) }
+
+    /// The count with which a reader begins, at a moment at which no signal is being handled.
+    @inline(__always)
+    static var settledCount: UInt64 {
+        let found = count
+        return faultsInProgress.load(ordering: .acquiring) == 0 ? found : countWhenSettled()
+    }
+
+    @inline(never)
+    private static func countWhenSettled() -> UInt64 {
+        while true {
+            let found = count
+            if faultsInProgress.load(ordering: .acquiring) == 0 { return found }
+            sched_yield()
+        }
+    }
 
     /// Who handled the signals before: SIGBUS, SIGSEGV.
     nonisolated(unsafe) private static let previous: UnsafeMutablePointer<sigaction> = {
@@ -158,6 +176,8 @@ extension MapFaults {
         guard let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: bits),
             let page = unsafe UnsafeMutableRawPointer(bitPattern: address & ~(UInt(pageBytes) - 1))
         else { return false }
+        faultsInProgress.add(1, ordering: .sequentiallyConsistent)
+        defer { faultsInProgress.subtract(1, ordering: .sequentiallyConsistent) }
         faults.add(1, ordering: .sequentiallyConsistent)
         let mapped = unsafe mmap(page, pageBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
         guard unsafe mapped == page else { return false }
