@@ -100,7 +100,7 @@ enum Subjects {
             ).encodedBytes())
         return [
             Subject(name: "GetDocument, the whole server", limit: 0) { try connection.repeat(read) },
-            Subject(name: "Commit of one document, the whole server", limit: 12) { try connection.repeat(commit) },
+            Subject(name: "Commit of one document, the whole server", limit: 13) { try connection.repeat(commit) },
             Subject(name: "Sum over 300 documents, the whole server", limit: 107) { try connection.repeat(sum) },
         ]
     }
