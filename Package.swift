@@ -181,8 +181,8 @@ let package = Package(
         .target(
             name: "Authorization",
             dependencies: [
-                "Basics", "DocumentModel", "Expressions", "SecurityRules", "Storage", "FileSystem", "WriteEngine",
-                "DocumentStore", "Identity", "FirestoreMessages", "Calls", "FirestoreService",
+                "Basics", "DocumentModel", "DocumentJSON", "Expressions", "SecurityRules", "Storage", "FileSystem",
+                "WriteEngine", "DocumentStore", "Identity", "FirestoreMessages", "Calls", "FirestoreService",
             ],
             swiftSettings: strict),
 
@@ -323,8 +323,8 @@ let package = Package(
         .target(
             name: "TLSTestSupport", dependencies: ["COpenSSLTLS"], path: "Tests/TLSTestSupport", swiftSettings: strict),
         tests("TLSTests", ["Basics", "TLS", "TLSTestSupport"]),
-        tests("IdentityTests", ["Basics", "Identity", "TLSTestSupport"]),
-        tests("KeyFetchingTests", ["Basics", "Identity", "KeyFetching", "TLS", "TLSTestSupport"]),
+        tests("IdentityTests", ["Basics", "DocumentJSON", "Identity", "TLSTestSupport"]),
+        tests("KeyFetchingTests", ["Basics", "DocumentJSON", "Identity", "KeyFetching", "TLS", "TLSTestSupport"]),
         tests("EventLoopsTests", ["Basics", "EventLoops"]),
         // A server of an echo service, and clients that break rules, for the tests of connections and protocols.
         .target(
@@ -428,7 +428,7 @@ let package = Package(
                 "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
                 "FirestoreService", "DocumentModel", "EventLoops", "Identity", "TLSTestSupport",
             ]),
-        tests("OfficialClientTests", ["Identity", "TLSTestSupport"]),
+        tests("OfficialClientTests", ["DocumentJSON", "Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
     ],

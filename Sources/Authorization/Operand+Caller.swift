@@ -1,3 +1,4 @@
+internal import DocumentJSON
 internal import Expressions
 internal import Identity
 internal import SecurityRules

@@ -1,5 +1,6 @@
 // Secrets reach no message: each secret of these tests has a text that no error may have.
 
+import DocumentJSON
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 // What must hold for credentials and keys, whatever their bytes. Called by tests and by the fuzzer.
 
 import Basics
+import DocumentJSON
 
 #if canImport(Identity)
     @testable import Identity

@@ -1,6 +1,7 @@
 // The forms in which issuers publish keys, and keys that are refused.
 
 import Basics
+import DocumentJSON
 import Foundation
 import Identity
 import TLSTestSupport

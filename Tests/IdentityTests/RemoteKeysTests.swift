@@ -1,5 +1,6 @@
 // Keys of a URL, with a fetcher and a clock of the test.
 
+import DocumentJSON
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 // Keys of service accounts in Google's form, and the tokens that official libraries make of them.
 
+import DocumentJSON
 import Foundation
 import TestSupport
 import Testing

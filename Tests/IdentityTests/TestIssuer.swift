@@ -1,6 +1,7 @@
 // An issuer of tests: its keys, its tokens, and tokens that are wrong in one way.
 
 import Basics
+import DocumentJSON
 import Identity
 import Synchronization
 import TLSTestSupport

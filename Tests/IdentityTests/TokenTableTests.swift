@@ -1,5 +1,6 @@
 // One wrong token for each check, and the tokens at the edges of the checks.
 
+import DocumentJSON
 import Identity
 import TLSTestSupport
 import TestSupport

@@ -1,6 +1,7 @@
 // Keys over HTTPS from servers that rotate, are silent, and lie.
 
 import Basics
+import DocumentJSON
 import Foundation
 import Identity
 import Synchronization

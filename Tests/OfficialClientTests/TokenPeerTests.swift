@@ -1,6 +1,7 @@
 // Tokens of PyJWT and jwcrypto verified by us, ours verified by them, and the tokens that google-auth makes of our key
 // files. What they do is in Tests/Interop/token_peer.py.
 
+import DocumentJSON
 import Foundation
 import Identity
 import TLSTestSupport

@@ -1,5 +1,7 @@
 // The three forms in which issuers publish keys.
 
+internal import DocumentJSON
+
 extension KeySetBuilder {
     /// Adds the keys of a text: a JSON Web Key Set (RFC 7517), Google's object of identifiers and certificates, or a
     /// public key or certificate in PEM.

@@ -1,6 +1,7 @@
 // A public key as a JSON Web Key (RFC 7518, section 6; RFC 8037).
 
 internal import COpenSSL
+internal import DocumentJSON
 
 extension VerificationKey {
     /// Reads one key of a set.

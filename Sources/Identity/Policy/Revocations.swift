@@ -1,6 +1,7 @@
 // Users whose tokens were revoked: tokens of a sign-in before that moment are refused.
 
 internal import Basics
+internal import DocumentJSON
 internal import FileSystem
 internal import Storage
 internal import Synchronization

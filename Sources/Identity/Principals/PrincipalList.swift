@@ -1,3 +1,5 @@
+internal import DocumentJSON
+
 /// Principals that are being changed.
 package struct PrincipalList: Sendable {
     package private(set) var records: [PrincipalRecord]

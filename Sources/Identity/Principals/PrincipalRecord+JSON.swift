@@ -1,6 +1,7 @@
 // The JSON of the file of principals. A member with an unknown name is refused: it might be a misspelt limit.
 
 internal import Basics
+internal import DocumentJSON
 
 /// Members of an object that are taken one by one.
 private struct Members {
@@ -55,7 +56,7 @@ extension PrincipalRecord {
             value = try JSONValue.read(text)
         } catch {
             throw PrincipalFault(
-                error == .duplicateName ? "a member occurs twice in an object" : "the file is not valid JSON")
+                error.isDuplicateName ? "a member occurs twice in an object" : "the file is not valid JSON")
         }
         var file = try Members(value, "the file")
         let elements = try file.elements("principals")

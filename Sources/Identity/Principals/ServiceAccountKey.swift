@@ -1,4 +1,5 @@
 internal import Basics
+internal import DocumentJSON
 
 /// A new key of a service account, with the file that official SDKs read.
 struct ServiceAccountKey {

@@ -1,5 +1,7 @@
 // Claims that every token is checked for (RFC 7519, section 4.1; OpenID Connect Core, sections 2 and 3.1.3.7).
 
+internal import DocumentJSON
+
 /// The claims of a token, and the moment that they are compared with.
 struct Claims {
     /// Seconds that the clocks of issuer and server may differ.

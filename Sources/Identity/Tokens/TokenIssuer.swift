@@ -1,3 +1,5 @@
+internal import DocumentJSON
+
 /// A provider whose tokens are accepted: Firebase Authentication of a project, or another OpenID provider.
 package struct TokenIssuer: Sendable {
     /// The claim `iss`, exactly.

@@ -1,3 +1,5 @@
+package import DocumentJSON
+
 /// Makes tokens, for tests of applications and of this server.
 package enum TokenMint {
     /// A signed token.

@@ -1,5 +1,7 @@
 // The outer form of a JSON Web Token (RFC 7519, RFC 7515 section 7.1): HEADER.PAYLOAD.SIGNATURE.
 
+internal import DocumentJSON
+
 /// A token whose signature nobody has verified: its claims are claims of a stranger.
 struct TokenParts {
     /// Bytes of a whole token.
@@ -36,13 +38,14 @@ struct TokenParts {
 
     private static func object(_ part: ArraySlice<UInt8>) throws(TokenError) -> JSONValue {
         guard let text = Base64URL.decode(part) else { throw .malformed }
+        let value: JSONValue
         do throws(JSONValue.Fault) {
-            let value = try JSONValue.read(text)
-            guard case .object = value else { throw JSONValue.Fault.malformed }
-            return value
+            value = try JSONValue.read(text)
         } catch {
-            throw error == .duplicateName ? .duplicateName : .malformed
+            throw error.isDuplicateName ? .duplicateName : .malformed
         }
+        guard case .object = value else { throw .malformed }
+        return value
     }
 
     /// Checks the signature.

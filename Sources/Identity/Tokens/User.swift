@@ -1,3 +1,5 @@
+package import DocumentJSON
+
 /// A user whose token has been verified. Immutable: a reference to it is all that a call carries. Thread-safe.
 package final class User: Sendable {
     /// The identifier (`request.auth.uid`), 1...128 characters.

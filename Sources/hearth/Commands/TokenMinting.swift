@@ -1,5 +1,6 @@
 // `hearth token mint`: tokens as an issuer would sign them, for tests of applications.
 
+import DocumentJSON
 import Identity
 
 /// Mints tokens of users.

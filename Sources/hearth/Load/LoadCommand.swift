@@ -92,7 +92,7 @@ enum LoadCommand: AsyncSubcommand {
     {
         let idField = arguments.value(of: idField)
         let fresh = LoadState(
-            collection: collection.description, idField: idField, seed: .random(in: 0...UInt64.max),
+            collection: collection.description, idField: idField, seed: .random(in: 0...LoadState.seedMax),
             windowBytes: windowBytes(input, arguments))
         guard input != "-" else {
             if arguments[resume] {

@@ -9,7 +9,7 @@ struct LoadState: Equatable {
     var collection: String
     /// The field that names documents, if any.
     var idField: String?
-    /// What ids are made from for lines that name no document.
+    /// What ids are made from for lines that name no document, at most ``seedMax``.
     var seed: UInt64
     /// How much of the input is sorted at once, in bytes; a resumed load must cut the input at the same places.
     var windowBytes: Int
@@ -18,6 +18,9 @@ struct LoadState: Equatable {
     /// How far its documents are stored, in the order of their names, of how many; 0 of 0 before it is read.
     var stored = 0
     var storedOf = 0
+
+    /// Readers of JSON hold integers in 64 bits with a sign.
+    static let seedMax = UInt64(Int64.max)
 
     /// Where the state of a load of `input` is kept.
     static func path(for input: String) -> String { "\(input).hearth-load" }

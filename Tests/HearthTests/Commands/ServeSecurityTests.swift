@@ -1,5 +1,6 @@
 // Security of `hearth serve`: what closes it, its files, reloads, the check of the configuration.
 
+import DocumentJSON
 import Foundation
 import Identity
 import TLSTestSupport

@@ -1,5 +1,6 @@
 // `hearth token`: the file of principals, revocations of users, minted tokens.
 
+import DocumentJSON
 import Foundation
 import Identity
 import TestSupport

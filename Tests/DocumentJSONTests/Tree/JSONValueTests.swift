@@ -1,10 +1,19 @@
 import TestSupport
 import Testing
 
-@testable import Identity
+@testable import DocumentJSON
 
 @Suite(.timeLimit(.minutes(20))) struct JSONValueTests {
     private func read(_ text: String) throws -> JSONValue { try JSONValue.read(Array(text.utf8)) }
+
+    private func fault(_ text: String) -> JSONValue.Fault? {
+        do throws(JSONValue.Fault) {
+            _ = try JSONValue.read(Array(text.utf8))
+            return nil
+        } catch {
+            return error
+        }
+    }
 
     @Test
     func `Values, and back`() throws {
@@ -24,13 +33,13 @@ import Testing
         #""\ud800""#, #""\x""#, "1 2", "[1]x", "1e999", "'a'", "[1 2]",
     ])
     func `What is not one JSON value is refused`(text: String) {
-        #expect(throws: JSONValue.Fault.malformed) { try read(text) }
+        #expect(fault(text)?.isDuplicateName == false)
     }
 
     @Test
     func `Names that occur twice are refused, in other spellings too`() {
         for text in [#"{"a":1,"a":1}"#, #"{"a":1,"\u0061":1}"#, #"[{"b":{"a":1,"a":2}}]"#, "{\"é\":1,\"e\u{301}\":1}"] {
-            #expect(throws: JSONValue.Fault.duplicateName) { try read(text) }
+            #expect(fault(text)?.isDuplicateName == true)
         }
     }
 
@@ -40,8 +49,8 @@ import Testing
             String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
         }
         #expect(throws: Never.self) { try read(nested(32)) }
-        #expect(throws: JSONValue.Fault.malformed) { try read(nested(34)) }
-        #expect(throws: JSONValue.Fault.malformed) { try read(String(repeating: "{\"a\":", count: 100_000)) }
+        #expect(fault(nested(34))?.isDuplicateName == false)
+        #expect(fault(String(repeating: "{\"a\":", count: 100_000))?.isDuplicateName == false)
     }
 
     @Test(

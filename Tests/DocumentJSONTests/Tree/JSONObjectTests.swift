@@ -9,19 +9,18 @@ import Testing
     func `Members are read by their kind`() throws {
         let object = try read(
             """
-             { "text": "a\\u00e9\\/\\n", "number": -12, "large": 18446744073709551615, "yes": true, "no": false,
+             { "text": "a\\u00e9\\/\\n", "number": -12, "large": 9223372036854775807, "yes": true, "no": false,
               "none": null, "object": {"x": {"y": 1.5}}, "objects": [{"a": 1}, {}], "empty": [] }
 
             """)
         #expect(try object.string("text") == "aé/\n")
         #expect(try object.integer("number") as Int? == -12)
-        #expect(try object.integer("large") as UInt64? == .max)
+        #expect(try object.integer("large") as UInt64? == UInt64(Int64.max))
         #expect(try object.boolean("yes") == true && object.boolean("no") == false)
         #expect(try object.string("none") == nil && !object.has("none") && !object.has("other"))
         #expect(try object.object("object")?.object("x")?.has("y") == true)
         #expect(try object.objects("objects")?.map { $0.has("a") } == [true, false])
         #expect(try object.objects("empty") == [])
-        #expect(try read(#"{"a": 1, "a": "last"}"#).string("a") == "last")
     }
 
     @Test
@@ -44,6 +43,7 @@ import Testing
     @Test(arguments: [
         "", "[]", "{", "{} x", #"{"a"}"#, #"{"a": }"#, #"{"a": 1,}"#, #"{"a": [1,]}"#, #"{"a": 01}"#,
         #"{"a": tru}"#, #"{"a": "\q"}"#, #"{"a": "\ud800"}"#, #"{a: 1}"#,
+        #"{"a": 1, "a": "last"}"#,
         #"{"a": "# + String(repeating: "[", count: 100_000),
     ])
     func `What is not a JSON object is refused`(text: String) {

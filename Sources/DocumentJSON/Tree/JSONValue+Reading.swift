@@ -2,13 +2,23 @@
 // take another one.
 
 internal import Basics
-internal import DocumentJSON
 
 extension JSONValue {
-    /// Why a text is not one value; without any of its characters, for it may be secret.
-    package enum Fault: Error {
-        case malformed
-        case duplicateName
+    /// Why a text is not one value. The text may be secret: `description` has at most a number or a character of it.
+    package enum Fault: Error, Equatable, CustomStringConvertible {
+        case malformed(JSONLineError)
+        case duplicateName(JSONLineError)
+
+        package var isDuplicateName: Bool {
+            if case .duplicateName = self { true } else { false }
+        }
+
+        /// A clause without a full stop.
+        package var description: String {
+            switch self {
+            case .malformed(let error), .duplicateName(let error): "\(error.reason), byte \(error.offset + 1)"
+            }
+        }
     }
 
     /// Objects and arrays in one another.
@@ -18,13 +28,16 @@ extension JSONValue {
     package static func read(_ text: [UInt8]) throws(Fault) -> JSONValue {
         var scanner = JSONScanner(text.span)
         let value = try read(&scanner, depth: 0)
-        scanner.skipSpace()
-        if scanner.position < text.count { throw .malformed }
+        if scanner.peek() != 0 || scanner.position < text.count {
+            throw .malformed(JSONLineError("text after the value", at: scanner.position))
+        }
         return value
     }
 
     private static func read(_ scanner: inout JSONScanner, depth: Int) throws(Fault) -> JSONValue {
-        if depth > depthMax { throw .malformed }
+        if depth > depthMax {
+            throw .malformed(JSONLineError("more than \(depthMax) levels", at: scanner.position))
+        }
         switch scanner.peek() {
         case UInt8(ascii: "{"): return .object(try object(&scanner, depth: depth))
         case UInt8(ascii: "["): return .array(try array(&scanner, depth: depth))
@@ -32,7 +45,7 @@ extension JSONValue {
             do throws(JSONLineError) {
                 return try scalar(&scanner)
             } catch {
-                throw .malformed
+                throw .malformed(error)
             }
         }
     }
@@ -56,11 +69,11 @@ extension JSONValue {
     private static func number(_ scanner: inout JSONScanner) throws(JSONLineError) -> JSONValue {
         let start = scanner.position
         let extent = try scanner.numberExtent()
-        var digits: [UInt8] = []
-        for index in start..<scanner.position { digits.append(scanner.line[index]) }
-        let text = String(decoding: digits, as: UTF8.self)
+        let text = String(decodingUTF8: scanner.line.extracting(start..<scanner.position))
         if extent.isInteger, let number = Int64(text) { return .integer(number) }
-        guard let number = Double(text), number.isFinite else { throw JSONLineError("a large number", at: start) }
+        guard let number = Double(text), number.isFinite else {
+            throw JSONLineError("a number is too large for a double", at: start)
+        }
         return .double(number)
     }
 
@@ -70,11 +83,14 @@ extension JSONValue {
         if scanner.skip(UInt8(ascii: "}")) { return members }
         repeat {
             scanner.skipSpace()
-            guard let name = try? string(&scanner), scanner.skip(UInt8(ascii: ":")) else { throw .malformed }
+            let start = scanner.position
+            let name = try name(&scanner)
             let value = try read(&scanner, depth: depth + 1)
-            if members.updateValue(value, forKey: name) != nil { throw .duplicateName }
+            if members.updateValue(value, forKey: name) != nil {
+                throw .duplicateName(JSONLineError("a name occurs twice in an object", at: start))
+            }
         } while scanner.skip(UInt8(ascii: ","))
-        guard scanner.skip(UInt8(ascii: "}")) else { throw .malformed }
+        try expect(UInt8(ascii: "}"), &scanner)
         return members
     }
 
@@ -83,8 +99,23 @@ extension JSONValue {
         _ = scanner.skip(UInt8(ascii: "["))
         if scanner.skip(UInt8(ascii: "]")) { return elements }
         repeat { elements.append(try read(&scanner, depth: depth + 1)) } while scanner.skip(UInt8(ascii: ","))
-        guard scanner.skip(UInt8(ascii: "]")) else { throw .malformed }
+        try expect(UInt8(ascii: "]"), &scanner)
         return elements
+    }
+
+    /// Reads a name and the colon after it.
+    private static func name(_ scanner: inout JSONScanner) throws(Fault) -> String {
+        do throws(JSONLineError) {
+            let name = try string(&scanner)
+            try scanner.expect(UInt8(ascii: ":"))
+            return name
+        } catch {
+            throw .malformed(error)
+        }
+    }
+
+    private static func expect(_ byte: UInt8, _ scanner: inout JSONScanner) throws(Fault) {
+        do throws(JSONLineError) { try scanner.expect(byte) } catch { throw .malformed(error) }
     }
 
     private static func string(_ scanner: inout JSONScanner) throws(JSONLineError) -> String {
