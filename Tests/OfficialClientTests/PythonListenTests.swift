@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(6)))
+@Suite(.serialized, .timeLimit(.minutes(20)))
 struct PythonListenTests {
     @Test(arguments: [
         (scenario: "watches", "gets the changes of a document, a collection and a query with a limit"),
