@@ -26,10 +26,13 @@ package enum HearthBinary {
     }
 
     /// Runs a command, of `hearth` unless said otherwise, to its end.
+    ///
+    /// - Parameter input: the file that is its standard input; nil for an empty one.
     package static func run(
-        _ arguments: [String], environment: [String: String] = [:], executable: String = HearthBinary.path
+        _ arguments: [String], environment: [String: String] = [:], executable: String = HearthBinary.path,
+        input: String? = nil
     ) throws -> Outcome {
-        let process = HearthProcess(arguments, environment: environment, executable: executable)
+        let process = HearthProcess(arguments, environment: environment, executable: executable, input: input)
         try process.start()
         process.waitForEnd()
         return Outcome(status: process.status, output: process.output, errors: process.errors)
@@ -41,6 +44,7 @@ package final class HearthProcess: @unchecked Sendable {
     // Sendable: `Process` is started once by `start`; what it prints is kept under a lock.
 
     private let process = Process()
+    private let input: String?
     private let collected = Mutex((output: Data(), errors: Data()))
     private let streamsOpen = DispatchGroup()
     private let changed = DispatchSemaphore(value: 0)
@@ -48,10 +52,12 @@ package final class HearthProcess: @unchecked Sendable {
     /// - Parameters:
     ///   - executable: the path of the program.
     ///   - descriptors: the hard and soft limit of file descriptors; nil leaves that of the tests.
+    ///   - input: the file that is its standard input; nil for an empty one.
     package init(
         _ arguments: [String], environment: [String: String] = [:], executable: String = HearthBinary.path,
-        descriptors: Int? = nil
+        descriptors: Int? = nil, input: String? = nil
     ) {
+        self.input = input
         if let descriptors {
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             process.arguments = ["-c", "ulimit -n \(descriptors) && exec \"$0\" \"$@\"", executable] + arguments
@@ -73,7 +79,7 @@ package final class HearthProcess: @unchecked Sendable {
         let errorPipe = Pipe()
         process.standardOutput = outputPipe
         process.standardError = errorPipe
-        process.standardInput = FileHandle.nullDevice
+        process.standardInput = input.flatMap { FileHandle(forReadingAtPath: $0) } ?? FileHandle.nullDevice
         try process.run()
         collect(outputPipe) { $0.output.append($1) }
         collect(errorPipe) { $0.errors.append($1) }

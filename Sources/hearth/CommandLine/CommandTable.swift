@@ -3,9 +3,9 @@ enum CommandTable {
     /// Every verb, in the order of the help text.
     static var all: [any Subcommand.Type] {
         [
-            ServeCommand.self, GetCommand.self, QueryCommand.self, LoadCommand.self, ExportCommand.self,
-            CheckCommand.self, WatchCommand.self, BackupCommand.self, ForkCommand.self, RestoreCommand.self,
-            SalvageCommand.self,
+            ServeCommand.self, ListCommand.self, GetCommand.self, QueryCommand.self, WatchCommand.self, SetCommand.self,
+            UpdateCommand.self, DeleteCommand.self, CopyCommand.self, LoadCommand.self, ExportCommand.self,
+            CheckCommand.self, BackupCommand.self, ForkCommand.self, RestoreCommand.self, SalvageCommand.self,
             IndexesCommand.self, RulesCommand.self, TokenCommand.self, HealthCommand.self, CompletionCommand.self,
             ManualCommand.self,
         ]

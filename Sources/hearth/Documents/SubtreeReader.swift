@@ -1,0 +1,127 @@
+// Documents at and below a place, at one read time.
+
+import DocumentModel
+import FirestoreMessages
+import HearthClient
+
+/// Reads all documents of a collection or below a document, at any depth, page by page in the order of their names.
+/// Memory is bounded by a page.
+struct SubtreeReader {
+    private let client: HearthClient
+    private let place: Place
+    private let namesOnly: Bool
+    /// What all pages show.
+    let readTime: TimestampValue
+    private var last: String?
+    private var pageDocuments = 16
+    private var isAtEnd = false
+
+    /// Where the documents are.
+    enum Place {
+        case collection(CollectionPath)
+        case below(DocumentPath)
+
+        var database: DatabaseName {
+            switch self {
+            case .collection(let path): path.database
+            case .below(let path): path.database
+            }
+        }
+    }
+
+    /// Bytes of documents that a page should hold.
+    private static let pageBytes = 4 << 20
+    private static let pageDocumentsMax = 2000
+
+    /// - Parameters:
+    ///   - namesOnly: whether the documents come without fields.
+    ///   - last: the full name of the document after which to begin; nil for the first.
+    init(_ client: HearthClient, _ place: Place, namesOnly: Bool = false, after last: String? = nil) async throws {
+        self.client = client
+        self.place = place
+        self.namesOnly = namesOnly
+        self.last = last
+        readTime = try await Self.currentReadTime(client, place)
+    }
+
+    /// The next documents; empty after the last one.
+    mutating func next() async throws -> [NamedDocument] {
+        if isAtEnd { return [] }
+        let request = RunQueryRequest(parent: parent, query: query, consistency: .readTime(readTime))
+        let page = try await client.runQuery(request)
+        isAtEnd = page.count < pageDocuments
+        last = page.last?.name ?? last
+        let bytes = page.reduce(0) { $0 + $1.name.utf8.count + $1.content.fields.count }
+        // The first page is small, because nobody knows yet how large the documents are.
+        pageDocuments = max(1, min(Self.pageDocumentsMax, Self.pageBytes / max(1, bytes / max(1, page.count))))
+        return page
+    }
+
+    /// A moment that the server has given out as a read time.
+    private static func currentReadTime(_ client: HearthClient, _ place: Place) async throws -> TimestampValue {
+        let probe =
+            switch place {
+            case .collection(let path): try path.document("read-time-probe")
+            case .below(let path): path
+            }
+        let reply = try await client.batchGet(
+            BatchGetDocumentsRequest(database: place.database.description, documents: [probe.description]))
+        guard let readTime = reply.readTime else { throw CommandFailure("the server sent no read time") }
+        return readTime
+    }
+
+    private var parent: String {
+        switch place {
+        case .collection(let path): path.parent?.description ?? path.database.documentsRoot
+        case .below(let path): path.description
+        }
+    }
+
+    private var query: StructuredQuery {
+        var query = StructuredQuery(
+            from: [CollectionSelector(collectionID: "", allDescendants: true)],
+            orderBy: [Order(field: .documentName)],
+            startAt: last.map { Cursor(values: [EncodedValue(.reference($0))], before: false) },
+            limit: Int32(pageDocuments))
+        if case .collection(let path) = place {
+            // Every document whose name lies between the collection's least possible id and the next collection's.
+            let least = "__id-9223372036854775808__"
+            query.startAt =
+                query.startAt ?? Cursor(values: [EncodedValue(.reference("\(path)/\(least)"))], before: true)
+            query.endAt = Cursor(values: [EncodedValue(.reference("\(path)\0/\(least)"))], before: true)
+        }
+        if namesOnly { query.select = Projection(fields: [.documentName]) }
+        return query
+    }
+}
+
+/// Sends writes in commits of bounded size, one after the other.
+struct WriteBatches {
+    private let client: HearthClient
+    private var writes: CommitWrites
+
+    private static let writesMax = 500
+    private static let bytesMax = 4 << 20
+
+    init(_ client: HearthClient, _ database: DatabaseName) {
+        self.client = client
+        writes = CommitWrites(database: database)
+    }
+
+    /// Adds a write, and sends the commit if it is full.
+    ///
+    /// - Returns: whether everything that was added is durable.
+    mutating func add(_ body: (inout CommitWrites) -> Void) async throws -> Bool {
+        body(&writes)
+        guard writes.count >= Self.writesMax || writes.bytes.count >= Self.bytesMax else { return false }
+        try await flush()
+        return true
+    }
+
+    /// Sends what was added.
+    mutating func flush() async throws {
+        if writes.isEmpty { return }
+        try await client.commit(writes)
+        writes.removeAll()
+    }
+}
