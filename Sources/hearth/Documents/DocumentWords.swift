@@ -10,7 +10,8 @@ enum PlaceWord {
     case collection(CollectionPath)
     case document(DocumentPath)
 
-    /// - Parameter word: a path such as `books` or `books/ulysses`, with or without slashes at its ends, or a full name.
+    /// - Parameter word: a path such as `books` or `books/ulysses`, with or without slashes at its ends, or a full
+    ///   name.
     static func read(_ word: String, _ database: DatabaseName) throws -> PlaceWord {
         var path = word.hasSuffix("/") ? String(word.dropLast()) : word
         let root = database.documentsRoot + "/"

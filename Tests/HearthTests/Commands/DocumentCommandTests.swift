@@ -13,9 +13,17 @@ struct DocumentCommandTests {
 
         init() throws { server = try ServerProcess(data: directory.path(of: "data")) }
 
+        /// Runs a command that succeeds.
+        func run(_ words: String..., location: SourceLocation = #_sourceLocation) throws {
+            _ = try output(words, location: location)
+        }
+
         /// Runs a command that succeeds; returns its output.
-        @discardableResult
-        func run(_ words: String..., location: SourceLocation = #_sourceLocation) throws -> String {
+        func output(_ words: String..., location: SourceLocation = #_sourceLocation) throws -> String {
+            try output(words, location: location)
+        }
+
+        private func output(_ words: [String], location: SourceLocation) throws -> String {
             let outcome = try HearthBinary.run(words + ["--address", "127.0.0.1:\(server.port)"])
             #expect(outcome.status == 0, "\(words): \(outcome.errors)", sourceLocation: location)
             return outcome.output
@@ -35,21 +43,21 @@ struct DocumentCommandTests {
     func `A document is set, merged, updated and created once`() throws {
         let bench = try Bench()
         try bench.run("set", "c/x", #"{"a": 1, "m": {"p": 1, "q": 2}}"#)
-        #expect(try bench.run("get", "c/x") == "{\"__name__\":\"c/x\",\"a\":1,\"m\":{\"p\":1,\"q\":2}}\n")
+        #expect(try bench.output("get", "c/x") == "{\"__name__\":\"c/x\",\"a\":1,\"m\":{\"p\":1,\"q\":2}}\n")
         try bench.run("set", "/c/x", #"{"b": true, "m": {"p": 3}}"#, "--merge")
         #expect(
-            try bench.run("get", "c/x") == "{\"__name__\":\"c/x\",\"a\":1,\"b\":true,\"m\":{\"p\":3,\"q\":2}}\n")
+            try bench.output("get", "c/x") == "{\"__name__\":\"c/x\",\"a\":1,\"b\":true,\"m\":{\"p\":3,\"q\":2}}\n")
         try bench.run("update", "c/x", "m.q=two words", "a=1.0", "s=\"7\"", "--remove", "b", "--remove", "m.p")
         #expect(
-            try bench.run("get", "c/x")
+            try bench.output("get", "c/x")
                 == "{\"__name__\":\"c/x\",\"a\":1.0,\"m\":{\"q\":\"two words\"},\"s\":\"7\"}\n")
         try bench.run("set", "c/x", "{}")
-        #expect(try bench.run("get", "c/x") == "{\"__name__\":\"c/x\"}\n")
+        #expect(try bench.output("get", "c/x") == "{\"__name__\":\"c/x\"}\n")
 
         #expect(try bench.refused("set", "c/x", "{}", "--create").contains("ALREADY_EXISTS"))
         try bench.run("set", "c/y", #"{"__name__": "c/y", "a b": null}"#, "--create")
         try bench.run("update", "c/y", "`a b`=[1, {\"k\": \"=\"}]")
-        #expect(try bench.run("get", "c/y") == "{\"__name__\":\"c/y\",\"a b\":[1,{\"k\":\"=\"}]}\n")
+        #expect(try bench.output("get", "c/y") == "{\"__name__\":\"c/y\",\"a b\":[1,{\"k\":\"=\"}]}\n")
         #expect(try bench.refused("update", "c/none", "a=1").contains("NOT_FOUND"))
         #expect(bench.server.stop() == 0)
     }
@@ -58,14 +66,14 @@ struct DocumentCommandTests {
     func `Standard input has the output of get`() throws {
         let bench = try Bench()
         try bench.run("set", "c/x", #"{"bytes": {"$bytes": "aGk="}, "time": {"$timestamp": "2026-01-31T12:00:00Z"}}"#)
-        let line = try bench.run("get", "c/x")
+        let line = try bench.output("get", "c/x")
         let file = bench.directory.path(of: "line")
         try Data(line.utf8).write(to: URL(fileURLWithPath: file))
         try bench.run("delete", "c/x")
         let outcome = try HearthBinary.run(
             ["set", "c/x", "--address", "127.0.0.1:\(bench.server.port)"], input: file)
         #expect(outcome.status == 0, "\(outcome.errors)")
-        #expect(try bench.run("get", "c/x") == line)
+        #expect(try bench.output("get", "c/x") == line)
         let other = try HearthBinary.run(
             ["set", "c/z", "-", "--address", "127.0.0.1:\(bench.server.port)"], input: file)
         #expect(other.status == 1 && other.errors.contains("c/x"), "\(other.errors)")
@@ -95,14 +103,14 @@ struct DocumentCommandTests {
         let bench = try Bench()
         for path in ["c/x", "c/x/d/1", "c/x/d/1/e/2", "c/x2", "c/y/d/3", "c2/x"] { try bench.run("set", path, "{}") }
         #expect(try bench.refused("delete", "c/x", "c/none").contains("NOT_FOUND"))
-        #expect(try bench.run("ls", "c") == "c/x\nc/x2\nc/y (missing)\n")
+        #expect(try bench.output("ls", "c") == "c/x\nc/x2\nc/y (missing)\n")
 
         #expect(try bench.refused("delete", "c/x", "--recursive").contains("3 documents would be deleted"))
         try bench.run("delete", "c/x", "--recursive", "--yes")
-        #expect(try bench.run("ls", "c") == "c/x2\nc/y (missing)\n")
-        #expect(try bench.run("ls", "c/x").isEmpty)
+        #expect(try bench.output("ls", "c") == "c/x2\nc/y (missing)\n")
+        #expect(try bench.output("ls", "c/x").isEmpty)
         try bench.run("delete", "c", "--recursive", "--yes")
-        #expect(try bench.run("ls") == "c2/\n")
+        #expect(try bench.output("ls") == "c2/\n")
         #expect(try bench.refused("delete", "c", "--recursive", "--yes").contains("nothing to delete"))
         #expect(bench.server.stop() == 0)
     }
@@ -111,11 +119,12 @@ struct DocumentCommandTests {
     func `Collections and documents are listed`() throws {
         let bench = try Bench()
         for path in ["a/1", "a/2", "a/2/s/x", "b/1"] { try bench.run("set", path, "{}") }
-        #expect(try bench.run("ls") == "a/\nb/\n")
-        #expect(try bench.run("ls", "a/", "--limit", "1") == "a/1\n")
-        #expect(try bench.run("ls", "/a/2") == "a/2/s/\n")
+        #expect(try bench.output("ls") == "a/\nb/\n")
+        #expect(try bench.output("ls", "a/", "--limit", "1") == "a/1\n")
+        #expect(try bench.output("ls", "/a/2") == "a/2/s/\n")
         #expect(
-            try bench.run("ls", "a/2/s", "--json") == "{\"exists\":true,\"kind\":\"document\",\"path\":\"a/2/s/x\"}\n")
+            try bench.output("ls", "a/2/s", "--json")
+                == "{\"exists\":true,\"kind\":\"document\",\"path\":\"a/2/s/x\"}\n")
         #expect(bench.server.stop() == 0)
         #expect(try HearthBinary.run(["ls", "--data", bench.directory.path(of: "data")]).output == "a/\nb/\n")
     }
@@ -131,15 +140,15 @@ struct DocumentCommandTests {
         try bench.run("load", file, "--collection", "c/x/many", "--quiet")
         try bench.run("copy", "c/x", "copies/x")
         func exported(_ collection: String) throws -> String {
-            try bench.run("export", "--collection", collection, "--recursive", "--quiet")
+            try bench.output("export", "--collection", collection, "--recursive", "--quiet")
         }
         #expect(try exported("copies") == (try exported("c")))
         try bench.run("copy", "c", "c3")
         #expect(try exported("c3") == (try exported("c")))
 
         try bench.run("copy", "c/x", "tail/x", "--after", "c/x/many/1001190")
-        #expect(try bench.run("query", "tail/x/many", "--count") == "9\n")
-        #expect(try bench.run("ls", "tail") == "tail/x (missing)\n")
+        #expect(try bench.output("query", "tail/x/many", "--count") == "9\n")
+        #expect(try bench.output("ls", "tail") == "tail/x (missing)\n")
         #expect(try bench.refused("copy", "none", "other").contains("nothing to copy"))
         #expect(bench.server.stop() == 0)
     }
