@@ -143,7 +143,7 @@ let package = Package(
         .target(
             name: "Listening",
             dependencies: [
-                "Basics", "COpenSSL", "DocumentModel", "FirestoreMessages", "StoreFormat", "QueryEngine",
+                "Basics", "COpenSSL", "DocumentModel", "FirestoreMessages", "Storage", "StoreFormat", "QueryEngine",
                 "DocumentStore",
             ],
             swiftSettings: strictAndUnsafe),
@@ -317,7 +317,7 @@ let package = Package(
             "ListeningTests",
             [
                 "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
-                "MemoryEngine",
+                "MemoryEngine", "EngineTestSupport",
             ]),
         // Authorities and certificates that tests make.
         .target(
@@ -349,7 +349,7 @@ let package = Package(
             dependencies: [
                 "Basics", "DocumentModel", "FirestoreMessages", "Storage", "MemoryEngine", "DocumentStore", "Calls",
                 "FirestoreService",
-                "EventLoops", "TestSupport",
+                "EventLoops", "EngineTestSupport", "TestSupport",
             ],
             path: "Tests/ServiceTestSupport", swiftSettings: strict),
         .target(

@@ -2,6 +2,7 @@ import Basics
 import DocumentModel
 import DocumentStore
 internal import QueryEngine
+import Storage
 
 /// A stored document, lent.
 struct LentDocument: ~Escapable {
@@ -39,8 +40,12 @@ struct LentDocument: ~Escapable {
 }
 
 /// Reads one database at any version that the store has given out. Confined to the thread of its hub.
+///
+/// The methods throw `pending` if they meet something that is not in memory, unless `cold` says that they wait for it.
 struct DatabaseReader {
     private let reader: StoreReader
+    /// What reads do that meet something which is not in memory.
+    var cold = ColdRead.pends
     let database: DatabaseName
     /// `projects/{project}/databases/{database}/documents/`.
     let namePrefix: [UInt8]
@@ -61,7 +66,7 @@ struct DatabaseReader {
         name.append(namePrefix)
         name.append(path)
         let point = reader.readPoint(atReadTime: version, in: database)
-        try reader.withDocument(name.bytes, at: point) { (found) throws(RequestError) in
+        try reader.withDocument(name.bytes, at: point, cold) { (found) throws(RequestError) in
             if let found { try body(LentDocument(found, path: path)) } else { try body(nil) }
         }
     }
@@ -74,11 +79,23 @@ struct DatabaseReader {
     }
 
     /// Gives out the next results of a query at a version.
+    ///
+    /// - Parameter run: the query's position: nil before the first results and after the last ones. After `pending` the
+    ///   results that were given out are before it.
+    /// - Returns: whether these were the last results.
     func next(
-        _ run: inout QueryExecution, at version: UInt64,
+        _ run: inout QueryExecution?, of query: TargetQuery, at version: UInt64,
         _ body: (borrowing QueryRow) throws(RequestError) -> PageControl
-    ) throws(RequestError) -> QueryExecution.Progress {
-        let source = try reader.source(at: reader.readPoint(atReadTime: version, in: database))
-        return try run.next(from: source, emit: body)
+    ) throws(RequestError) -> Bool {
+        var execution = run.take() ?? QueryExecution(query.plan)
+        do throws(RequestError) {
+            let source = try reader.source(at: reader.readPoint(atReadTime: version, in: database), cold)
+            if case .finished = try execution.next(from: source, emit: body) { return true }
+        } catch {
+            if error.isPending { run = consume execution }
+            throw error
+        }
+        run = consume execution
+        return false
     }
 }

@@ -6,8 +6,10 @@
 // Each event loop has its own hub, so nothing here is locked. For listeners the commit thread only collects what a
 // commit changed and wakes the loops.
 
+internal import Basics
 internal import DocumentModel
 package import DocumentStore
+internal import Synchronization
 
 /// Bounds of the listeners of one thread.
 package struct ListenLimits: Sendable {
@@ -43,6 +45,10 @@ package final class ListenHub {
     private var sessions: [ObjectIdentifier: ListenSession] = [:]
     /// Sessions that have something to send since they were woken last.
     private var touched: [ListenSession] = []
+    /// Sessions that wait for what they read, by the numbers of their waits.
+    private var waiting: [UInt64: ListenSession] = [:]
+    private var waits: UInt64 = 0
+    private let endedWaits = EndedWaits()
     var shared = SharedReads()
     /// Memory of the targets of all sessions, for ``ListenLimits/targetBytes``.
     package internal(set) var targetBytes = 0
@@ -59,10 +65,27 @@ package final class ListenHub {
         var judged = JudgedDocuments()
     }
 
+    /// Waits that have ended, with what came of them. Thread-safe.
+    private final class EndedWaits: Sendable {
+        typealias Wait = (number: UInt64, outcome: Result<Void, RequestError>)
+
+        private let waits = Mutex<[Wait]>([])
+
+        func add(_ wait: Wait) { waits.withLock { $0.append(wait) } }
+
+        func takeAll() -> [Wait] {
+            waits.withLock { waits in
+                defer { waits = [] }
+                return waits
+            }
+        }
+    }
+
     /// - Parameters:
     ///   - limits: bounds of each session.
     ///   - reader: a reader of this thread.
-    ///   - wakeUp: called on a thread of the store when there are changes; has ``advance()`` called on this thread.
+    ///   - wakeUp: called on a thread of the store when there are changes, or something that was waited for; has
+    ///     ``advance()`` called on this thread.
     package init(
         _ store: DocumentStore, limits: ListenLimits = ListenLimits(), reader: StoreReader,
         wakeUp: @escaping @Sendable () -> Void
@@ -147,10 +170,31 @@ package final class ListenHub {
         return nil
     }
 
+    // MARK: Reads that have to wait
+
+    /// Has ``ListenSession/storageIsReady(_:)`` called when what the session's last read lacked is in memory.
+    func waitForStorage(_ session: ListenSession) {
+        waits += 1
+        waiting[waits] = session
+        reader.whenReady { [endedWaits, wakeUp, number = waits] outcome in
+            endedWaits.add((number, outcome))
+            wakeUp()
+        }
+    }
+
+    /// Wakes the sessions whose reads need not wait any more.
+    package func continueReads() {
+        if waiting.isEmpty { return }
+        for (number, outcome) in endedWaits.takeAll() {
+            waiting.removeValue(forKey: number)?.storageIsReady(outcome)
+        }
+    }
+
     // MARK: Changes
 
     /// Hands the changes that are visible now to the sessions, and wakes those that have something to send.
     package func advance() {
+        continueReads()
         guard let subscription else { return }
         let readTime = store.currentReadTime
         guard readTime > position else { return }

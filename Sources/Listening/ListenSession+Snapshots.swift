@@ -55,15 +55,14 @@ extension ListenSession {
 
     private func step(_ snapshot: consuming Snapshot) {
         do throws(RequestError) {
+            try checkStorage()
             while !queue.isFull {
-                if var reading = snapshot.reading.take() {
-                    try step(&reading)
-                    if !reading.isFinished {
-                        snapshot.reading = consume reading
-                        break
-                    }
+                if let reading = snapshot.reading {
+                    let continued = try step(reading)
+                    snapshot.reading = continued.isFinished ? nil : continued
+                    if !continued.isFinished { break }
                 } else if let comparison = snapshot.comparisons.last {
-                    if !begin(comparison, &snapshot) { break }
+                    if try !begin(comparison, &snapshot) { break }
                     snapshot.comparisons.removeLast()
                 } else if snapshot.nextEntry < snapshot.entries.count {
                     try append(snapshot.entries[snapshot.nextEntry], of: snapshot)
@@ -73,7 +72,7 @@ extension ListenSession {
                 }
             }
         } catch {
-            return abandon(snapshot, error)
+            if !waitsForStorage(after: error) { return abandon(snapshot, error) }
         }
         self.snapshot = consume snapshot
     }
@@ -105,7 +104,10 @@ extension ListenSession {
     // MARK: Comparisons
 
     /// - Returns: false if it must be called again.
-    private func begin(_ comparison: Snapshot.Comparison, _ snapshot: inout Snapshot) -> Bool {
+    /// - Throws: `pending`.
+    private func begin(
+        _ comparison: Snapshot.Comparison, _ snapshot: inout Snapshot
+    ) throws(RequestError) -> Bool {
         let target = comparison.target
         guard target.isActive else { return true }
         if comparison.base < hub.store.oldestReadTime {
@@ -121,6 +123,7 @@ extension ListenSession {
                 return true
             }
         } catch {
+            if error.isPending { throw error }
             // The target is compared alone, which ends with the same error or without it.
         }
         snapshot.reading = TargetReading(target, from: comparison.base, target.window, to: snapshot.version)
@@ -138,24 +141,27 @@ extension ListenSession {
         }
     }
 
-    private func step(_ reading: inout TargetReading) throws(RequestError) {
+    /// - Returns: the reading to be continued: another one if the base is not readable any more.
+    private func step(_ reading: TargetReading) throws(RequestError) -> TargetReading {
         let target = reading.target
-        guard target.isActive else { return reading.cancel() }
+        guard target.isActive else {
+            reading.cancel()
+            return reading
+        }
         do throws(RequestError) {
             try reading.step(reader, into: &queue)
         } catch {
             guard error.code == .failedPrecondition, reading.base != nil, reading.version >= hub.store.oldestReadTime
             else { throw error }
-            // The base is not readable any more.
             queue.append(.reset, [target.id])
-            reading = TargetReading(target, from: nil, to: reading.version)
-            return
+            return TargetReading(target, from: nil, to: reading.version)
         }
-        guard reading.isFinished else { return }
+        guard reading.isFinished else { return reading }
         target.window = reading.window
         target.isBeingRead = false
         // The client discarded its state at RESET.
         if reading.base == nil { queue.append(.current, [target.id], at: reading.version) }
+        return reading
     }
 
     // MARK: Changed documents

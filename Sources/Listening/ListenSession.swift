@@ -29,7 +29,7 @@ package enum ListenStep: Sendable {
     case message
     /// It has worked long enough without a message; ask again after others had their turn.
     case yielding
-    /// It has nothing to send; ask again after its wake-up.
+    /// It has nothing to send, or must wait for what it reads; ask again after its wake-up.
     case waiting
 }
 
@@ -43,7 +43,7 @@ package final class ListenSession {
 
     let hub: ListenHub
     let database: DatabaseName
-    let reader: DatabaseReader
+    private(set) var reader: DatabaseReader
     /// Decides what the client may see; nil if it may see everything.
     let judge: (any TargetJudge)?
     private let wake: () -> Void
@@ -73,6 +73,10 @@ package final class ListenSession {
     private var isTouched = false
     /// Changes counted in the hub's `heldChanges`.
     private var heldChanges = 0
+    /// Whether a load or snapshot waits for what it reads.
+    private(set) var isWaitingForStorage = false
+    /// Why what was waited for cannot be read.
+    private var storageFailure: RequestError?
     /// Ticks since the last message.
     private var ticksSinceMessage = 0
 
@@ -254,6 +258,31 @@ package final class ListenSession {
         }
     }
 
+    // MARK: Reads that have to wait
+
+    /// Has a step made again when what it lacked is in memory.
+    ///
+    /// - Returns: false for an error other than `pending`.
+    func waitsForStorage(after error: RequestError) -> Bool {
+        if !error.isPending { return false }
+        isWaitingForStorage = true
+        hub.waitForStorage(self)
+        return true
+    }
+
+    /// What a step lacked is in memory, or cannot be read. If too many reads wait, the step is made with reads that
+    /// wait.
+    func storageIsReady(_ outcome: Result<Void, RequestError>) {
+        isWaitingForStorage = false
+        if case .failure(let error) = outcome {
+            if error.code == .dataLoss { storageFailure = error } else { reader.cold = .waits }
+        }
+        if isOpen { wake() }
+    }
+
+    /// - Throws: why the step before this one could not be made.
+    func checkStorage() throws(RequestError) { if let error = storageFailure.take() { throw error } }
+
     // MARK: Messages
 
     /// Whether the next message was made already.
@@ -274,14 +303,11 @@ package final class ListenSession {
                 ticksSinceMessage = 0
                 return .message
             }
-            if load != nil {
+            if isWaitingForStorage { return .waiting }
+            if load != nil || snapshot != nil {
                 steps += 1
-                stepLoad()
-                if load != nil, queue.isEmpty { return .yielding }
-            } else if snapshot != nil {
-                steps += 1
-                stepSnapshot()
-                if snapshot != nil, queue.isEmpty { return .yielding }
+                stepReading()
+                if load != nil || snapshot != nil, queue.isEmpty, !isWaitingForStorage { return .yielding }
             } else if !commands.isEmpty {
                 perform(commands.removeFirst())
             } else if !beginSnapshot() {
@@ -289,6 +315,11 @@ package final class ListenSession {
             }
         }
         return .waiting
+    }
+
+    private func stepReading() {
+        defer { reader.cold = .pends }
+        if load != nil { stepLoad() } else { stepSnapshot() }
     }
 
     private func perform(_ command: Command) {
@@ -319,6 +350,7 @@ package final class ListenSession {
     }
 
     private func load(_ target: Target, from base: UInt64?) {
+        storageFailure = nil
         load = TargetReading(
             target, from: base, expectedCount: target.resumption?.expectedCount, to: target.since)
         judgeFirst(target)
@@ -328,8 +360,10 @@ package final class ListenSession {
         guard let reading = load else { return }
         let target = reading.target
         do throws(RequestError) {
+            try checkStorage()
             try reading.step(reader, into: &queue)
         } catch {
+            if waitsForStorage(after: error) { return }
             load = nil
             return loadFailed(target, error)
         }

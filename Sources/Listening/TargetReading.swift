@@ -36,6 +36,10 @@ final class TargetReading {
     private var run: QueryExecution?
     /// The next document of a documents target.
     private var nextDocument = 0
+    /// Results of the base that are looked up at the new version, and the next of them.
+    private var baseResults: [[UInt8]] = []
+    private var nextBaseResult = 0
+    private var isBaseRead = false
 
     private var baseWindow: ResultRange
     /// Documents at the base; counted if the client has said how many it has.
@@ -69,7 +73,8 @@ final class TargetReading {
 
     /// Reads on until the queue is full, a step's budget is spent, or everything is read.
     ///
-    /// - Throws: `FAILED_PRECONDITION` if the base is not readable any more, and what storage throws.
+    /// - Throws: `pending`, after which it is called again; `FAILED_PRECONDITION` if the base is not readable any more,
+    ///   and what storage throws.
     func step(_ reader: DatabaseReader, into queue: inout MessageQueue) throws(RequestError) {
         switch (target.subject, phase) {
         case (_, .finished): break
@@ -117,7 +122,12 @@ final class TargetReading {
 
     private func countDocuments(_ paths: [[UInt8]], _ reader: DatabaseReader) throws(RequestError) {
         guard let base else { return }
-        for path in paths where try reader.exists(path.byteSpan, at: base) { baseCount += 1 }
+        while nextDocument < paths.count {
+            let path = paths[nextDocument]
+            if try reader.exists(path.byteSpan, at: base) { baseCount += 1 }
+            nextDocument += 1
+        }
+        nextDocument = 0
         finishBase()
     }
 
@@ -152,28 +162,19 @@ final class TargetReading {
 
     private func readBase(_ query: TargetQuery, _ reader: DatabaseReader) throws(RequestError) {
         guard let base else { return }
-        var execution = run.take() ?? QueryExecution(query.plan)
-        var window = baseWindow
-        var count = baseCount
-        let progress = try reader.next(&execution, at: base) { row in
-            count += 1
-            if query.isWindow { window.append(query.sortKey(path: row.path, fields: row.fields)) }
+        let isRead = try reader.next(&run, of: query, at: base) { row in
+            baseCount += 1
+            if query.isWindow { baseWindow.append(query.sortKey(path: row.path, fields: row.fields)) }
             return .more
         }
-        baseWindow = window
-        baseCount = count
-        if case .finished = progress { finishBase() } else { run = consume execution }
+        if isRead { finishBase() }
     }
 
     private func readResults(
         _ query: TargetQuery, _ reader: DatabaseReader, into queue: inout MessageQueue
     ) throws(RequestError) {
-        var execution = run.take() ?? QueryExecution(query.plan)
-        var window = window
-        var unchangedNames: [[UInt8]] = []
-        let (base, baseWindow, id, notesUnchanged) = (base ?? 0, baseWindow, target.id, unchanged != nil)
-        let progress = try reader.next(&execution, at: version) { row in
-            var isNew = row.updateMicroseconds > base
+        let isRead = try reader.next(&run, of: query, at: version) { row in
+            var isNew = row.updateMicroseconds > base ?? 0
             if query.isWindow {
                 let key = query.sortKey(path: row.path, fields: row.fields)
                 window.append(key)
@@ -182,42 +183,51 @@ final class TargetReading {
                 window.count += 1
             }
             if isNew {
-                queue.appendChange(LentDocument(row), query.selection, targets: [id], removed: [])
-            } else if notesUnchanged {
-                unchangedNames.append([UInt8](copying: row.path))
+                queue.appendChange(LentDocument(row), query.selection, targets: [target.id], removed: [])
+            } else {
+                noteUnchanged(row.path, reader.namePrefix)
             }
             return queue.isFull ? .full : .more
         }
-        self.window = window
-        for path in unchangedNames { noteUnchanged(path.byteSpan, reader.namePrefix) }
-        guard case .finished = progress else { return run = consume execution }
-        if self.base == nil { finish(&queue) } else { phase = .removals }
+        if !isRead { return }
+        if base == nil { finish(&queue) } else { phase = .removals }
     }
 
     private func readRemovals(
         _ query: TargetQuery, _ reader: DatabaseReader, into queue: inout MessageQueue
     ) throws(RequestError) {
         guard let base else { return }
-        var execution = run.take() ?? QueryExecution(query.plan)
-        var paths: [[UInt8]] = []
-        let progress = try reader.next(&execution, at: base) { row in
-            paths.append([UInt8](copying: row.path))
-            return paths.count >= Self.lookupsPerStep ? .full : .more
-        }
-        for path in paths {
-            try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
-                guard let document else {
-                    return queue.appendDelete(path.byteSpan, removed: [target.id], at: version)
-                }
-                if isResult(document, of: query, base) { return }
-                if document.updateMicroseconds > base {
-                    queue.appendChange(document, query.selection, targets: [], removed: [target.id])
-                } else {
-                    queue.appendRemove(document.path, removed: [target.id], at: version)
-                }
+        if baseResults.isEmpty {
+            isBaseRead = try reader.next(&run, of: query, at: base) { row in
+                baseResults.append([UInt8](copying: row.path))
+                return baseResults.count >= Self.lookupsPerStep ? .full : .more
             }
         }
-        if case .finished = progress { finish(&queue) } else { run = consume execution }
+        while nextBaseResult < baseResults.count {
+            try appendRemoval(baseResults[nextBaseResult], of: query, since: base, reader, into: &queue)
+            nextBaseResult += 1
+        }
+        baseResults.removeAll(keepingCapacity: true)
+        nextBaseResult = 0
+        if isBaseRead { finish(&queue) }
+    }
+
+    /// Appends what has become of a result of the base, if it is a result no more.
+    private func appendRemoval(
+        _ path: [UInt8], of query: TargetQuery, since base: UInt64, _ reader: DatabaseReader,
+        into queue: inout MessageQueue
+    ) throws(RequestError) {
+        try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
+            guard let document else {
+                return queue.appendDelete(path.byteSpan, removed: [target.id], at: version)
+            }
+            if isResult(document, of: query, base) { return }
+            if document.updateMicroseconds > base {
+                queue.appendChange(document, query.selection, targets: [], removed: [target.id])
+            } else {
+                queue.appendRemove(document.path, removed: [target.id], at: version)
+            }
+        }
     }
 
     /// Whether a result of the base is still a result.

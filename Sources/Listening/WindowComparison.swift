@@ -45,33 +45,25 @@ final class WindowComparison {
 
     /// Reads on until a step's budget is spent or everything is read.
     ///
-    /// - Throws: `FAILED_PRECONDITION` if a version is not readable any more, and what storage throws.
+    /// - Throws: `pending`, after which it is called again; `FAILED_PRECONDITION` if a version is not readable any
+    ///   more, and what storage throws.
     func step(_ reader: DatabaseReader) throws(RequestError) {
         switch phase {
         case .newer:
-            let isRead = try read(reader, at: version) { row in
-                self.window.append(self.query.sortKey(path: row.path, fields: row.fields))
-                self.newer.append(([UInt8](copying: row.path), row.updateMicroseconds > self.base))
+            let isRead = try reader.next(&run, of: query, at: version) { row in
+                window.append(query.sortKey(path: row.path, fields: row.fields))
+                newer.append(([UInt8](copying: row.path), row.updateMicroseconds > base))
+                return .more
             }
             if isRead { phase = .older }
         case .older:
-            let isRead = try read(reader, at: base) { self.older.append([UInt8](copying: $0.path)) }
+            let isRead = try reader.next(&run, of: query, at: base) { row in
+                older.append([UInt8](copying: row.path))
+                return .more
+            }
             if isRead { finish() }
         case .finished: break
         }
-    }
-
-    private func read(
-        _ reader: DatabaseReader, at version: UInt64, _ body: (borrowing QueryRow) -> Void
-    ) throws(RequestError) -> Bool {
-        var execution = run.take() ?? QueryExecution(query.plan)
-        let progress = try reader.next(&execution, at: version) { row in
-            body(row)
-            return .more
-        }
-        if case .finished = progress { return true }
-        run = consume execution
-        return false
     }
 
     private func finish() {

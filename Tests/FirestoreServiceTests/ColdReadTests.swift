@@ -130,6 +130,85 @@ import Testing
         #expect(parked.answer.messages.count == 1)
     }
 
+    @Test(arguments: ["query", "documents"])
+    func `A listener waits for pages beside its loop, and gets every document once`(kind: String) throws {
+        let gate = Gate(isOpen: true)
+        let harness = try Self.harness {
+            gate.pass()
+            return 0
+        }
+        let new = Harness.fields(["a": .integer(1)])
+        try harness.set(["d/new": new])
+        gate.close()
+        let names = (0..<Self.count).map(Self.name)
+        let subject =
+            kind == "query" ? ListenTarget.Kind.query(parent: Harness.root, collection) : .documents(names)
+        let request = ListenRequest(database: Harness.database, .add(ListenTarget(subject, id: 1)))
+        let listener = begin(harness, .listen, request.encodedBytes())
+        try gate.waitUntilReached()
+        #expect(try harness.get("d/new")?.fields == new)
+        #expect(Self.changed(listener).count < Self.count)
+        gate.open()
+        #expect(harness.loop.run { Self.changed(listener).count >= Self.count })
+        // A commit after it: the snapshot before it has come.
+        try harness.set(["c/d1000": new])
+        #expect(harness.loop.run { Self.changed(listener).count > Self.count })
+        #expect(Self.changed(listener) == names + [Self.name(0)])
+        listener.halfClose()
+        #expect(harness.loop.run { listener.answer.status != nil })
+    }
+
+    /// The names of the documents that a listener has been sent, in their order.
+    private static func changed(_ listener: TestCall) -> [String] {
+        listener.answer.messages.compactMap { message in
+            guard case .documentChange(let change)? = try? ListenResponse(wire: message.byteSpan) else { return nil }
+            return try? DocumentMessage(wire: change.document.byteSpan).name
+        }
+    }
+
+    @Test
+    func `A listener of pages that cannot be read is removed with the reason, and its stream continues`() throws {
+        let isFailing = Atomic<Bool>(false)
+        let harness = try Self.harness { isFailing.load(ordering: .sequentiallyConsistent) ? EIO : 0 }
+        isFailing.store(true, ordering: .sequentiallyConsistent)
+        let target = ListenTarget(.query(parent: Harness.root, collection), id: 1)
+        let listener = begin(
+            harness, .listen, ListenRequest(database: Harness.database, .add(target)).encodedBytes())
+        func removals() -> [StatusCode?] {
+            listener.answer.messages.compactMap { message -> StatusCode?? in
+                guard case .targetChange(let change)? = try? ListenResponse(wire: message.byteSpan),
+                    change.kind == .remove
+                else { return nil }
+                return .some(change.cause?.code)
+            }
+        }
+        #expect(harness.loop.run { !removals().isEmpty })
+        #expect(removals() == [.dataLoss])
+        #expect(listener.answer.status == nil)
+        listener.halfClose()
+    }
+
+    @Test(arguments: ["", "n desc"])
+    func `Listings return what they return from memory, page by page`(order: String) throws {
+        let harness = try Self.harness()
+        func list() throws -> [String] {
+            var names: [String] = []
+            var token = ""
+            repeat {
+                let request = ListDocumentsRequest(
+                    parent: Harness.root, collectionID: "c", pageSize: 150, pageToken: token, orderBy: order)
+                let page: ListDocumentsResponse = try harness.message(.listDocuments, request)
+                names += page.documents.map(\.name)
+                token = page.nextPageToken
+            } while !token.isEmpty
+            return names
+        }
+        let first = try list()
+        #expect(try first == list())
+        #expect(Set(first) == Set((0..<Self.count).map(Self.name)))
+        #expect(first.count == Self.count)
+    }
+
     @Test
     func `A call that was cancelled while it waited is not answered`() throws {
         let gate = Gate(isOpen: true)

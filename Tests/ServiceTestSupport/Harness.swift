@@ -3,6 +3,7 @@
 import Basics
 package import DocumentModel
 package import DocumentStore
+import EngineTestSupport
 package import FirestoreMessages
 package import FirestoreService
 import Foundation
@@ -27,7 +28,8 @@ package final class Harness {
     ) throws {
         self.directory = directory
         var configuration = StoreConfiguration(directory: directory.path(of: "data"))
-        if let coldKeys = Self.coldKeys {
+        // Over the engine in memory, with reads that must wait now and again.
+        if let coldKeys = RandomColdKeys.ofEnvironment() {
             configuration.volume = MemoryVolume(replaysRecords: true)
             configuration.engine.coldKeys = coldKeys
         }
@@ -38,11 +40,6 @@ package final class Harness {
     }
 
     deinit { store.close() }
-
-    /// Over the engine in memory, with reads that must wait now and again, if `HEARTH_TEST_COLD` has a seed.
-    private static var coldKeys: RandomColdKeys? {
-        ProcessInfo.processInfo.environment["HEARTH_TEST_COLD"].flatMap(UInt64.init).map(RandomColdKeys.init(seed:))
-    }
 
     // MARK: Calls
 

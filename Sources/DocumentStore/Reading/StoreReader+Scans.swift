@@ -23,12 +23,15 @@ extension StoreReader {
     /// Calls `body` with the documents of a collection in name order; with `showMissing` also with ids that have no
     /// document but documents below them, and nil.
     ///
-    /// - Parameter ids: the ids to list.
+    /// - Parameters:
+    ///   - ids: the ids to list.
+    ///   - cold: what reads do that meet something which is not in memory.
     package func listDocuments(
         in collection: CollectionPath, ids: DocumentIDRange = .all, showMissing: Bool, at point: ReadPoint,
+        _ cold: ColdRead = .waits,
         _ body: (_ documentID: RawSpan, FoundDocument?) throws(RequestError) -> ScanControl
     ) throws(RequestError) {
-        let source = try source(at: point)
+        let source = try source(at: point, cold)
         var name = ByteBuffer(capacity: 256)
         name.append(utf8: "\(collection)/")
         let prefix = name.count
@@ -67,15 +70,16 @@ extension StoreReader {
     /// - Parameters:
     ///   - after: only ids greater than this one; nil from the start.
     ///   - limit: at most so many.
+    ///   - cold: what reads do that meet something which is not in memory.
     package func collectionIDs(
-        below parent: DocumentPath?, after: String?, limit: Int, at point: ReadPoint
+        below parent: DocumentPath?, after: String?, limit: Int, at point: ReadPoint, _ cold: ColdRead = .waits
     ) throws(RequestError) -> [String] {
         let parentPath = parent?.utf8 ?? []
         var position = parentPath
         if let after { position = ChildPath.join(parentPath, Array(after.utf8)) }
         var skipsBelow = after != nil
         var ids: [String] = []
-        let source = try source(at: point)
+        let source = try source(at: point, cold)
         while ids.count < limit {
             let found = try source.nextCollection(
                 after: position, skippingBelow: skipsBelow, below: parentPath, collectionID: nil)

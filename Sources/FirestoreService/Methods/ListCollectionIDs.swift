@@ -26,7 +26,7 @@ extension FirestoreService {
         let limit = size == 0 ? limits.collectionIDPageEntries : min(size, limits.collectionIDPageEntries)
         // One more than fits shows whether there is another page.
         var ids = try reader.collectionIDs(
-            below: try parentDocument(message.parent), after: after, limit: limit + 1, at: point)
+            below: try parentDocument(message.parent), after: after, limit: limit + 1, at: point, coldRead)
         var response = ListCollectionIdsResponse()
         if ids.count > limit {
             ids.removeLast(ids.count - limit)

@@ -42,6 +42,7 @@ extension FirestoreService {
             } else {
                 try listInOrder(message, after: token, at: point, &page, &writer)
             }
+            counters.documentsRead.add(UInt64(page.documents))
             if let next = page.nextToken {
                 ListDocumentsResponseWriter.append(nextPageToken: next.text, to: &writer)
             }
@@ -72,9 +73,9 @@ extension FirestoreService {
             try listCollection(message, current, after: position.documentID, at: point, &page, &writer)
         }
         while page.nextToken == nil {
-            guard let next = try reader.collectionIDs(below: parent, after: current, limit: 1, at: point).first else {
-                return
-            }
+            guard
+                let next = try reader.collectionIDs(below: parent, after: current, limit: 1, at: point, coldRead).first
+            else { return }
             try listCollection(message, next, after: nil, at: point, &page, &writer)
             current = next
         }
@@ -90,7 +91,7 @@ extension FirestoreService {
         let collectionIDBytes = Array(collectionID.utf8)
         let selection = message.mask?.selection
         try reader.listDocuments(
-            in: collection, ids: DocumentIDRange(lower: lower), showMissing: message.showMissing, at: point
+            in: collection, ids: DocumentIDRange(lower: lower), showMissing: message.showMissing, at: point, coldRead
         ) { (documentID, document) throws(RequestError) in
             guard page.hasRoom(writer.count) else {
                 page.nextToken = .document(collectionID: page.lastCollectionID, documentID: page.lastDocumentID)
@@ -108,7 +109,7 @@ extension FirestoreService {
                     name: document.name, fields: fields, createMicroseconds: document.createMicroseconds,
                     updateMicroseconds: document.updateMicroseconds, to: &writer)
             }
-            counters.documentsRead.add()
+            page.documents += 1
             return .more
         }
     }
@@ -128,7 +129,9 @@ struct ListingPage {
     let byteLimit: Int
     /// Where the page begins in the output.
     let start: Int
+    /// Entries, missing documents among them.
     var count = 0
+    var documents = 0
     /// Of the last entry, after which the next page begins.
     var lastCollectionID: [UInt8] = []
     var lastDocumentID: [UInt8] = []

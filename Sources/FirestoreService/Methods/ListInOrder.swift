@@ -30,13 +30,14 @@ extension FirestoreService {
         let selection = message.mask?.selection
         var lastValues: [EncodedValue] = []
         while true {
-            let source = try reader.source(at: point, matching: plan.matcher)
+            let source = try reader.source(at: point, matching: plan.matcher, coldRead)
             let progress = try run.next(from: source) { (result) throws(RequestError) in
                 guard page.hasRoom(writer.count) else {
                     page.nextToken = .cursor(Cursor(values: lastValues, before: false))
                     return .full
                 }
                 page.count += 1
+                page.documents += 1
                 let name = Array(namePrefix.utf8) + [UInt8](copying: result.path)
                 lastValues = OrderText.values(of: orders, name: name, fields: result.fields)
                 try withSelectedFields(result.fields, selection) { fields in
@@ -44,7 +45,6 @@ extension FirestoreService {
                         name: name.span.bytes, fields: fields, createMicroseconds: result.createMicroseconds,
                         updateMicroseconds: result.updateMicroseconds, to: &writer)
                 }
-                counters.documentsRead.add()
                 return .more
             }
             if page.nextToken != nil { return }

@@ -129,7 +129,12 @@ final class ListenClient {
         while left > 0 {
             var output = ByteBuffer()
             switch session.next(into: &output) {
-            case .waiting: return
+            case .waiting:
+                if !session.isWaitingForStorage { return }
+                try waitUntil("storage is ready") {
+                    harness.hub.continueReads()
+                    return !session.isWaitingForStorage
+                }
             case .yielding: continue
             case .message:
                 left -= 1

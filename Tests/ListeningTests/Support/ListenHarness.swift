@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import DocumentStore
+import EngineTestSupport
 import Foundation
 import Listening
 import MemoryEngine
@@ -36,7 +37,9 @@ final class ListenHarness {
     let wakeUps: WakeUps
 
     /// Whether the storage engine under test has files.
-    static let hasFiles = (ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] ?? "embedded") == "embedded"
+    static let hasFiles =
+        (ProcessInfo.processInfo.environment["HEARTH_TEST_ENGINE"] ?? "embedded") == "embedded"
+        && RandomColdKeys.ofEnvironment() == nil
 
     final class WakeUps: Sendable {
         private let number = Atomic<Int>(0)
@@ -61,6 +64,8 @@ final class ListenHarness {
             let isSimulated = SimulationTrait.isEnabled
             configuration.volume = MemoryVolume(replaysRecords: true, syncsInBackground: isSimulated)
             if isSimulated { configuration.inlineSyncBytesMax = 0 }
+            // Reads that must wait now and again.
+            configuration.engine.coldKeys = RandomColdKeys.ofEnvironment()
         }
         configure(&configuration)
         self.configuration = configuration

@@ -1,4 +1,5 @@
 import Basics
+import Foundation
 package import Storage
 
 /// Keys of the engine in memory that reads must wait for: about one of four, chosen by a seed. What was waited for is
@@ -14,6 +15,11 @@ package final class RandomColdKeys: ColdKeys {
     private let state = Monitor(State())
 
     package init(seed: UInt64) { self.seed = seed }
+
+    /// Keys by the seed that `HEARTH_TEST_COLD` has; nil without it.
+    package static func ofEnvironment() -> RandomColdKeys? {
+        ProcessInfo.processInfo.environment["HEARTH_TEST_COLD"].flatMap(UInt64.init).map(RandomColdKeys.init(seed:))
+    }
 
     /// Calls of `makeReady`.
     package var waits: Int { state.withLock { $0.waits } }
