@@ -34,6 +34,16 @@ enum PipelineLimits {
     static let workBytesPerExpression = 256 << 20
     /// Bytes of work that count as a row.
     static let workBytesAsRow = 16 << 10
+    /// Pipelines within expressions within pipelines.
+    static let nestedPipelines = 10
+    /// Subqueries that one pipeline runs.
+    static let subqueries = 100_000
+    /// Rows that all subqueries of one pipeline look at.
+    static let subqueryRows = 10_000_000
+    /// Rows as which the start of a subquery counts.
+    static let rowsOfSubqueryStart = 16
+    /// Bytes of all writes that one pipeline makes.
+    static let writeBytes = 10 << 20
     /// Bytes of the keys of a row by which it is sorted or grouped.
     static let keyBytes = 16 << 20
 }

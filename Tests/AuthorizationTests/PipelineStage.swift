@@ -54,6 +54,27 @@ struct PipelineStage {
         }
     }
 
+    /// Rows with the results of a subquery.
+    static func selectAll(of stages: [PipelineStage]) -> PipelineStage {
+        PipelineStage("select") { argument in
+            argument.withLengthPrefix(field: FieldNumber.Value.mapValue) { map in
+                map.withLengthPrefix(field: FieldNumber.MapValue.fields) { entry in
+                    entry.appendField(FieldNumber.MapValue.FieldsEntry.key, string: "x")
+                    entry.withLengthPrefix(field: FieldNumber.MapValue.FieldsEntry.value) { value in
+                        value.withLengthPrefix(field: FieldNumber.Value.functionValue) { call in
+                            call.appendField(FieldNumber.Function.name, string: "array")
+                            call.withLengthPrefix(field: FieldNumber.Function.args) { argument in
+                                argument.withLengthPrefix(field: FieldNumber.Value.pipelineValue) {
+                                    encode(stages, into: &$0)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     private static func encode(_ stages: [PipelineStage], into writer: inout ByteBuffer) {
         for stage in stages { writer.appendField(FieldNumber.Pipeline.stages, bytes: stage.bytes) }
     }

@@ -96,6 +96,28 @@ struct RulesAtWorkTests {
         #expect(status([notes, .whereOwner("alice"), union]) == .permissionDenied)
         #expect(status([.documents(["open/a"]), .union([notes, .whereOwner("alice")])]) == .ok)
         #expect(status([.documents(["open/a"]), .union([PipelineStage("database")])], as: "bob") == .permissionDenied)
+        let mine = PipelineStage.selectAll(of: [notes, .whereOwner("alice")])
+        #expect(status([.documents(["open/a"]), mine]) == .ok)
+        #expect(status([.documents(["open/a"]), .selectAll(of: [notes])]) == .permissionDenied)
+    }
+
+    @Test
+    func `A pipeline writes what its caller may write`() throws {
+        let store = try GuardedStore(
+            """
+            match /notes/{id} { allow list; allow delete: if resource.data.owner == request.auth.uid; }
+            """)
+        try store.set("notes/a", ["owner": .string("alice")])
+        try store.set("notes/b", ["owner": .string("bob")])
+        func status(_ stages: [PipelineStage], as uid: String? = "alice") -> StatusCode? {
+            let request = ExecutePipelineRequest(database: Harness.database, pipeline: PipelineStage.pipeline(stages))
+            return store.call(.executePipeline, request.encodedBytes(), as: uid).status
+        }
+        let (notes, delete) = (PipelineStage.collection("notes"), PipelineStage("delete"))
+        #expect(status([notes, delete]) == .permissionDenied)
+        #expect(status([notes, .whereOwner("bob"), delete]) == .permissionDenied)
+        #expect(status([notes, .whereOwner("alice"), delete]) == .ok)
+        #expect(status([notes, .whereOwner("bob"), delete], as: "bob") == .ok)
     }
 
     @Test

@@ -23,12 +23,13 @@ private struct RecordedRequest {
 @Suite(.timeLimit(.minutes(20)))
 struct RequestReplayTests {
     /// Requests that have to be served. A new function or stage raises it.
-    private static let servedMin = 184
+    private static let servedMin = 194
 
     /// Requests with results that depend on what the service leaves open: the order of an unsorted read, and the size
     /// of a name.
     private static let open: Set<String> = [
         "aggregates.yaml: testArrayAggDistinct", "general.yaml: testStorageSize",
+        "subqueries.yaml: array_subquery_with_variable",
     ]
 
     @Test

@@ -42,6 +42,8 @@ final class StoreTransaction: Sendable {
         var lastUsedMilliseconds: UInt64
         var firstReadMicroseconds: UInt64?
         var lastReadMicroseconds: UInt64?
+        var held: [WriteList] = []
+        var heldBytes = 0
     }
 
     /// Reads and their validation pass yield points under its lock, so it cannot be a `Mutex`.
@@ -96,6 +98,24 @@ final class StoreTransaction: Sendable {
     func touch(nowMilliseconds: UInt64) {
         state.withLock { $0.lastUsedMilliseconds = max($0.lastUsedMilliseconds, nowMilliseconds) }
     }
+
+    /// Keeps writes for the commit.
+    func hold(_ writes: WriteList) throws(RequestError) {
+        if isReadOnly { throw .invalidArgument("A read-only transaction cannot write.") }
+        try state.withLock { (state) throws(RequestError) in
+            let bytes = writes.bytes.count + 64 * writes.count
+            if state.heldBytes + bytes > DocumentStore.heldBytesMax {
+                throw RequestError(
+                    .resourceExhausted,
+                    "The transaction holds writes of more than \(DocumentStore.heldBytesMax) bytes.")
+            }
+            state.heldBytes += bytes
+            state.held.append(writes)
+        }
+    }
+
+    /// The writes that are kept for the commit.
+    var heldWrites: [WriteList] { state.withLock { $0.held } }
 
     /// Takes note of a document that was read, or found missing (version 0).
     func noteRead(key: RawSpan, versionMicroseconds: UInt64) throws(RequestError) {

@@ -121,6 +121,13 @@ package final class Evaluation {
         return operands
     }
 
+    /// Evaluates an expression with further variables, which take the slots after those that are in use.
+    package func value(of id: ExpressionID, adding variables: [Operand]) throws(ExpressionError) -> Operand {
+        for variable in variables { slots.append(.value(variable)) }
+        defer { slots.removeLast(variables.count) }
+        return try value(of: id)
+    }
+
     private func map(
         _ entries: [(key: ExpressionID, value: ExpressionID)]
     ) throws(ExpressionError) -> OperandMap {

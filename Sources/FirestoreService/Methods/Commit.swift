@@ -14,15 +14,30 @@ extension FirestoreService {
         // The writes make up nearly all of the request, and canonical documents are no longer than they came.
         writes.reserveCapacity(byteCount: request.byteCount)
         try view.forEachWrite { try writes.append(wire: $0) }
-        try writes.checkTransformLimit()
         let transaction =
             view.transaction.isEmpty ? nil : try TransactionIdentifier(bytes: view.transaction)
+        // What pipelines of the transaction have written comes first, and has no results in the answer.
+        let held = try transaction.map { try withHeldWrites(&writes, of: $0) } ?? 0
+        try writes.checkTransformLimit()
         commit(call, writes, transaction, permittedBy: access) { service, result in
             let response = CommitResponse(
-                writeResults: result.writeResults,
+                writeResults: Array(result.writeResults.dropFirst(held)),
                 commitTime: TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds)))
             service.succeed(call) { response.encode(into: &$0) }
         }
+    }
+
+    /// Puts the writes that a transaction holds before those of its commit.
+    /// - Returns: their number.
+    func withHeldWrites(_ writes: inout WriteList, of transaction: TransactionIdentifier) throws(RequestError) -> Int {
+        let held = store.heldWrites(in: transaction)
+        if held.isEmpty { return 0 }
+        var all = WriteList(database: writes.database)
+        for list in held { try all.append(list) }
+        let count = all.count
+        try all.append(writes)
+        writes = all
+        return count
     }
 
     /// Hands writes to the store and continues on the loop's thread when they are durable.
@@ -106,6 +121,20 @@ extension BatchWriteResponse {
                 writeResults.append(WriteResult(updateMicroseconds: nil))
                 statuses.append(StatusMessage(code: error.code, message: error.message))
             }
+        }
+    }
+}
+
+extension WriteList {
+    /// Appends the writes of another list.
+    fileprivate mutating func append(_ other: WriteList) throws(RequestError) {
+        guard other.database == database else {
+            throw .invalidArgument("The writes of the transaction are in another database.")
+        }
+        for write in other.writes {
+            var message = ByteBuffer(capacity: 256)
+            other.encode(write, into: &message)
+            try append(wire: message.bytes)
         }
     }
 }

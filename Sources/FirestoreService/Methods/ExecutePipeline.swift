@@ -14,22 +14,42 @@ extension FirestoreService {
             (try self.database(name), try admit(call, name))
         }
         guard let pipeline = message.pipeline else { throw RequestError.invalidArgument("A pipeline is missing.") }
-        if message.autoCommitsTransaction {
-            throw RequestError(.unimplemented, "auto_commit_transaction is not implemented: pipelines do not write.")
-        }
         let run = try PipelineExecution(
             structuredPipeline: pipeline.byteSpan, in: database, options: limits.pipelines)
         let source = PipelineResponses(service: self, call: call, run, database)
-        try withReadPoint(call, message.consistency, in: database) { service, point, transaction in
+        source.access = access
+        let (consistency, ending) = try transaction(of: message, writes: run.writes != nil)
+        source.ending = ending
+        try withReadPoint(call, consistency, in: database) { service, point, transaction in
             try service.check(run.demands, at: point, permittedBy: access)
+            source.transaction = try consistency.transaction(begun: transaction)
             source.point = point
-            source.newTransaction = transaction
+            source.newTransaction = ending.isOwn ? [] : transaction
             service.stream(call, source)
         }
     }
 
+    /// The transaction that a pipeline runs in, and how it ends.
+    private func transaction(
+        of message: ExecutePipelineRequest, writes: Bool
+    ) throws(RequestError) -> (ReadConsistency, PipelineEnding) {
+        switch message.consistency {
+        case .transaction, .newTransaction:
+            return (message.consistency, message.autoCommitsTransaction ? .commits : writes ? .holds : .none)
+        case .latest, .readTime:
+            if message.autoCommitsTransaction {
+                throw .invalidArgument("auto_commit_transaction needs transaction or new_transaction.")
+            }
+            guard writes else { return (message.consistency, .none) }
+            guard case .latest = message.consistency else {
+                throw .invalidArgument("A pipeline that writes cannot read at a time of the past.")
+            }
+            return (.newTransaction(.readWrite), .commitsItsOwn)
+        }
+    }
+
     /// Makes sure that everything may be read that a pipeline could read.
-    private func check(
+    fileprivate func check(
         _ demands: [PipelineDemand], at point: ReadPoint, permittedBy access: (any CallAccess)?
     ) throws(RequestError) {
         guard let access, !access.isUnrestricted else { return }
@@ -43,13 +63,48 @@ extension FirestoreService {
     }
 }
 
+/// What becomes of the transaction of a pipeline when it has run.
+enum PipelineEnding {
+    /// Nothing; the client ends it.
+    case none
+    /// It keeps the pipeline's writes for its commit.
+    case holds
+    /// It is committed.
+    case commits
+    /// It was begun for the pipeline, and is committed.
+    case commitsItsOwn
+
+    var isOwn: Bool { self == .commitsItsOwn }
+}
+
+extension ReadConsistency {
+    /// The transaction that a request reads in, or nil.
+    /// - Parameter bytes: the id of the one that began with it; empty if none did.
+    fileprivate func transaction(begun bytes: [UInt8]) throws(RequestError) -> TransactionIdentifier? {
+        if !bytes.isEmpty { return try TransactionIdentifier(bytes: bytes.byteSpan) }
+        guard case .transaction(let named) = self else { return nil }
+        return try TransactionIdentifier(bytes: named.byteSpan)
+    }
+}
+
 /// The results of one pipeline: a message for each page of them.
+///
+/// One whose transaction is committed with it sends nothing before the commit.
 final class PipelineResponses: ResponseSource {
     private unowned let service: FirestoreService
     private let call: Call
     private let run: PipelineExecution
     /// The state that is read; set before the source is streamed.
     var point: ReadPoint?
+    /// Who is asked whether subqueries may be read.
+    var access: (any CallAccess)?
+    /// What the pipeline reads in, and what becomes of it.
+    var transaction: TransactionIdentifier?
+    var ending = PipelineEnding.none
+    /// Results that wait for the commit.
+    private var held = ByteBuffer(capacity: 0)
+    private var isCommitting = false
+    private var committed: Result<CommitResult, RequestError>?
     /// Sent with the first message, then empty.
     var newTransaction: [UInt8] = []
     /// `projects/…/documents/`, before every path.
@@ -72,19 +127,26 @@ final class PipelineResponses: ResponseSource {
         do throws(RequestError) {
             return try fill(&writer, at: point)
         } catch {
+            endOwnTransaction()
             let status = service.requestError(error, call)
             service.counters.streamsOpen.subtract()
             return .failed(status.code, status.message)
         }
     }
 
+    /// Ends a transaction that nobody else knows or that a failed commit leaves.
+    private func endOwnTransaction() {
+        let isKnown = !ending.isOwn && newTransaction.isEmpty
+        if let transaction, !isKnown, committed == nil { service.store.rollback(transaction) }
+    }
+
     private func fill(_ writer: inout ByteBuffer, at point: ReadPoint) throws(RequestError) -> SourceStep {
         if run.explanation.mode == .explain { return try explain(at: point, into: &writer) }
+        if ending != .none { return try fillWriting(&writer, at: point) }
         let start = writer.count
         var progress = try take(&writer, from: start)
         if case .starved = progress {
-            let source = try service.reader.source(at: point, matching: run.starvedPlan?.matcher)
-            try run.fill(from: source)
+            try fillStarved(at: point)
             progress = try take(&writer, from: start)
         }
         call.noteStep()
@@ -104,6 +166,76 @@ final class PipelineResponses: ResponseSource {
             }
             return finish(.lastMessage)
         }
+    }
+
+    // MARK: Transactions that end with the pipeline
+
+    /// Runs the pipeline to its end, commits or keeps its writes, and sends the results then.
+    private func fillWriting(_ writer: inout ByteBuffer, at point: ReadPoint) throws(RequestError) -> SourceStep {
+        if let committed {
+            _ = try committed.get()
+            writer.append(held.bytes)
+            endMessage(at: point, &writer)
+            return finish(.lastMessage)
+        }
+        if isCommitting { return .waiting }
+        let progress = try takeHeld(at: point)
+        guard case .finished = progress else {
+            call.resumeLater()
+            return .waiting
+        }
+        try end(at: point)
+        if committed != nil { return try fillWriting(&writer, at: point) }
+        return .waiting
+    }
+
+    private func takeHeld(at point: ReadPoint) throws(RequestError) -> PipelineExecution.Progress {
+        let before = held.count
+        var progress = try take(&held, from: before)
+        if case .starved = progress {
+            try fillStarved(at: point)
+            progress = try take(&held, from: before)
+        }
+        call.noteStep()
+        if held.count > Self.heldBytesMax {
+            throw RequestError(
+                .resourceExhausted,
+                "A pipeline that commits its transaction returns more than \(Self.heldBytesMax) bytes.")
+        }
+        return progress
+    }
+
+    /// Ends the transaction as the request wants it.
+    private func end(at point: ReadPoint) throws(RequestError) {
+        guard let transaction else { preconditionFailure("a pipeline that writes has a transaction") }
+        var writes = run.writes ?? WriteList(database: point.database)
+        if ending == .holds {
+            try service.store.hold(writes, in: transaction)
+            committed = .success(CommitResult(commitMicroseconds: 0, writeResults: []))
+            return
+        }
+        _ = try service.withHeldWrites(&writes, of: transaction)
+        isCommitting = true
+        service.counters.writesSubmitted.add(UInt64(writes.count))
+        let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
+        let bound = LoopBound(self)
+        let call = call
+        service.commit(call, request, permittedBy: access) { outcome in
+            call.loop.execute {
+                bound.value.committed = outcome
+                call.resume()
+            }
+        }
+    }
+
+    /// Bytes of results that wait for a commit.
+    private static var heldBytesMax: Int { 16 << 20 }
+
+    /// Reads what the pipeline needs next.
+    private func fillStarved(at point: ReadPoint) throws(RequestError) {
+        if let demand = run.starvedDemand { try service.check([demand], at: point, permittedBy: access) }
+        let source = try service.reader.source(at: point, matching: run.starvedPlan?.matcher)
+        try run.fill(from: source)
     }
 
     /// Takes results until a message is full.
@@ -152,6 +284,7 @@ final class PipelineResponses: ResponseSource {
     /// The plan alone, in one message.
     private func explain(at point: ReadPoint, into writer: inout ByteBuffer) throws(RequestError) -> SourceStep {
         try run.chooseOperators(try service.reader.source(at: point))
+        if ending.isOwn { endOwnTransaction() }
         endMessage(at: point, &writer)
         ExecutePipelineResponseWriter.append(explainText: run.tree, to: &writer)
         return finish(.lastMessage)
@@ -170,6 +303,7 @@ final class PipelineResponses: ResponseSource {
     }
 
     func cancelled() {
+        if !isCommitting { endOwnTransaction() }
         service.counters.streamsOpen.subtract()
     }
 }

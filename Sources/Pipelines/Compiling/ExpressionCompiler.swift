@@ -10,6 +10,10 @@ struct ExpressionCompiler {
     static let fieldsInput = 0
 
     private(set) var tree = ExpressionTree()
+    /// The variables of the place that is compiled.
+    var scope = ExpressionScope()
+    /// Subqueries that were compiled, with the names of the variables that they may read.
+    private var subqueries: [(subquery: Subquery, names: Set<String>)] = []
 
     /// Compiles a value.
     ///
@@ -22,9 +26,8 @@ struct ExpressionCompiler {
             let fields = tree.append(.input(ExpressionCompiler.fieldsInput))
             return tree.append(.form(ExpressionCompiler.lookup(path.segments), [fields]))
         case .document(let property): return tree.append(.input(property.rawValue))
-        case .variable(let name):
-            throw RequestError(.unimplemented, "Variables of pipelines are not implemented: \"\(name)\".")
-        case .pipeline: throw RequestError(.unimplemented, "Pipelines within expressions are not implemented.")
+        case .variable(let name): return try variable(name)
+        case .pipeline: throw .invalidArgument("A pipeline in an expression is the argument of array or scalar.")
         case .list(let elements): return try compile(PipelineCall(name: "array", arguments: elements, options: []))
         case .map(let entries):
             let arguments = entries.flatMap { [PipelineValue.literal(.string($0.name)), $0.value] }
@@ -33,7 +36,20 @@ struct ExpressionCompiler {
         }
     }
 
+    /// The subqueries since the last call.
+    mutating func takeSubqueries() -> [(subquery: Subquery, names: Set<String>)] {
+        defer { subqueries = [] }
+        return subqueries
+    }
+
+    /// Appends an operation over compiled expressions.
+    mutating func append(_ body: @escaping FormBody, _ operands: [ExpressionID] = []) -> ExpressionID {
+        tree.append(.form(body, operands))
+    }
+
     private mutating func compile(_ call: PipelineCall) throws(RequestError) -> ExpressionID {
+        if let lambda = try ElementLambda(call) { return try compile(lambda) }
+        if let subquery = try Subquery(call, scope) { return try compile(subquery) }
         guard let function = PipelineFunction.table[call.name] else {
             throw RequestError(.unimplemented, "The pipeline function \(call.name) is not implemented.")
         }
@@ -50,6 +66,37 @@ struct ExpressionCompiler {
         var arguments: [ExpressionID] = []
         for argument in call.arguments { arguments.append(try compile(argument)) }
         return tree.append(.form(function.form, arguments))
+    }
+
+    // MARK: Variables
+
+    private mutating func variable(_ name: String) throws(RequestError) -> ExpressionID {
+        switch scope[name] {
+        case .local(let slot)?: return tree.append(.local(slot))
+        case .binding(let operand)?: return tree.append(.constant(try ExpressionCompiler.constant(operand)))
+        case .rowVariable?:
+            return append { (evaluation, _) throws(ExpressionError) in
+                let value = RowHost.of(evaluation).row.variables[name] ?? .absent
+                try evaluation.spendMemory(value.flatBytes)
+                return value
+            }
+        case nil: throw .invalidArgument("There is no variable \"\(name)\" here.")
+        }
+    }
+
+    private mutating func compile(_ lambda: ElementLambda) throws(RequestError) -> ExpressionID {
+        let array = try compile(lambda.array)
+        let outer = scope.locals
+        scope.locals += lambda.variables
+        defer { scope.locals = outer }
+        return append(lambda.body, [array, try compile(lambda.result)])
+    }
+
+    /// The operands of the node are the variables of the lambdas around it.
+    private mutating func compile(_ subquery: Subquery) throws(RequestError) -> ExpressionID {
+        subqueries.append((subquery, scope.names))
+        let locals = scope.locals.indices.map { tree.append(.local($0)) }
+        return append(subquery.body, locals)
     }
 
     /// Looks a field up in the operand. Pays for the search and for a copy of the value.

@@ -13,8 +13,9 @@ final class RowEvaluator {
     /// Bytes that were built since it was last set.
     var builtBytes = 0
 
-    init(_ tree: ExpressionTree, database: DatabaseName) {
-        host = RowHost(database)
+    /// - Parameter bindings: variables of the pipelines around.
+    init(_ tree: ExpressionTree, database: DatabaseName, bindings: [String: Operand] = [:]) {
+        host = RowHost(database, bindings: bindings)
         evaluation = Evaluation(
             of: tree, host: host,
             budget: EvaluationBudget(
@@ -34,6 +35,25 @@ final class RowEvaluator {
         }
     }
 
+    /// The value of an expression with subqueries.
+    ///
+    /// - Parameter results: what subqueries have given that the expression asked for before.
+    /// - Returns: the value, or the subquery whose result is needed next.
+    /// - Throws: an error that is not `pending`.
+    func value(
+        of expression: ExpressionID, on row: PipelineRow, with results: [SubqueryResult]
+    ) throws(ExpressionError) -> SubqueryOutcome {
+        host.results = results
+        defer { host.results = [] }
+        do {
+            return .value(try evaluate(expression, row))
+        } catch {
+            guard error.kind == .pending, let wanted = host.wanted else { throw error }
+            host.wanted = nil
+            return .wanted(wanted)
+        }
+    }
+
     /// Whether a condition is true on a row. One that fails is not.
     ///
     /// - Throws: `RESOURCE_EXHAUSTED` if it costs too much.
@@ -42,13 +62,14 @@ final class RowEvaluator {
             if case .boolean(true) = try evaluate(condition, row) { return true }
             return false
         } catch {
-            if error.kind == .exhausted { throw RequestError(error) }
+            if error.kind != .failed { throw RequestError(error) }
             return false
         }
     }
 
     private func evaluate(_ expression: ExpressionID, _ row: PipelineRow) throws(ExpressionError) -> Operand {
         host.row = row
+        host.resultsRead = 0
         evaluation.restart()
         defer {
             workBytes += PipelineLimits.workBytesPerExpression - evaluation.budget.workBytes
@@ -64,12 +85,32 @@ extension RequestError {
     }
 }
 
-/// The language of pipelines for the evaluation.
-private final class RowHost: EvaluationHost {
+/// The language of pipelines for the evaluation. Confined to one thread.
+final class RowHost: EvaluationHost {
     private let namePrefix: String
+    /// Variables of the pipelines around.
+    let bindings: [String: Operand]
     var row = PipelineRow()
+    /// What subqueries of the expression have given, in the order in which it asks for them.
+    var results: [SubqueryResult] = []
+    /// How many of them the expression has read.
+    var resultsRead = 0
+    /// The subquery whose result is missing.
+    var wanted: SubqueryCall?
+    var zones = TimeZones()
 
-    init(_ database: DatabaseName) { namePrefix = database.documentsRoot + "/" }
+    /// The host of an evaluation of pipelines.
+    static func of(_ evaluation: Evaluation) -> RowHost {
+        guard let host = evaluation.host as? RowHost else {
+            preconditionFailure("functions of pipelines are evaluated on rows")
+        }
+        return host
+    }
+
+    init(_ database: DatabaseName, bindings: [String: Operand]) {
+        namePrefix = database.documentsRoot + "/"
+        self.bindings = bindings
+    }
 
     func input(_ number: Int) throws(ExpressionError) -> Operand {
         guard let property = DocumentProperty(rawValue: number) else { return row.fields }

@@ -46,7 +46,7 @@ package final class PipelineExecution {
         }
     }
 
-    /// What access control has to permit before anything is read.
+    /// What access control has to permit before anything is read. Subqueries make their demands when they begin.
     package let demands: [PipelineDemand]
     /// How the request wants the pipeline explained.
     package let explanation: PipelineExplanation
@@ -71,10 +71,11 @@ package final class PipelineExecution {
         let parsed = try ParsedPipeline(structuredPipeline: wire)
         explanation = try PipelineExplanation(parsed.options)
         var builder = PipelineBuilder(database)
-        top = try builder.build(parsed.stages)
+        top = try builder.buildRequest(parsed.stages)
         demands = builder.demands
         reads = builder.reads
-        work = PipelineWork(RowEvaluator(builder.tree, database: database), memoryBytes: options.memoryBytes)
+        work = PipelineWork(
+            RowEvaluator(builder.tree, database: database), PipelineShare(memoryBytes: options.memoryBytes))
         rowsPerStep = options.rowsPerStep
     }
 
@@ -85,7 +86,7 @@ package final class PipelineExecution {
     package func next(
         emit page: (borrowing Result) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
-        work.restart(rows: rowsPerStep)
+        work.share.rowsLeft = rowsPerStep
         while true {
             switch try top.pull(work) {
             case .row(let row):
@@ -103,6 +104,9 @@ package final class PipelineExecution {
     /// The query that has to be read next.
     package var starvedPlan: QueryPlan? { starved?.plan }
 
+    /// What access control has to permit before the starved query is read; nil if ``demands`` has it.
+    package var starvedDemand: PipelineDemand? { starved?.demand }
+
     /// Reads the next documents of the starved query; perhaps none, if much was looked at for nothing.
     ///
     /// - Parameter source: the same state of the same database in every call.
@@ -118,13 +122,20 @@ package final class PipelineExecution {
         for read in reads { try read.chooseOperators(source) }
     }
 
+    /// The writes that the pipeline makes, complete when it has finished; nil for one that reads only.
+    package var writes: WriteList? { (top as? RowWrites)?.writes }
+
     // MARK: Statistics
 
     /// Documents looked at so far.
-    package var scannedDocuments: Int { reads.reduce(0) { $0 + $1.withQuery { $0.scannedDocuments } } }
+    package var scannedDocuments: Int {
+        reads.reduce(work.share.scannedDocuments) { $0 + $1.withQuery { $0.scannedDocuments } }
+    }
 
     /// Index entries looked at so far.
-    package var scannedEntries: Int { reads.reduce(0) { $0 + $1.withQuery { $0.scannedEntries } } }
+    package var scannedEntries: Int {
+        reads.reduce(work.share.scannedEntries) { $0 + $1.withQuery { $0.scannedEntries } }
+    }
 
     /// The operators as a tree of text, those of the queries included.
     package var tree: String {

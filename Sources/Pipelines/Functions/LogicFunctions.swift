@@ -28,7 +28,7 @@ enum LogicFunctions {
     // MARK: Logic
 
     /// True, false, or nil for unknown.
-    private static func truth(_ operand: Operand) throws(ExpressionError) -> Bool? {
+    static func truth(_ operand: Operand) throws(ExpressionError) -> Bool? {
         switch operand {
         case .boolean(let value): return value
         case .null, .absent: return nil
@@ -62,7 +62,7 @@ enum LogicFunctions {
                 if truth == deciding { return deciding }
                 if truth == nil { isUnknown = true }
             } catch {
-                if error.kind == .exhausted { throw error }
+                if error.kind != .failed { throw error }
                 failure = failure ?? error
             }
         }
@@ -145,14 +145,14 @@ enum LogicFunctions {
         return try evaluation.value(of: ids[1])
     }
 
-    /// The value, or nil if it fails; a spent budget is not absorbed.
+    /// The value, or nil if it fails; a spent budget and a subquery that has not run yet are not absorbed.
     private static func absorbing(
         _ evaluation: Evaluation, _ id: ExpressionID
     ) throws(ExpressionError) -> Operand? {
         do {
             return try evaluation.value(of: id)
         } catch {
-            if error.kind == .exhausted { throw error }
+            if error.kind != .failed { throw error }
             return nil
         }
     }

@@ -12,6 +12,7 @@ enum TypeFunctions {
         PipelineFunction("document_id", 1, .strict(documentID)),
         PipelineFunction("collection_id", 1, .strict(collectionID)),
         PipelineFunction("current_timestamp", 0, .total(currentTimestamp)),
+        PipelineFunction("current_document", 0, .form(currentDocument)),
     ]
 
     /// The name of an operand's type; nil for absent.
@@ -94,6 +95,14 @@ enum TypeFunctions {
         let segments = text.split(separator: "/", omittingEmptySubsequences: false)
         guard segments.count >= position else { throw .failed("\(name): the reference does not name a document") }
         return String(segments[segments.count - position])
+    }
+
+    /// The fields of the row, as a map.
+    private static func currentDocument(_ evaluation: Evaluation, _: [ExpressionID]) throws(ExpressionError) -> Operand
+    {
+        let fields = RowHost.of(evaluation).row.fields
+        try evaluation.spendMemory(fields.flatBytes)
+        return fields
     }
 
     private static func currentTimestamp(

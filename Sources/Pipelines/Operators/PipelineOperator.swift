@@ -36,37 +36,41 @@ protocol PipelineOperator: AnyObject {
 /// What the operators of one pipeline share: evaluation, the work of the present step, memory. Confined to one thread.
 final class PipelineWork {
     let evaluator: RowEvaluator
-    private let memoryBytesMax: Int
-    private var memoryBytes = 0
-    private var rowsLeft = 0
+    /// What it shares with its subqueries.
+    let share: PipelineShare
+    private let isNested: Bool
+    private var heldBytes = 0
 
-    init(_ evaluator: RowEvaluator, memoryBytes: Int) {
+    init(_ evaluator: RowEvaluator, _ share: PipelineShare, isNested: Bool = false) {
         self.evaluator = evaluator
-        memoryBytesMax = memoryBytes
+        self.share = share
+        self.isNested = isNested
     }
-
-    /// Begins a step.
-    func restart(rows: Int) { rowsLeft = rows }
 
     /// Counts a row that an operator looked at.
     /// - Returns: whether the step may continue.
     func countRow() -> Bool {
-        rowsLeft -= 1 + evaluator.workBytes / PipelineLimits.workBytesAsRow
+        let rows = 1 + evaluator.workBytes / PipelineLimits.workBytesAsRow
         evaluator.workBytes = 0
-        return rowsLeft >= 0
+        if isNested { share.subqueryRows += rows }
+        share.rowsLeft -= rows
+        return share.rowsLeft >= 0
     }
 
     /// Takes memory for what an operator keeps.
     func hold(_ bytes: Int, for stage: String) throws(RequestError) {
-        memoryBytes += bytes
-        if memoryBytes > memoryBytesMax {
-            throw RequestError(
-                .resourceExhausted,
-                "The stage \(stage) of the pipeline needs more than the \(memoryBytesMax) bytes "
-                    + "that a pipeline may hold."
-            )
-        }
+        heldBytes += bytes
+        try share.hold(bytes, for: stage)
     }
+
+    /// Gives memory back.
+    func release(_ bytes: Int) {
+        heldBytes -= bytes
+        share.release(bytes)
+    }
+
+    /// Gives back what is held: the pipeline has ended.
+    func releaseAll() { release(heldBytes) }
 
     /// Changes a row, and counts what its expressions build.
     func change(
@@ -75,11 +79,7 @@ final class PipelineWork {
         evaluator.builtBytes = row.builtBytes
         try body(&row)
         row.builtBytes = evaluator.builtBytes
-        if row.builtBytes > PipelineLimits.builtBytesPerRow {
-            throw RequestError(
-                .resourceExhausted,
-                "The pipeline builds more than \(PipelineLimits.builtBytesPerRow) bytes for one row.")
-        }
+        try row.checkBuiltBytes()
     }
 
     /// Appends the key of a value, by which its row is compared with others.
@@ -96,8 +96,6 @@ final class PipelineWork {
         }
     }
 
-    /// Gives memory back.
-    func release(_ bytes: Int) { memoryBytes -= bytes }
 }
 
 extension PipelineOperator {

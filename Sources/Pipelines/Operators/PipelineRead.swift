@@ -17,7 +17,13 @@ package final class PipelineRead: PipelineOperator {
     /// Rows after which the queue is full.
     private static let queueRows = 1024
 
-    init(_ plan: QueryPlan) { run = QueryExecution(plan) }
+    /// What access control has to permit before the next fill; nil if that was asked.
+    package private(set) var demand: PipelineDemand?
+
+    init(_ plan: QueryPlan, demand: PipelineDemand? = nil) {
+        run = QueryExecution(plan)
+        self.demand = demand
+    }
 
     /// The query.
     package var plan: QueryPlan { run.plan }
@@ -34,6 +40,7 @@ package final class PipelineRead: PipelineOperator {
 
     /// Reads the next rows into the queue; perhaps none, if much was looked at for nothing.
     func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
+        demand = nil
         var rows: [PipelineRow] = []
         var bytes = 0
         let progress = try run.next(from: source) { (row) throws(RequestError) in

@@ -20,6 +20,10 @@ struct PipelineRow: Sendable {
     var fields: Operand
     /// Nil for rows that are not documents: groups, literals.
     var document: RowDocument?
+    /// What the stage `let` has bound to names; values may be absent.
+    var variables = OperandMap()
+    /// The values of expressions with subqueries, for the next stage alone.
+    var computed: [Result<Operand, ExpressionError>] = []
     /// Bytes that expressions have built for the row, stage after stage.
     var builtBytes = 0
 
@@ -29,7 +33,22 @@ struct PipelineRow: Sendable {
     }
 
     /// An estimate of the bytes of memory that the row holds.
-    var memoryBytes: Int { 96 + (document?.path.count ?? 0) + fields.deepMemoryBytes }
+    var memoryBytes: Int {
+        let parts = 96 + (document?.path.count ?? 0) + fields.deepMemoryBytes
+        if variables.isEmpty, computed.isEmpty { return parts }
+        var total = parts + Operand.map(variables).deepMemoryBytes
+        for case .success(let value) in computed { total += value.deepMemoryBytes }
+        return total
+    }
+
+    /// Makes sure that expressions have not built too much for the row.
+    func checkBuiltBytes() throws(RequestError) {
+        if builtBytes > PipelineLimits.builtBytesPerRow {
+            throw RequestError(
+                .resourceExhausted,
+                "The pipeline builds more than \(PipelineLimits.builtBytesPerRow) bytes for one row.")
+        }
+    }
 }
 
 extension Operand {

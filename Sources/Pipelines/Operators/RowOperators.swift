@@ -111,6 +111,8 @@ final class RowChange: PipelineOperator {
         case add([NamedExpression])
         /// The row's fields without those at these paths.
         case remove([[String]])
+        /// The row with these variables.
+        case bind([NamedExpression])
         /// The map that an expression gives, alone or together with the row's fields.
         case replace(ExpressionID, ReplaceMode)
     }
@@ -144,6 +146,12 @@ final class RowChange: PipelineOperator {
         case .select(let fields): row.fields = try fields.values(on: row, work)
         case .add(let fields): row.fields = try fields.set(in: row.fields, on: row, work)
         case .remove(let paths): for path in paths { row.fields = row.fields.removing(path[...]) }
+        case .bind(let variables):
+            var bound: [OperandMap.Entry] = []
+            for variable in variables {
+                bound.append((variable.name, try work.evaluator.value(of: variable.expression, on: row)))
+            }
+            row.variables = OperandMap(row.variables.entries + bound)
         case .replace(let expression, let mode):
             let value = try work.evaluator.value(of: expression, on: row)
             guard let map = value.entries else {
@@ -162,6 +170,7 @@ final class RowChange: PipelineOperator {
         case .select(let fields): "Select \(fields.names)"
         case .add(let fields): "AddFields \(fields.names)"
         case .remove(let paths): "RemoveFields \(paths.map { $0.joined(separator: ".") }.joined(separator: ", "))"
+        case .bind(let variables): "Let \(variables.names)"
         case .replace(_, let mode): "ReplaceWith \(mode.rawValue)"
         }
     }

@@ -21,26 +21,117 @@ struct PipelineBuilder {
     private var compiler = ExpressionCompiler()
     private(set) var reads: [PipelineRead] = []
     private(set) var demands: [PipelineDemand] = []
+    /// The row around the pipeline.
+    private let outer: OuterRow
+    /// Pipelines around this one.
+    private let level: Int
+    /// Where expressions with subqueries of the present stage go.
+    private var resolution: SubqueryResolution?
 
     var tree: ExpressionTree { compiler.tree }
 
-    init(_ database: DatabaseName) { self.database = database }
+    init(_ database: DatabaseName) {
+        self.database = database
+        outer = .none
+        level = 0
+    }
+
+    /// Builds a subquery to run it.
+    init(_ database: DatabaseName, within call: SubqueryCall) {
+        self.database = database
+        outer = .row(call.document)
+        level = 1
+        compiler.scope.bindings = call.bindings
+    }
+
+    /// Builds a subquery to check it: variables have no values yet.
+    private init(checking names: Set<String>, _ database: DatabaseName, level: Int) {
+        self.database = database
+        self.level = level
+        outer = .unknown
+        compiler.scope.bindings = Dictionary(uniqueKeysWithValues: names.map { ($0, .absent) })
+    }
 
     /// Builds the operators of a pipeline, nested or not.
     ///
     /// - Throws: `INVALID_ARGUMENT`, or `UNIMPLEMENTED` with the name of a stage or function that is not served.
-    mutating func build(_ stages: [PipelineStage]) throws(RequestError) -> any PipelineOperator {
+    ///
+    /// - Parameter isWhole: whether no stage follows that reads variables of the rows.
+    mutating func build(
+        _ stages: [PipelineStage], isWhole: Bool = true
+    ) throws(RequestError) -> any PipelineOperator {
         guard let first = stages.first else { throw .invalidArgument("A pipeline must have at least one stage.") }
         var rest = stages.dropFirst()
-        var top = try source(try PipelineSource(first, in: database), &rest)
+        let variables = compiler.scope.rowVariables
+        compiler.scope.rowVariables = []
+        defer { if isWhole { compiler.scope.rowVariables = variables } }
+        var top = try source(try PipelineSource(first, in: database, within: outer), &rest)
         while let stage = rest.popFirst() {
-            if stage.name == "sort", let limit = rest.first, limit.name == "limit", limit.arguments.count == 1 {
-                top = try sort(top, stage, wanted: try limit.count(0))
-            } else {
-                top = try add(stage, to: top)
+            top = try resolving(stage.hasSubqueries, top) { (builder, input) throws(RequestError) in
+                if stage.name == "sort", let limit = rest.first, limit.name == "limit", limit.arguments.count == 1 {
+                    return try builder.sort(input, stage, wanted: try limit.count(0))
+                }
+                return try builder.add(stage, to: input)
             }
         }
         return top
+    }
+
+    /// Builds the operators of a whole request, which may end with a stage that writes.
+    mutating func buildRequest(_ stages: [PipelineStage]) throws(RequestError) -> any PipelineOperator {
+        guard stages.count > 1, let last = stages.last, last.name == "update" || last.name == "delete" else {
+            return try build(stages)
+        }
+        let reading = try build(Array(stages.dropLast()), isWhole: false)
+        return try resolving(last.hasSubqueries, reading) { (builder, input) throws(RequestError) in
+            RowWrites(input, try builder.change(last), in: builder.database)
+        }
+    }
+
+    private mutating func change(_ stage: PipelineStage) throws(RequestError) -> RowWrites.Change {
+        try stage.refuseOptions()
+        if stage.name == "delete" {
+            try stage.expectArguments(0...0)
+            return .delete
+        }
+        if stage.arguments.isEmpty || stage.arguments[0].entries?.isEmpty == true {
+            throw RequestError(.unimplemented, "The pipeline stage update without fields is not implemented.")
+        }
+        return .update(try fields(of: stage))
+    }
+
+    // MARK: Expressions
+
+    /// Builds an operator over an input, or, if it has subqueries, over what runs them.
+    private mutating func resolving(
+        _ hasSubqueries: Bool, _ input: any PipelineOperator,
+        _ body: (inout PipelineBuilder, any PipelineOperator) throws(RequestError) -> any PipelineOperator
+    ) throws(RequestError) -> any PipelineOperator {
+        guard hasSubqueries else { return try body(&self, input) }
+        let resolution = SubqueryResolution(input, in: database)
+        let surrounding = self.resolution
+        self.resolution = resolution
+        defer { self.resolution = surrounding }
+        return try body(&self, resolution)
+    }
+
+    private mutating func compile(_ value: PipelineValue) throws(RequestError) -> ExpressionID {
+        let expression = try compiler.compile(value)
+        guard value.hasSubqueries else { return expression }
+        guard let resolution else { throw .invalidArgument("A subquery cannot stand here.") }
+        // What runs was checked when the whole pipeline was built.
+        let subqueries = compiler.takeSubqueries()
+        if case .row = outer {} else { for found in subqueries { try check(found.subquery, found.names) } }
+        return resolution.add(expression, &compiler)
+    }
+
+    private func check(_ subquery: Subquery, _ names: Set<String>) throws(RequestError) {
+        guard level < PipelineLimits.nestedPipelines else {
+            throw .invalidArgument(
+                "Pipelines may be nested at most \(PipelineLimits.nestedPipelines) deep in expressions.")
+        }
+        var builder = PipelineBuilder(checking: names, database, level: level + 1)
+        _ = try builder.build(subquery.stages)
     }
 
     private mutating func source(
@@ -49,24 +140,47 @@ struct PipelineBuilder {
         switch source {
         case .collections(let selector, let path):
             let parent = path.isEmpty ? database.documentsRoot : "\(database.documentsRoot)/\(path)"
-            let head = try PipelineHead(selector, rest, parent: parent)
+            let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
+            let head = try PipelineHead(selector, rest, parent: parent, folding)
             rest = rest.dropFirst(head.stageCount)
-            var top: any PipelineOperator = read(head.plan, .query(head.query, parent: parent))
-            for condition in head.residual { top = RowFilter(top, try compiler.compile(condition)) }
-            return top
+            return try filtered(read(head.plan, .query(head.query, parent: parent)), head.residual)
         case .documents(let paths):
             return read(QueryPlan(documents: paths, in: database), .documents(paths))
         case .literals(let rows):
-            var compiled: [[NamedExpression]] = []
-            for row in rows {
-                compiled.append(try named(row.sorted { $0.name.compareUTF8($1.name) < 0 }))
+            let sorted = rows.map { $0.sorted { $0.name.compareUTF8($1.name) < 0 } }
+            guard rows.contains(where: { $0.contains { $0.value.hasSubqueries } }) else {
+                var compiled: [[NamedExpression]] = []
+                for row in sorted { compiled.append(try named(row)) }
+                return LiteralRows(compiled)
             }
-            return LiteralRows(compiled)
+            var parts: [any PipelineOperator] = []
+            for row in sorted {
+                parts.append(
+                    try resolving(true, LiteralRows([[]])) { (builder, input) throws(RequestError) in
+                        RowChange(input, .select(try builder.named(row)))
+                    })
+            }
+            return UnionAll(parts)
         }
     }
 
+    private mutating func filtered(
+        _ input: any PipelineOperator, _ conditions: [PipelineValue]
+    ) throws(RequestError) -> any PipelineOperator {
+        var top = input
+        for condition in conditions {
+            top = try resolving(condition.hasSubqueries, top) { (builder, input) throws(RequestError) in
+                RowFilter(input, try builder.compile(condition))
+            }
+        }
+        return top
+    }
+
     private mutating func read(_ plan: QueryPlan, _ demand: PipelineDemand) -> PipelineRead {
-        let read = PipelineRead(plan)
+        // What a subquery reads is judged when the subquery begins.
+        var later: PipelineDemand?
+        if case .row = outer { later = demand }
+        let read = PipelineRead(plan, demand: later)
         reads.append(read)
         demands.append(demand)
         return read
@@ -79,7 +193,7 @@ struct PipelineBuilder {
     ) throws(RequestError) -> any PipelineOperator {
         if stage.name != "unnest", stage.name != "find_nearest" { try stage.refuseOptions() }
         switch stage.name {
-        case "where": return RowFilter(input, try compiler.compile(try stage.only()))
+        case "where": return RowFilter(input, try compile(try stage.only()))
         case "limit":
             try stage.expectArguments(1...1)
             return RowLimit(input, limit: try stage.count(0))
@@ -91,13 +205,22 @@ struct PipelineBuilder {
         case "add_fields": return RowChange(input, .add(try fields(of: stage)))
         case "remove_fields": return RowChange(input, .remove(try removedPaths(stage)))
         case "replace_with": return try replaceWith(input, stage)
-        case "distinct": return Distinct(input, try fields(of: stage))
-        case "aggregate": return try aggregate(input, stage)
+        case "let": return try bind(input, stage)
+        case "distinct":
+            let groups = try fields(of: stage)
+            compiler.scope.rowVariables = []
+            return Distinct(input, groups)
+        case "aggregate":
+            let aggregate = try aggregate(input, stage)
+            compiler.scope.rowVariables = []
+            return aggregate
         case "unnest": return try unnest(input, stage)
         case "sample": return try sample(input, stage)
         case "union": return try union(input, stage)
         case "find_nearest": return try findNearest(input, stage)
-        case "collection", "collection_group", "database", "documents", "literals":
+        case "update", "delete":
+            throw .invalidArgument("The stage \(stage.name) may only be the last of a pipeline that is not nested.")
+        case "collection", "collection_group", "database", "documents", "literals", "subcollection":
             throw .invalidArgument("The stage \(stage.name) may only be the first of a pipeline.")
         default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")
         }
@@ -106,7 +229,7 @@ struct PipelineBuilder {
     private mutating func named(_ values: [NamedValue]) throws(RequestError) -> [NamedExpression] {
         var result: [NamedExpression] = []
         for value in values {
-            result.append(NamedExpression(name: value.name, expression: try compiler.compile(value.value)))
+            result.append(NamedExpression(name: value.name, expression: try compile(value.value)))
         }
         return result
     }
@@ -129,9 +252,18 @@ struct PipelineBuilder {
             let argument = try SortArgument(argument)
             orderings.append(
                 Ordering(
-                    expression: try compiler.compile(argument.expression), isDescending: argument.isDescending))
+                    expression: try compile(argument.expression), isDescending: argument.isDescending))
         }
         return RowSort(input, orderings, wanted: Int(clamping: wanted))
+    }
+
+    /// The names of variables may be any texts.
+    private mutating func bind(
+        _ input: any PipelineOperator, _ stage: PipelineStage
+    ) throws(RequestError) -> any PipelineOperator {
+        let variables = try fields(of: stage)
+        compiler.scope.rowVariables.formUnion(variables.map(\.name))
+        return RowChange(input, .bind(variables))
     }
 
     private func removedPaths(_ stage: PipelineStage) throws(RequestError) -> [[String]] {
@@ -157,7 +289,7 @@ struct PipelineBuilder {
             }
             mode = given
         }
-        return RowChange(input, .replace(try compiler.compile(stage.arguments[0]), mode))
+        return RowChange(input, .replace(try compile(stage.arguments[0]), mode))
     }
 
     private mutating func aggregate(
@@ -187,7 +319,7 @@ struct PipelineBuilder {
             throw .invalidArgument("The accumulator \(call.name) takes 1 argument, not \(call.arguments.count).")
         }
         let expression = try call.arguments.first.map { (argument) throws(RequestError) in
-            try compiler.compile(argument)
+            try compile(argument)
         }
         return NamedAccumulator(name: field.name, kind: kind, expression: expression)
     }
@@ -200,7 +332,7 @@ struct PipelineBuilder {
         let alias = try fieldName(stage.arguments[1], of: stage)
         var indexField: String?
         for option in stage.options { indexField = try fieldName(option.value, of: stage) }
-        return Unnest(input, try compiler.compile(stage.arguments[0]), alias: alias, indexField: indexField)
+        return Unnest(input, try compile(stage.arguments[0]), alias: alias, indexField: indexField)
     }
 
     /// The name of a field of the row: a reference to it, or a text.
@@ -244,7 +376,7 @@ struct PipelineBuilder {
         let length = PipelineCall(name: "vector_length", arguments: [field], options: [])
         let isComparable = PipelineCall(
             name: "equal", arguments: [.call(length), .literal(.integer(Int64(vector.count)))], options: [])
-        let distance = try compiler.compile(
+        let distance = try compile(
             .call(PipelineCall(name: function, arguments: [field, query], options: [])))
         var limit = Int64.max
         var distanceField: String?
@@ -257,7 +389,7 @@ struct PipelineBuilder {
                 throw .invalidArgument("The limit of find_nearest is a number that is not negative.")
             }
         }
-        var top: any PipelineOperator = RowFilter(input, try compiler.compile(.call(isComparable)))
+        var top: any PipelineOperator = RowFilter(input, try compile(.call(isComparable)))
         let ordering = Ordering(expression: distance, isDescending: measure == "dot_product")
         top = RowLimit(RowSort(top, [ordering], wanted: Int(clamping: limit)), limit: limit)
         guard let distanceField else { return top }

@@ -21,15 +21,17 @@ struct PipelineHead {
     /// - Parameters:
     ///   - stages: those after the source.
     ///   - parent: the full name of the documents root or of a document.
+    ///   - folding: what is constant in the pipeline.
     init(
-        _ selector: CollectionSelector, _ stages: ArraySlice<PipelineStage>, parent: String
+        _ selector: CollectionSelector, _ stages: ArraySlice<PipelineStage>, parent: String, _ folding: ConstantFolding
     ) throws(RequestError) {
         let everything = StructuredQuery(from: [selector])
         query = everything
         plan = try PipelineHead.plan(everything, parent: parent)
         let wheres = stages.prefix { $0.name == "where" && $0.options.isEmpty && $0.arguments.count == 1 }
         var rest = stages[(stages.startIndex + wheres.count)...]
-        var conditions = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
+        let written = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
+        var conditions = written.map(folding.fold)
         var filters: [Filter] = []
         conditions.removeAll { condition in
             guard let filter = FilterTranslation.filter(condition) else { return false }
@@ -49,7 +51,7 @@ struct PipelineHead {
         if conditions.isEmpty { PipelineHead.takeBounds(&rest, into: &candidate) }
         // The pipeline checks all conditions itself if the planner refuses the query.
         guard let plan = try? PipelineHead.plan(candidate, parent: parent) else {
-            residual = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
+            residual = written
             stageCount = wheres.count
             return
         }

@@ -4,6 +4,16 @@ internal import Basics
 internal import DocumentModel
 internal import Expressions
 
+/// The row around a pipeline.
+enum OuterRow {
+    /// The pipeline is not in an expression.
+    case none
+    /// The pipeline is checked and does not run.
+    case unknown
+    /// The path of the row's document, if it has one.
+    case row([UInt8]?)
+}
+
 /// What a pipeline reads.
 enum PipelineSource: Sendable {
     /// Collections below a parent: the path of a document below `documents`, or empty.
@@ -16,7 +26,9 @@ enum PipelineSource: Sendable {
     /// Reads the first stage.
     ///
     /// - Throws: `INVALID_ARGUMENT`, or `UNIMPLEMENTED` for a source that is not served.
-    init(_ stage: PipelineStage, in database: DatabaseName) throws(RequestError) {
+    ///
+    /// - Parameter outer: the row around the pipeline, for the stage `subcollection`.
+    init(_ stage: PipelineStage, in database: DatabaseName, within outer: OuterRow) throws(RequestError) {
         try stage.refuseOptions(besides: ["force_index", "hints"])
         switch stage.name {
         case "collection":
@@ -52,19 +64,45 @@ enum PipelineSource: Sendable {
                     }
                     return entries
                 })
-        case "subcollection":
-            throw .invalidArgument(
-                "The stage subcollection may be used at the start of a nested pipeline of an expression only.")
+        case "subcollection": self = try .subcollection(stage, in: database, within: outer)
         case _ where PipelineSource.followers.contains(stage.name):
             throw .invalidArgument("A pipeline cannot begin with the stage \(stage.name).")
         default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")
         }
     }
 
+    /// A collection below the document of the row around the pipeline.
+    private static func subcollection(
+        _ stage: PipelineStage, in database: DatabaseName, within outer: OuterRow
+    ) throws(RequestError) -> PipelineSource {
+        let parent: String
+        switch outer {
+        case .none:
+            throw .invalidArgument(
+                "The stage subcollection may be used at the start of a nested pipeline of an expression only.")
+        case .unknown: parent = "any/document"
+        case .row(nil): throw .invalidArgument("The row around the stage subcollection is not a document.")
+        case .row(let document?): parent = String(decoding: document, as: UTF8.self)
+        }
+        guard let text = try stage.only().text else {
+            throw .invalidArgument("The stage subcollection takes the path of a collection.")
+        }
+        let path = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard path.count % 2 == 1, let id = path.last else {
+            throw .invalidArgument("The stage subcollection takes the path of a collection.")
+        }
+        try ResourceID.check(id, isCollection: true)
+        let below = path.dropLast().reduce(parent) { "\($0)/\($1)" }
+        try "\(database.documentsRoot)/\(below)".withUTF8Span { (bytes) throws(RequestError) in
+            _ = try ResourceNameView(resource: bytes, rules: .request)
+        }
+        return .collections(CollectionSelector(collectionID: id), parent: below)
+    }
+
     /// Stages that need rows.
     private static let followers: Set<String> = [
         "where", "sort", "limit", "offset", "select", "add_fields", "remove_fields", "replace_with", "distinct",
-        "aggregate", "unnest", "sample", "union", "find_nearest",
+        "aggregate", "unnest", "sample", "union", "find_nearest", "let", "update", "delete",
     ]
 
     private static func documents(

@@ -15,6 +15,7 @@ indirect enum Expression: Sendable {
     case list([Expression])
     case map([(String, Expression)])
     case pipeline([Stage])
+    case variable(String)
 
     static func call(_ name: String, _ arguments: Expression...) -> Expression { .call(name, arguments) }
 
@@ -22,6 +23,7 @@ indirect enum Expression: Sendable {
         switch self {
         case .value(let value): value.encode(into: &writer)
         case .field(let path): writer.appendField(FieldNumber.Value.fieldReferenceValue, string: path)
+        case .variable(let name): writer.appendField(FieldNumber.Value.variableReferenceValue, string: name)
         case .call(let name, let arguments):
             writer.withLengthPrefix(field: FieldNumber.Value.functionValue) {
                 Stage(name, arguments).encode(into: &$0)
@@ -127,9 +129,12 @@ struct PipelineAnswer {
 
 extension Harness {
     /// Runs a pipeline that must succeed.
-    func execute(_ pipeline: [UInt8], _ consistency: ReadConsistency = .latest) throws -> PipelineAnswer {
-        let request = ExecutePipelineRequest(
+    func execute(
+        _ pipeline: [UInt8], _ consistency: ReadConsistency = .latest, commits: Bool = false
+    ) throws -> PipelineAnswer {
+        var request = ExecutePipelineRequest(
             database: Harness.database, pipeline: pipeline, consistency: consistency)
+        request.autoCommitsTransaction = commits
         var answer = PipelineAnswer()
         answer.responses = try messages(.executePipeline, request, as: ExecutePipelineResponse.self)
         for result in answer.responses.flatMap(\.results) {

@@ -96,12 +96,12 @@ enum TimeFunctions {
     }
 
     /// Microseconds since 1970; within the years 1 to 9999, so that differences do not overflow.
-    private static func microseconds(_ name: String, _ operand: Operand) throws(ExpressionError) -> Int64 {
+    static func microseconds(_ name: String, _ operand: Operand) throws(ExpressionError) -> Int64 {
         guard case .timestamp(let time) = operand else { throw .mismatch(name, "timestamps", operand) }
         return time.microseconds
     }
 
-    private static func timestamp(_ name: String, _ operand: Operand, unit: Int64) throws(ExpressionError) -> Operand {
+    static func timestamp(_ name: String, _ operand: Operand, unit: Int64) throws(ExpressionError) -> Operand {
         guard case .integer(let count) = operand else { throw .mismatch(name, "a whole number", operand) }
         let (microseconds, overflow) = count.multipliedReportingOverflow(by: unit)
         let time = TimestampValue(microseconds: microseconds)
@@ -109,7 +109,7 @@ enum TimeFunctions {
         return .timestamp(time)
     }
 
-    private static func floored(_ value: Int64, by unit: Int64) -> Int64 {
+    static func floored(_ value: Int64, by unit: Int64) -> Int64 {
         value >= 0 ? value / unit : (value + 1) / unit - 1
     }
 }

@@ -1,0 +1,174 @@
+// Running the subqueries of a stage's expressions, before the stage.
+
+internal import Basics
+internal import DocumentModel
+internal import Expressions
+
+/// Evaluates expressions with subqueries on each row, and gives their values to the next stage as
+/// ``PipelineRow/computed``.
+final class SubqueryResolution: PipelineOperator {
+    private let input: any PipelineOperator
+    private let database: DatabaseName
+    private var expressions: [ExpressionID] = []
+    /// Results of subqueries that are the same for all rows.
+    private var known: [ObjectIdentifier: SubqueryResult] = [:]
+
+    private var row: PipelineRow?
+    private var values: [SubqueryResult] = []
+    /// What the subqueries of the present expression have given.
+    private var results: [SubqueryResult] = []
+    private var running: SubqueryRun?
+
+    init(_ input: any PipelineOperator, in database: DatabaseName) {
+        self.input = input
+        self.database = database
+    }
+
+    /// Adds an expression.
+    /// - Returns: one that the next stage evaluates in its place.
+    func add(_ expression: ExpressionID, _ compiler: inout ExpressionCompiler) -> ExpressionID {
+        let place = expressions.count
+        expressions.append(expression)
+        return compiler.append { (evaluation, _) throws(ExpressionError) in
+            let computed = RowHost.of(evaluation).row.computed
+            guard place < computed.count else { throw .failed("The stage needs a subquery of a row that has none.") }
+            return try computed[place].get()
+        }
+    }
+
+    func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
+        while true {
+            if let running {
+                if let waiting = try running.advance() { return waiting }
+                finish(running, work)
+            }
+            guard let current = row else {
+                let pulled = try next(input, work)
+                guard case .row(let row) = pulled else { return pulled }
+                self.row = row
+                continue
+            }
+            if try evaluate(on: current, work) { return .row(try take(current)) }
+            guard work.countRow() else { return .paused }
+        }
+    }
+
+    /// Evaluates what can be evaluated.
+    /// - Returns: whether all expressions have values; if not, a subquery runs.
+    private func evaluate(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Bool {
+        while values.count < expressions.count {
+            do throws(ExpressionError) {
+                switch try work.evaluator.value(of: expressions[values.count], on: row, with: results) {
+                case .value(let value): values.append(.success(value))
+                case .wanted(let call):
+                    if let result = known[ObjectIdentifier(call.subquery)] {
+                        results.append(result)
+                        continue
+                    }
+                    try start(call, work)
+                    return false
+                }
+            } catch {
+                if error.kind == .exhausted { throw RequestError(error) }
+                values.append(.failure(error))
+            }
+            results = []
+        }
+        return true
+    }
+
+    private func start(_ call: SubqueryCall, _ work: PipelineWork) throws(ExpressionError) {
+        do throws(RequestError) {
+            running = try SubqueryRun(call, in: database, work)
+        } catch {
+            throw error.code == .resourceExhausted ? .exhausted(error.message) : .failed(error.message)
+        }
+    }
+
+    private func finish(_ run: SubqueryRun, _ work: PipelineWork) {
+        results.append(run.result)
+        if run.subquery.isIndependent { known[ObjectIdentifier(run.subquery)] = run.result }
+        running = nil
+    }
+
+    /// The row with the values of the expressions.
+    private func take(_ row: PipelineRow) throws(RequestError) -> PipelineRow {
+        var result = row
+        result.computed = values
+        for case .success(let value) in values { result.builtBytes += value.deepMemoryBytes }
+        try result.checkBuiltBytes()
+        self.row = nil
+        values = []
+        return result
+    }
+
+    var line: String { "Subqueries \(expressions.count)" }
+
+    var inputs: [any PipelineOperator] { [input] }
+}
+
+/// One execution of a subquery.
+final class SubqueryRun {
+    let subquery: Subquery
+    private let top: any PipelineOperator
+    private let reads: [PipelineRead]
+    private let work: PipelineWork
+    private var values: [Operand] = []
+    private var bytes = 0
+
+    /// Plans the pipeline with the values of the variables around it.
+    ///
+    /// - Throws: `RESOURCE_EXHAUSTED` beyond the number of subqueries that one pipeline may run.
+    init(_ call: SubqueryCall, in database: DatabaseName, _ outer: PipelineWork) throws(RequestError) {
+        subquery = call.subquery
+        try outer.share.countSubquery()
+        var builder = PipelineBuilder(database, within: call)
+        top = try builder.build(call.subquery.stages)
+        reads = builder.reads
+        work = PipelineWork(
+            RowEvaluator(builder.tree, database: database, bindings: call.bindings), outer.share, isNested: true)
+    }
+
+    /// Pulls results.
+    ///
+    /// - Returns: why it has to wait; nil when all results are there.
+    func advance() throws(RequestError) -> Pull? {
+        while true {
+            let pulled = try top.pull(work)
+            try work.share.checkSubqueryRows()
+            switch pulled {
+            case .row(let row):
+                try add(subquery.value(of: row))
+                // A second result already decides.
+                if subquery.isScalar, values.count == 2 { return end() }
+            case .paused, .starved: return pulled
+            case .finished: return end()
+            }
+        }
+    }
+
+    private func add(_ value: Operand) throws(RequestError) {
+        let size = 16 + value.deepMemoryBytes
+        bytes += size
+        if bytes > PipelineLimits.builtBytesPerExpression {
+            throw RequestError(
+                .resourceExhausted,
+                "A subquery of the pipeline returns more than \(PipelineLimits.builtBytesPerExpression) bytes.")
+        }
+        try work.hold(size, for: subquery.isScalar ? "scalar" : "array")
+        values.append(value)
+    }
+
+    private func end() -> Pull? {
+        work.releaseAll()
+        for read in reads { read.withQuery { work.share.countReads(of: $0) } }
+        return nil
+    }
+
+    /// The value, when all results are there.
+    var result: SubqueryResult {
+        if !subquery.isScalar { return .success(.list(values)) }
+        if values.count > 1 { return .failure(.failed("A scalar subquery has multiple results.")) }
+        return .success(values.first ?? .null)
+    }
+}

@@ -1,0 +1,126 @@
+// The stages update and delete.
+
+import DocumentModel
+import FirestoreMessages
+import ServiceTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct WriteStageTests {
+    private func harness() throws -> Harness {
+        let harness = try Harness()
+        try harness.set([
+            "c/a": Harness.fields(["m": ["k": 1, "l": 2], "n": 1]), "c/b": Harness.fields(["n": 2]),
+            "c/c": Harness.fields(["n": 3]),
+        ])
+        return harness
+    }
+
+    private func large(_ least: Int64) -> Stage {
+        .where(.call("greater_than_or_equal", .field("n"), .value(.integer(least))))
+    }
+
+    private let double = Stage("update", [.map([("n", .call("multiply", .field("n"), 2)), ("m.k", "new")])])
+
+    private func numbers(_ harness: Harness) throws -> [Value?] {
+        try harness.execute(.collection("c"), .sort((.field("__name__"), false))).rows.map { $0["n"] }
+    }
+
+    @Test
+    func `An update changes the fields that it names in each document, and says how many it changed`() throws {
+        let harness = try harness()
+        let answer = try harness.execute(.collection("c"), large(2), double)
+        #expect(answer.rows == [["documents_modified": 2]])
+        #expect(try numbers(harness) == [1, 4, 6])
+        _ = try harness.execute(.collection("c"), large(1), .limit(1), double)
+        let row = try harness.execute(.collection("c"), .limit(1)).rows[0]
+        #expect(row == ["m": ["k": "new", "l": 2], "n": 2])
+        let unchanged = Stage("update", [.map([("n", .field("nothing"))])])
+        #expect(try harness.execute(.collection("c"), unchanged).rows == [["documents_modified": 0]])
+    }
+
+    @Test
+    func `A delete removes each document once`() throws {
+        let harness = try harness()
+        let again = Stage("union", [.pipeline([.collection("c"), large(3)])])
+        #expect(
+            try harness.execute(.collection("c"), large(2), again, Stage("delete", [])).rows == [
+                ["documents_modified": 2]
+            ])
+        #expect(try numbers(harness) == [1])
+    }
+
+    @Test
+    func `All writes of a pipeline stand or none`() throws {
+        let harness = try harness()
+        let failing = Stage("update", [.map([("n", .call("divide", 1, .call("subtract", .field("n"), 3)))])])
+        #expect(harness.outcome([.collection("c"), failing]).status == .invalidArgument)
+        #expect(try numbers(harness) == [1, 2, 3])
+        #expect(
+            harness.outcome([.collection("c"), Stage("union", [.pipeline([.collection("c")])]), double]).status
+                == .invalidArgument)
+        let grouped = Stage("distinct", [.map([("n", .field("n"))])])
+        #expect(harness.outcome([.collection("c"), grouped, Stage("delete", [])]).status == .invalidArgument)
+        #expect(harness.outcome([.collection("c"), Stage("update", [])]).status == .unimplemented)
+        #expect(harness.outcome([.collection("c"), Stage("delete", []), .limit(1)]).status == .invalidArgument)
+        #expect(harness.outcome([Stage("delete", [])]).status == .invalidArgument)
+        #expect(try numbers(harness) == [1, 2, 3])
+    }
+
+    @Test
+    func `A pipeline of a transaction writes when the transaction commits`() throws {
+        let harness = try harness()
+        let pipeline = structuredPipeline([.collection("c"), large(3), Stage("delete", [])])
+        let begun = try harness.execute(pipeline, .newTransaction(.readWrite))
+        let transaction = begun.responses[0].transaction
+        #expect(!transaction.isEmpty && begun.rows == [["documents_modified": 1]])
+        #expect(try numbers(harness) == [1, 2, 3])
+        let update = structuredPipeline([.collection("c"), .limit(1), double])
+        _ = try harness.execute(update, .transaction(transaction))
+        var writes = WriteList(database: try DatabaseName(Harness.database))
+        try Harness.name("c/d").withUTF8Span {
+            try writes.update($0, fields: Harness.fields(["n": 9]).span.bytes)
+        }
+        try harness.commit(writes, transaction: transaction)
+        #expect(try numbers(harness) == [2, 2, 9])
+    }
+
+    @Test
+    func `auto_commit_transaction commits with the pipeline, and another commit in between aborts it`() throws {
+        let harness = try harness()
+        let delete = structuredPipeline([.collection("c"), large(3), Stage("delete", [])])
+        _ = try harness.execute(delete, .newTransaction(.readWrite), commits: true)
+        #expect(try numbers(harness) == [1, 2])
+        let read = try harness.execute(
+            structuredPipeline([.collection("c"), large(2)]),
+            .newTransaction(.readWrite(retryTransaction: [], concurrency: .optimistic)))
+        let transaction = read.responses[0].transaction
+        try harness.set(["c/b": Harness.fields(["n": 20])])
+        var request = ExecutePipelineRequest(
+            database: Harness.database, pipeline: structuredPipeline([.collection("c"), double]),
+            consistency: .transaction(transaction))
+        request.autoCommitsTransaction = true
+        #expect(harness.call(.executePipeline, request).status == .aborted)
+        #expect(try numbers(harness) == [1, 20])
+        request.consistency = .latest
+        #expect(harness.call(.executePipeline, request).status == .invalidArgument)
+    }
+
+    @Test
+    func `A pipeline that writes reads neither the past nor in a transaction that only reads`() throws {
+        let harness = try harness()
+        let pipeline = structuredPipeline([.collection("c"), Stage("delete", [])])
+        let time = try #require(try harness.execute(.collection("c")).responses[0].executionTime)
+        for consistency in [ReadConsistency.readTime(time), .newTransaction(.readOnly(readTime: nil))] {
+            let request = ExecutePipelineRequest(
+                database: Harness.database, pipeline: pipeline, consistency: consistency)
+            #expect(harness.call(.executePipeline, request).status == .invalidArgument)
+        }
+        #expect(try numbers(harness) == [1, 2, 3])
+        let explained = try harness.execute(
+            structuredPipeline(
+                [.collection("c"), Stage("delete", [])], options: [("explain_options", .map([("mode", "explain")]))]))
+        #expect(explained.responses.last?.explainText?.hasPrefix("Delete") == true)
+        #expect(try numbers(harness) == [1, 2, 3])
+    }
+}
