@@ -197,7 +197,7 @@ let package = Package(
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
                 "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
-                "NativeProtocol", "HTTPProtocols",
+                "NativeProtocol", "HTTPProtocols", "DocumentJSON", "FileSystem", "ManagedExport",
             ],
             swiftSettings: strict),
         .target(

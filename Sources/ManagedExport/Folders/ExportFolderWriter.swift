@@ -4,6 +4,8 @@
 //     DIR/firestore_export/firestore_export.overall_export_metadata         read by gcloud and the emulator
 //     DIR/firestore_export/all_namespaces/all_kinds/all_namespaces_all_kinds.export_metadata
 //     DIR/firestore_export/all_namespaces/all_kinds/output-0
+//
+// Without the first file, the others are in DIR itself, and the name of DIR is in the place of `firestore_export`.
 
 internal import Basics
 package import DocumentModel
@@ -23,6 +25,11 @@ package final class ExportFolderWriter {
 
     private let path: String
     private let temporary: String
+    /// The name of the export in its metadata.
+    private let name: String
+    private let hasFirebaseFile: Bool
+    /// The folder of the overall metadata.
+    private var root: String { hasFirebaseFile ? "\(temporary)/\(name)" : temporary }
     private let file: File
     private let start: Int64
     private let writer: EntityWriter
@@ -32,7 +39,7 @@ package final class ExportFolderWriter {
     private var written = 0
     private var isFinished = false
 
-    private static let name = "firestore_export"
+    private static let firebaseFolder = "firestore_export"
     private static let partFolder = "all_namespaces/all_kinds"
     private static let partFile = "all_namespaces/all_kinds/all_namespaces_all_kinds.export_metadata"
     private static let dataFile = "output-0"
@@ -44,13 +51,19 @@ package final class ExportFolderWriter {
     ///   - path: the folder of the export. See ``checkTarget(_:mayReplace:)``.
     ///   - database: where the documents are.
     ///   - start: the time, in microseconds since 1970.
-    package init(_ path: String, database: DatabaseName, start: Int64) throws(ExportFolderProblem) {
+    ///   - hasFirebaseFile: whether the folder is one that the firebase program reads.
+    package init(
+        _ path: String, database: DatabaseName, start: Int64, hasFirebaseFile: Bool = true
+    ) throws(ExportFolderProblem) {
         self.path = path
         self.start = start
+        self.hasFirebaseFile = hasFirebaseFile
+        name = hasFirebaseFile ? Self.firebaseFolder : String(path.split(separator: "/").last ?? "export")
         writer = EntityWriter(database: database)
         temporary = try Self.makeTemporary(path)
+        let root = hasFirebaseFile ? "\(temporary)/\(name)" : temporary
         do throws(StorageError) {
-            let folder = "\(temporary)/\(Self.name)/\(Self.partFolder)"
+            let folder = "\(root)/\(Self.partFolder)"
             try Directory.create(folder)
             file = try File("\(folder)/\(Self.dataFile)", flags: O_WRONLY | O_CREAT | O_EXCL)
         } catch {
@@ -91,17 +104,18 @@ package final class ExportFolderWriter {
     /// - Parameter mayReplace: whether an export that has the name is replaced.
     package func finish(mayReplace: Bool = false) throws(ExportFolderProblem) {
         try flush()
-        let root = "\(temporary)/\(Self.name)"
         do throws(StorageError) {
             try file.syncData()
             let part = OverallMetadata.Part(path: Self.partFile, entities: documents, byteCount: log.byteCount)
-            try Self.write(OverallMetadata.bytes([part]), to: "\(root)/\(Self.name)\(ExportFolder.overallSuffix)")
+            try Self.write(OverallMetadata.bytes([part]), to: "\(root)/\(name)\(ExportFolder.overallSuffix)")
             let metadata = PartMetadata.bytes(
-                name: Self.name, start: start, end: Int64(clamping: SystemClock.microseconds()), files: [Self.dataFile])
+                name: name, start: start, end: Int64(clamping: SystemClock.microseconds()), files: [Self.dataFile])
             try Self.write(metadata, to: "\(root)/\(Self.partFile)")
-            try Self.write(Array(Self.firebaseText.utf8), to: "\(temporary)/\(ExportFolder.firebaseName)")
-            for folder in ["/\(Self.name)/\(Self.partFolder)", "/\(Self.name)/all_namespaces", "/\(Self.name)", ""] {
-                try Directory.sync(temporary + folder)
+            if hasFirebaseFile {
+                try Self.write(Array(Self.firebaseText.utf8), to: "\(temporary)/\(ExportFolder.firebaseName)")
+            }
+            for folder in ["\(root)/\(Self.partFolder)", "\(root)/all_namespaces", root, temporary] {
+                try Directory.sync(folder)
             }
         } catch {
             throw ExportFolderProblem("\(error)")
@@ -145,11 +159,11 @@ package final class ExportFolderWriter {
         }
         if names.isEmpty { return }
         guard mayReplace else { throw ExportFolderProblem("\(path) exists; name a new folder") }
-        let others = names.filter { $0 != ExportFolder.firebaseName && $0 != name }
-        guard others.isEmpty, names.contains(name) else {
+        let others = names.filter { $0 != ExportFolder.firebaseName && $0 != firebaseFolder }
+        guard others.isEmpty, names.contains(firebaseFolder) else {
             throw ExportFolderProblem(
                 "\(path) is not replaced, because it holds more than an export of documents: "
-                    + (others.first ?? "it has no folder \(name)"))
+                    + (others.first ?? "it has no folder \(firebaseFolder)"))
         }
     }
 
@@ -196,8 +210,8 @@ package final class ExportFolderWriter {
           "version": "13.0.0",
           "firestore": {
             "version": "1.19.0",
-            "path": "\(name)",
-            "metadata_file": "\(name)/\(name)\(ExportFolder.overallSuffix)"
+            "path": "\(firebaseFolder)",
+            "metadata_file": "\(firebaseFolder)/\(firebaseFolder)\(ExportFolder.overallSuffix)"
           }
         }
 
