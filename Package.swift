@@ -100,6 +100,10 @@ let package = Package(
             name: "Storage", dependencies: ["Basics"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         .target(name: "FileSystem", dependencies: ["Basics", "CLinux", "Storage"], swiftSettings: strictAndUnsafe),
+        // Google's managed export format.
+        .target(
+            name: "ManagedExport", dependencies: ["Basics", "DocumentModel", "DocumentJSON", "Storage", "FileSystem"],
+            swiftSettings: strictAndUnsafe),
         .target(
             name: "CommitLog", dependencies: ["Basics", "CXXHash", "Storage", "FileSystem"],
             swiftSettings: strictAndUnsafe),
@@ -193,7 +197,7 @@ let package = Package(
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
                 "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
-                "NativeProtocol", "HTTPProtocols",
+                "NativeProtocol", "HTTPProtocols", "DocumentJSON", "FileSystem", "ManagedExport",
             ],
             swiftSettings: strict),
         .target(
@@ -229,7 +233,7 @@ let package = Package(
                 "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
-                "Expressions", "SecurityRules", "Identity", "KeyFetching",
+                "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport",
             ],
             swiftSettings: strict),
 
@@ -280,6 +284,7 @@ let package = Package(
         .target(
             name: "EngineTestSupport", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines"],
             path: "Tests/EngineTestSupport", swiftSettings: strict),
+        tests("ManagedExportTests", ["Basics", "DocumentModel", "FileSystem", "ManagedExport"]),
         tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
         // Makes writes of liblmdb fail.
         .target(name: "CWriteFaults", path: "Tests/WriteFaults"),
@@ -426,7 +431,7 @@ let package = Package(
             "HearthTests",
             [
                 "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
-                "FirestoreService", "DocumentModel", "EventLoops", "Identity", "TLSTestSupport",
+                "FirestoreService", "DocumentModel", "EventLoops", "Identity", "ManagedExport", "TLSTestSupport",
             ]),
         tests("OfficialClientTests", ["DocumentJSON", "Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

@@ -46,7 +46,7 @@ package struct DatabaseName: Sendable, Hashable {
     package var documentsRoot: String { "\(self)/documents" }
 
     /// Where project and database id stand in a name that begins with a database name.
-    static func parts(of bytes: RawSpan) -> (project: Range<Int>, database: Range<Int>)? {
+    package static func parts(of bytes: RawSpan) -> (project: Range<Int>, database: Range<Int>)? {
         let slash = UInt8(ascii: "/")
         guard bytes.holds(0x7374_6365_6A6F_7270, at: 0), bytes.byteCount > 8, bytes[byteAt: 8] == slash,  // projects/
             let projectEnd = bytes.firstOffset(of: slash, from: 9),

@@ -4,6 +4,7 @@
 //     PUT    /emulator/v1/projects/P:securityRules             rules for the project
 //     GET    /emulator/v1/projects/P:securityRules
 //     GET    /emulator/v1/projects/P:ruleCoverage[.html]       what of the rules was evaluated, how often
+//     POST   /emulator/v1/projects/P:export, :import           EmulatorFiles
 //
 // Rules that come this way switch an open server to the emulator's mode, and are forgotten when the server ends.
 
@@ -18,13 +19,16 @@ internal import SecurityRules
 
 /// Serves `/emulator/...` on one loop.
 final class EmulatorHandler {
-    private let service: FirestoreService
+    let service: FirestoreService
     private let isEnabled: Bool
-    private let authorization: Authorization?
+    let authorization: Authorization?
+    /// Exports and imports; nil if this server has none.
+    let files: EmulatorFiles?
 
-    init(_ service: FirestoreService, isEnabled: Bool, _ authorization: Authorization?) {
+    init(_ service: FirestoreService, _ options: HTTPOptions, _ authorization: Authorization?) {
         self.service = service
-        self.isEnabled = isEnabled
+        isEnabled = options.emulatorEndpoints
+        files = options.emulatorFiles
         self.authorization = authorization
     }
 
@@ -50,6 +54,9 @@ final class EmulatorHandler {
             case (.get, "ruleCoverage"), (.get, "ruleCoverage.html"):
                 try admit(exchange, head)
                 try coverage(exchange, of: project, isPage: verb.hasSuffix(".html"))
+            case (.post, "export"), (.post, "import"):
+                try admit(exchange, head)
+                try moveFiles(exchange, head, isExport: verb == "export", body)
             default: throw Self.noResource
             }
         } catch {
@@ -70,7 +77,7 @@ final class EmulatorHandler {
         try authorization?.admit(exchange.origin(head), for: .administration)
     }
 
-    private func reply(_ exchange: HTTPExchange, _ json: String) {
+    func reply(_ exchange: HTTPExchange, _ json: String) {
         exchange.reply(.ok, contentType: HTTPError.contentType) { $0.append(utf8: json + "\n") }
     }
 

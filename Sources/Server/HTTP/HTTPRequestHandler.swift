@@ -35,7 +35,7 @@ package final class HTTPRequestHandler: HTTPHandler {
         authorization: Authorization?
     ) {
         self.authorization = authorization
-        emulator = EmulatorHandler(service, isEnabled: options.emulatorEndpoints, authorization)
+        emulator = EmulatorHandler(service, options, authorization)
         self.pages = pages
         self.options = options
         rest = RESTHandler(service)
@@ -98,6 +98,9 @@ package struct HTTPOptions: Sendable {
     package var allowedOrigins = AllowedOrigins.local
     /// Whether the emulator's DELETE of a whole database is served.
     package var emulatorEndpoints = false
+    /// The emulator's exports and imports, which use files that a caller names; nil refuses them. For a loopback
+    /// address alone.
+    package var emulatorFiles: EmulatorFiles?
     /// For how many seconds browsers are asked to use encrypted connections alone (RFC 6797); 0 asks for nothing. Only
     /// replies over encrypted connections ask.
     package var hstsSeconds = 0

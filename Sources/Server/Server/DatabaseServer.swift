@@ -220,6 +220,7 @@ package final class DatabaseServer: Sendable {
         housekeeping.stop()
         stopObserving()
         metrics.setServer(nil)
+        configuration.http.emulatorFiles?.stop()
         group.stop()
         logSummary()
         store.close()

@@ -52,6 +52,7 @@ enum ServeCommand: MainThreadSubcommand {
         let fork = try makeFork(arguments)
         defer { fork?.remove() }
         if let fork { configuration.store.directory = fork.directory }
+        let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: configuration.store.directory)
         let security = try ServeSecurity.make(
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
@@ -69,6 +70,7 @@ enum ServeCommand: MainThreadSubcommand {
         let gateway: DatabaseServer
         do {
             if arguments[ServeSettings.repairIndexes] { try repairIndexes(configuration.store.directory, log) }
+            try exports.importDocuments()
             gateway = try DatabaseServer.start(configuration)
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
@@ -95,6 +97,12 @@ enum ServeCommand: MainThreadSubcommand {
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
         Shutdown.endAtOnceOnAnotherSignal(log)
         gateway.stop()
+        do {
+            try exports.exportDocuments()
+        } catch {
+            log(.error, "export_failed", ["message": ErrorText.describe(error)])
+            throw CommandFailure("the export at the end failed: \(ErrorText.describe(error))")
+        }
         log(.info, "stopped")
     }
 

@@ -345,7 +345,8 @@ enum ServeSettings {
     /// The flags in the order of the help text.
     static let groups = [
         FlagGroup(
-            heading: "Location", flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf, metricsAddress]),
+            heading: "Location",
+            flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
@@ -377,6 +378,7 @@ enum ServeSettings {
         }
         let emulator = arguments[emulatorEndpoints]
         configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
+        if configuration.http.emulatorEndpoints, isLoopback { configuration.http.emulatorFiles = EmulatorFiles() }
         return configuration
     }
 

@@ -4,9 +4,9 @@ import DocumentModel
 import FirestoreMessages
 import HearthClient
 
-/// Reads all documents of a collection or below a document, at any depth, page by page in the order of their names.
+/// Reads all documents of a database, of a collection or below a document, page by page in the order of their names.
 /// Memory is bounded by a page.
-struct SubtreeReader {
+struct SubtreeReader: Sendable {
     private let client: HearthClient
     private let place: Place
     private let namesOnly: Bool
@@ -16,14 +16,17 @@ struct SubtreeReader {
     private var pageDocuments = 16
     private var isAtEnd = false
 
-    /// Where the documents are.
-    enum Place {
+    /// Where the documents are: at any depth, except for those of one collection alone.
+    enum Place: Sendable {
+        case database(DatabaseName)
         case collection(CollectionPath)
+        case collectionAlone(CollectionPath)
         case below(DocumentPath)
 
         var database: DatabaseName {
             switch self {
-            case .collection(let path): path.database
+            case .database(let name): name
+            case .collection(let path), .collectionAlone(let path): path.database
             case .below(let path): path.database
             }
         }
@@ -61,7 +64,8 @@ struct SubtreeReader {
     private static func currentReadTime(_ client: HearthClient, _ place: Place) async throws -> TimestampValue {
         let probe =
             switch place {
-            case .collection(let path): try path.document("read-time-probe")
+            case .database(let name): try DocumentPath(database: name, path: "read-time-probe/read-time-probe")
+            case .collection(let path), .collectionAlone(let path): try path.document("read-time-probe")
             case .below(let path): path
             }
         let reply = try await client.batchGet(
@@ -72,7 +76,9 @@ struct SubtreeReader {
 
     private var parent: String {
         switch place {
-        case .collection(let path): path.parent?.description ?? path.database.documentsRoot
+        case .database(let name): name.documentsRoot
+        case .collection(let path), .collectionAlone(let path):
+            path.parent?.description ?? path.database.documentsRoot
         case .below(let path): path.description
         }
     }
@@ -83,6 +89,9 @@ struct SubtreeReader {
             orderBy: [Order(field: .documentName)],
             startAt: last.map { Cursor(values: [EncodedValue(.reference($0))], before: false) },
             limit: Int32(pageDocuments))
+        if case .collectionAlone(let path) = place {
+            query.from = [CollectionSelector(collectionID: path.collectionID)]
+        }
         if case .collection(let path) = place {
             // Every document whose name lies between the collection's least possible id and the next collection's.
             let least = "__id-9223372036854775808__"

@@ -1,97 +1,53 @@
-import DocumentJSON
 import DocumentModel
 import FirestoreMessages
 import HearthClient
 
-/// The work of `hearth export`: it reads pages of a collection at one read time and writes each before it requests the
-/// next.
+/// The work of `hearth export`: it reads pages of documents at one read time, and writes one while the next is read.
 struct Exporter {
-    /// Writes bytes, or throws why it cannot.
-    typealias Output = ([UInt8]) throws -> Void
-
     let client: HearthClient
-    let collection: CollectionPath
-    let isRecursive: Bool
-    /// Takes the lines of a page.
-    let output: Output
-    private var progressLine: ProgressLine
-    private var writer: JSONLineWriter
+    let place: SubtreeReader.Place
+    var progressLine: ProgressLine
 
-    /// Bytes of documents that a page should hold.
-    private static let pageBytes = 4 << 20
-    private static let pageDocumentsMax = 2000
-
-    init(
-        client: HearthClient, collection: CollectionPath, isRecursive: Bool, output: @escaping Output,
-        progressLine: ProgressLine
-    ) {
-        self.client = client
-        self.collection = collection
-        self.isRecursive = isRecursive
-        self.output = output
-        self.progressLine = progressLine
-        writer = JSONLineWriter(database: collection.database.description)
-    }
-
-    /// Writes everything; returns how many documents that was.
-    mutating func run() async throws -> Int {
-        let readTime = try await currentReadTime()
-        let prefix = "\(collection)/"
-        var last: String?
+    /// Writes everything.
+    ///
+    /// - Parameter output: takes the documents of a page; returns how many bytes they became.
+    /// - Returns: how many documents there are.
+    mutating func run(to output: ([NamedDocument]) throws -> Int) async throws -> Int {
+        let prefix = Self.prefix(of: place)
         var documents = 0
         var bytes = 0
-        // The first page is small, for nobody knows yet how large the documents are.
-        var pageDocuments = 16
+        var reading = Self.read(try await SubtreeReader(client, place))
+        defer { reading.cancel() }
         while true {
-            let request = RunQueryRequest(
-                parent: parent, query: try query(after: last, limit: pageDocuments), consistency: .readTime(readTime))
-            let page = try await client.runQuery(request)
-            var lines: [UInt8] = []
-            for document in page {
-                guard document.name.hasPrefix(prefix) else {
-                    throw CommandFailure("the server sent \(document.name), which is not in \(collection)")
-                }
-                let name = String(document.name.dropFirst(prefix.count))
-                lines += try writer.line(name: name, fields: document.content.fields.span.bytes)
-                lines.append(0x0A)
+            let (page, reader) = try await reading.value
+            if page.isEmpty { break }
+            reading = Self.read(reader)
+            for document in page where !document.name.hasPrefix(prefix) {
+                throw CommandFailure("the server sent \(document.name), which is not in \(prefix.dropLast())")
             }
-            try output(lines)
+            bytes += try output(page)
             documents += page.count
-            bytes += lines.count
             progressLine.update(documents: documents, bytes: bytes, totalBytes: nil)
-            guard page.count == pageDocuments, let end = page.last else { break }
-            last = end.name
-            pageDocuments = max(1, min(Self.pageDocumentsMax, Self.pageBytes / max(1, lines.count / page.count)))
         }
         progressLine.clear()
         return documents
     }
 
-    /// A moment that the server has given out as a read time, so that all pages show one state.
-    private func currentReadTime() async throws -> TimestampValue {
-        let probe = try collection.document("read-time-probe").description
-        let reply = try await client.batchGet(
-            BatchGetDocumentsRequest(database: collection.database.description, documents: [probe]))
-        guard let readTime = reply.readTime else { throw CommandFailure("the server sent no read time") }
-        return readTime
+    /// What the names of all documents begin with.
+    static func prefix(of place: SubtreeReader.Place) -> String {
+        switch place {
+        case .database(let name): "\(name.documentsRoot)/"
+        case .collection(let path), .collectionAlone(let path): "\(path)/"
+        case .below(let path): "\(path)/"
+        }
     }
 
-    private var parent: String { collection.parent?.description ?? collection.database.documentsRoot }
-
-    private func query(after last: String?, limit: Int) throws -> StructuredQuery {
-        let name = Order(field: .documentName)
-        let start = last.map { Cursor(values: [EncodedValue(.reference($0))], before: false) }
-        guard isRecursive else {
-            return StructuredQuery(
-                from: [CollectionSelector(collectionID: collection.collectionID)], orderBy: [name], startAt: start,
-                limit: Int32(limit))
+    /// Reads the next page in a separate task.
+    private static func read(_ reader: SubtreeReader) -> Task<([NamedDocument], SubtreeReader), any Error> {
+        Task {
+            var reader = reader
+            let page = try await reader.next()
+            return (page, reader)
         }
-        // Every document whose name lies between the collection's least possible id and the next collection's.
-        let least = "__id-9223372036854775808__"
-        return StructuredQuery(
-            from: [CollectionSelector(collectionID: "", allDescendants: true)], orderBy: [name],
-            startAt: start ?? Cursor(values: [EncodedValue(.reference("\(collection)/\(least)"))], before: true),
-            endAt: Cursor(values: [EncodedValue(.reference("\(collection)\0/\(least)"))], before: true),
-            limit: Int32(limit))
     }
 }

@@ -5,15 +5,16 @@ import Glibc
 /// Appends bad lines to a file, each below a comment that says why; the file can be corrected and loaded.
 final class BadLines {
     private let file: OutputFile
-    private let input: String
+    /// Names a line by its number.
+    private let place: @Sendable (Int) -> String
 
-    init(path: String, input: String) throws {
+    init(path: String, place: @escaping @Sendable (Int) -> String) throws {
         file = try OutputFile(path, flags: O_APPEND)
-        self.input = input
+        self.place = place
     }
 
     func append(_ line: [UInt8], number: Int, reason: String) throws {
-        var text = Array("# \(input):\(number): \(reason)\n".utf8)
+        var text = Array("# \(place(number)): \(reason)\n".utf8)
         text.append(contentsOf: line)
         text.append(0x0A)
         try file.write(text)
@@ -21,6 +22,6 @@ final class BadLines {
 
     /// Notes a line that the server refused; its text is not available any more.
     func note(_ line: Int, reason: String) throws {
-        try file.write(Array("# \(input):\(line): \(reason) (the line is not repeated here)\n".utf8))
+        try file.write(Array("# \(place(line)): \(reason) (the line is not repeated here)\n".utf8))
     }
 }

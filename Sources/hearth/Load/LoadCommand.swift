@@ -65,14 +65,19 @@ enum LoadCommand: AsyncSubcommand {
         configuration.connectionsPerLoop = arguments[connections]
         configuration.callsPerConnection = 1
         let client = try HearthClient(configuration)
+        let rules = LineRules(
+            collection: path, idField: arguments.value(of: idField), seed: state.seed,
+            stopsAtBadLine: !arguments.has(skipBad))
         var loader = Loader(
             Loader.Options(
-                input: input, collection: path, idField: arguments.value(of: idField), windowBytes: state.windowBytes,
+                input: input, database: database, statePath: input == "-" ? nil : LoadState.path(for: input),
+                open: { try LineInput(path: input, from: $0, rules) }, place: { "\(input):\($0)" },
                 commitsInFlight: arguments[inFlight],
                 skipBadPath: arguments.value(of: skipBad), progressLine: ProgressFlags.line(arguments)),
             client: client, state: state, isResumed: arguments[resume])
         do {
-            try await loader.run()
+            let summary = try await loader.run()
+            try StandardOutput.print("loaded \(summary)")
         } catch {
             await client.close()
             throw error
@@ -100,25 +105,8 @@ enum LoadCommand: AsyncSubcommand {
             }
             return fresh
         }
-        let statePath = LoadState.path(for: input)
-        guard let old = try LoadState.read(from: statePath) else {
-            if arguments[resume] { throw CommandFailure("there is no interrupted load of \(input) (no \(statePath))") }
-            return fresh
-        }
-        guard arguments[resume] else {
-            throw CommandFailure(
-                """
-                a load of \(input) was interrupted at line \(old.progress.lines + 1); continue with --resume, or \
-                delete \(statePath) to start again
-                """)
-        }
-        guard old.collection == fresh.collection, old.idField == idField else {
-            throw CommandFailure(
-                """
-                the interrupted load went to \(old.collection) with id field \(old.idField ?? "none"); use the same \
-                flags, or delete \(statePath)
-                """)
-        }
-        return old
+        return try LoadState.initial(
+            for: input, fresh, resumes: arguments[resume], place: { "line \($0)" },
+            describe: { "\($0.collection) with id field \($0.idField ?? "none")" })
     }
 }

@@ -25,6 +25,37 @@ struct LoadState: Equatable {
     /// Where the state of a load of `input` is kept.
     static func path(for input: String) -> String { "\(input).hearth-load" }
 
+    /// A new load's state, or that of the interrupted one.
+    ///
+    /// - Parameters:
+    ///   - fresh: the state of a new load with the same flags.
+    ///   - resumes: whether an interrupted load is to be continued.
+    ///   - place: names a line by its number.
+    ///   - describe: names what a state was made with.
+    static func initial(
+        for input: String, _ fresh: LoadState, resumes: Bool, place: (Int) -> String, describe: (LoadState) -> String
+    ) throws -> LoadState {
+        let statePath = path(for: input)
+        guard let old = try read(from: statePath) else {
+            if resumes { throw CommandFailure("there is no interrupted load of \(input) (no \(statePath))") }
+            return fresh
+        }
+        guard resumes else {
+            throw CommandFailure(
+                """
+                a load of \(input) was interrupted at \(place(old.progress.lines + 1)); continue with --resume, or \
+                delete \(statePath) to start again
+                """)
+        }
+        guard old.collection == fresh.collection, old.idField == fresh.idField else {
+            throw CommandFailure(
+                """
+                the interrupted load went to \(describe(old)); use the same flags, or delete \(statePath)
+                """)
+        }
+        return old
+    }
+
     /// The state kept at `path`, or nil where there is none.
     static func read(from path: String) throws -> LoadState? {
         guard let text = try InputFile.contentsIfPresent(of: path) else { return nil }

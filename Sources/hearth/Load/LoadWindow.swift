@@ -21,6 +21,7 @@ struct LoadWindow: Sendable {
     private(set) var end: LoadProgress
     /// Bytes of input.
     private(set) var inputBytes = 0
+    private(set) var notes = LoadNotes()
 
     init(start: LoadProgress) { end = start }
 
@@ -40,6 +41,7 @@ struct LoadWindow: Sendable {
         end.lines = chunk.end.lines
         end.documents += chunk.documents.count
         end.skipped += chunk.badLines.count
+        notes.add(chunk.notes)
         chunks.append(chunk)
     }
 

@@ -1,6 +1,6 @@
-// The work of `hearth load`: lines in, commits out.
+// The work of `hearth load` and `hearth import`: lines or entities in, commits out.
 //
-//     file -> ChunkReader -> ParsedChunk -> LoadWindow -> LoadBatch -> commit -> Watermark -> state file
+//     file -> LoadInput   -> ParsedChunk -> LoadWindow -> LoadBatch -> commit -> Watermark -> state file
 //             1 MiB of       writes, on     sorted by     500 docs    in flight  all before   for --resume
 //             whole lines    every core     name                      at most N  here stored
 //
@@ -16,11 +16,15 @@ import HearthClient
 /// Loads one input; used once.
 struct Loader {
     struct Options {
+        /// What the input is called in messages.
         var input: String
-        var collection: CollectionPath
-        var idField: String?
-        /// Bytes of input that are sorted at once.
-        var windowBytes: Int
+        var database: DatabaseName
+        /// Where the position is kept for `--resume`; nil for an input that cannot be read again.
+        var statePath: String?
+        /// Opens the input at a position.
+        var open: @Sendable (LoadProgress) throws -> any LoadInput
+        /// Names a line by its number, for example `books.jsonl:17`.
+        var place: @Sendable (Int) -> String
         /// Commits under way at once.
         var commitsInFlight: Int
         /// Where bad lines go; nil stops at the first.
@@ -32,7 +36,9 @@ struct Loader {
     let options: Options
     let client: HearthClient
     private(set) var state: LoadState
-    private let statePath: String?
+    /// What was read since this loader began.
+    private(set) var notes = LoadNotes()
+    private var statePath: String? { options.statePath }
     private var badLines: BadLines?
     private var progressLine: ProgressLine
     private var lastSave = ContinuousClock().now
@@ -43,13 +49,14 @@ struct Loader {
         self.options = options
         self.client = client
         self.state = state
-        statePath = options.input == "-" ? nil : LoadState.path(for: options.input)
         hasStateFile = isResumed
         progressLine = options.progressLine
     }
 
-    /// Loads to the end of the input, and reports it on standard output.
-    mutating func run() async throws {
+    /// Loads to the end of the input.
+    ///
+    /// - Returns: what was loaded, for people.
+    mutating func run() async throws -> String {
         let start = state.progress
         do {
             try await load()
@@ -65,29 +72,27 @@ struct Loader {
             documents: documents, bytes: done.offset - start.offset, totalBytes: nil, seconds: progressLine.seconds)
         if done.skipped > 0, let path = options.skipBadPath { summary += "; \(done.skipped) invalid lines in \(path)" }
         if let statePath { unlink(statePath) }
-        try StandardOutput.print("loaded \(summary)")
+        return summary
     }
 
     // MARK: Windows
 
     private mutating func load() async throws {
-        let rules = LineRules(
-            collection: options.collection, idField: options.idField, seed: state.seed,
+        let reader = WindowReader(
+            try options.open(state.progress), start: state.progress, windowBytes: state.windowBytes,
             stopsAtBadLine: options.skipBadPath == nil)
-        let reader = try WindowReader(
-            path: options.input, start: state.progress, windowBytes: state.windowBytes, rules: rules)
         // A load that cannot begin leaves nothing.
         let client = client
         async let reached: Void = client.waitForServer()
         var window = try await reader.next()
         try await reached
-        badLines = try options.skipBadPath.map { try BadLines(path: $0, input: options.input) }
+        badLines = try options.skipBadPath.map { try BadLines(path: $0, place: options.place) }
         while let current = window {
             async let following = reader.next()
             try await store(current, totalBytes: reader.totalBytes)
             if badLines == nil, let bad = current.badLines.first {
                 _ = try? await following
-                throw CommandFailure("\(options.input):\(bad.line): \(bad.reason)")
+                throw CommandFailure("\(options.place(bad.line)): \(bad.reason)")
             }
             window = try await following
         }
@@ -108,7 +113,7 @@ struct Loader {
             var next = state.stored
             while next < window.count || inFlight > 0 {
                 if next < window.count, inFlight < options.commitsInFlight {
-                    let batch = window.batch(from: next, database: options.collection.database)
+                    let batch = window.batch(from: next, database: options.database)
                     next = batch.end
                     group.addTask { [number] in (number, await Self.store(batch, with: client)) }
                     number += 1
@@ -122,7 +127,10 @@ struct Loader {
                 }
             }
         }
+        notes.add(window.notes)
         state.progress = window.end
+        // The line at which a load stops is read again by the next one.
+        if badLines == nil { state.progress.skipped -= window.badLines.count }
         (state.stored, state.storedOf) = (0, 0)
         if hasStateFile || badLines != nil { try save() }
     }
@@ -174,7 +182,7 @@ struct Loader {
                 (error.code == .unavailable ? text : "the server refused a batch: \(text)") + resumeHint)
         case .failure(.refused(let refused, let batch)):
             guard badLines != nil else {
-                throw CommandFailure("\(options.input):\(refused[0].line): \(refused[0].reason)" + resumeHint)
+                throw CommandFailure("\(options.place(refused[0].line)): \(refused[0].reason)" + resumeHint)
             }
             for (line, reason) in refused { try badLines?.note(line, reason: reason) }
             watermark.finish(number, end: batch.end)
@@ -195,44 +203,44 @@ struct Loader {
 private actor WindowReader {
     /// The file's size in bytes; nil for what has no size.
     nonisolated let totalBytes: Int?
-    private let reader: ChunkReader
-    private let rules: LineRules
+    private let input: any LoadInput
+    private let stopsAtBadLine: Bool
     private let windowBytes: Int
     private var place: LoadProgress
     private var isAtEnd = false
+    /// Why the input cannot be read further than the last window.
+    private var failure: (any Error)?
 
-    init(path: String, start: LoadProgress, windowBytes: Int, rules: LineRules) throws(CommandFailure) {
-        reader = try ChunkReader(
-            path: path, offset: start.offset, lineNumber: start.lines, mayHaveBadLines: !rules.stopsAtBadLine)
-        totalBytes = reader.totalBytes
-        self.rules = rules
+    init(_ input: sending any LoadInput, start: LoadProgress, windowBytes: Int, stopsAtBadLine: Bool) {
+        self.input = input
+        totalBytes = input.totalBytes
+        self.stopsAtBadLine = stopsAtBadLine
         self.windowBytes = windowBytes
         place = start
     }
 
-    /// The next window; nil at the end. One that holds a bad line that stops the load is the last.
+    /// The next window; nil at the end. One that holds a bad line that stops the load is the last. What is before a
+    /// place that cannot be read is a window too.
     func next() async throws -> LoadWindow? {
+        if let failure { throw failure }
         if isAtEnd { return nil }
         var window = LoadWindow(start: place)
         let tasksMax = max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1)
-        try await withThrowingTaskGroup(of: (Int, ParsedChunk).self) { [rules] group in
+        try await withThrowingTaskGroup(of: (Int, ParsedChunk).self) { group in
             var parsed: [Int: ParsedChunk] = [:]
             var (begun, appended, readBytes) = (0, 0, 0)
             while true {
                 if !isAtEnd, begun - appended < 2 * tasksMax, readBytes < windowBytes {
-                    guard let chunk = try reader.next() else {
-                        isAtEnd = true
-                        continue
-                    }
-                    readBytes += chunk.bytes.count
-                    group.addTask { [begun] in (begun, ParsedChunk(chunk, rules)) }
+                    guard let part = nextPart() else { continue }
+                    readBytes += part.byteCount
+                    group.addTask { [begun] in (begun, part.parse()) }
                     begun += 1
                 } else if appended < begun, let (number, chunk) = try await group.next() {
                     parsed[number] = chunk
                     while let chunk = parsed.removeValue(forKey: appended) {
                         appended += 1
                         window.append(chunk)
-                        if rules.stopsAtBadLine, !chunk.badLines.isEmpty {
+                        if stopsAtBadLine, !chunk.badLines.isEmpty {
                             isAtEnd = true
                             group.cancelAll()
                             return
@@ -244,9 +252,22 @@ private actor WindowReader {
             }
         }
         // Not by bytes: a window may hold nothing but the bad line that stops the load.
-        if window.isEmpty { return nil }
+        if window.isEmpty {
+            if let failure { throw failure }
+            return nil
+        }
         window.sort()
         place = window.end
         return window
+    }
+
+    private func nextPart() -> LoadPart? {
+        do {
+            if let part = try input.next() { return part }
+        } catch {
+            failure = error
+        }
+        isAtEnd = true
+        return nil
     }
 }

@@ -39,6 +39,8 @@ struct ParsedChunk: Sendable {
     private(set) var badLines: [BadLine] = []
     /// The position after the last line that was read.
     private(set) var end: (offset: Int, lines: Int)
+    /// What an import reports at its end.
+    var notes = LoadNotes()
 
     /// Reads all lines, or those before the first invalid one; it skips empty lines and those that begin with `#`.
     init(_ chunk: Chunk, _ rules: LineRules) {
@@ -90,26 +92,75 @@ struct ParsedChunk: Sendable {
             AutomaticID.append(seed: rules.seed, line: number, to: &id)
             name.append(id)
         }
-        let view = try ResourceNameView(resource: name.bytes)
-        guard view.isDocument else { throw RequestError(.notADocument, name: name.bytes) }
-        let nameSize = DocumentSize.name(view)
         try parser.withDocumentBytes { fields in
-            // The server would refuse the whole batch for one bad document; this names the line.
-            let size = DocumentSize.document(
-                nameSize: nameSize, fieldsSize: try DocumentValidator.validate(fields: fields).size)
-            if size > Limits.documentBytes { throw InvalidDocument(.documentTooLarge, offset: 0) }
-            let start = writer.count
-            let place = CommitWrites.appendSet(name: name.bytes, fields: fields, to: &writer)
-            let path = Int32(place.lowerBound + pathOffset)..<Int32(place.upperBound)
-            documents.append(Document(write: Int32(start)..<Int32(writer.count), path: path, line: number))
+            try add(name: name.bytes, fields: fields, pathOffset: pathOffset, line: number, to: &writer)
         }
     }
 
-    private static func reason(_ error: any Error) -> String {
+    /// Adds a document. The server would refuse the whole batch for one bad document; this names the line.
+    ///
+    /// - Parameter pathOffset: where in the name the part begins in which documents differ.
+    private mutating func add(
+        name: RawSpan, fields: RawSpan, pathOffset: Int, line: Int, to writer: inout ByteBuffer
+    ) throws {
+        let view = try ResourceNameView(resource: name)
+        guard view.isDocument else { throw RequestError(.notADocument, name: name) }
+        let size = DocumentSize.document(
+            nameSize: DocumentSize.name(view), fieldsSize: try DocumentValidator.validate(fields: fields).size)
+        if size > Limits.documentBytes { throw InvalidDocument(.documentTooLarge, offset: 0) }
+        let start = writer.count
+        let place = CommitWrites.appendSet(name: name, fields: fields, to: &writer)
+        let path = Int32(place.lowerBound + pathOffset)..<Int32(place.upperBound)
+        documents.append(Document(write: Int32(start)..<Int32(writer.count), path: path, line: line))
+    }
+
+    static func reason(_ error: any Error) -> String {
         switch error {
         case let error as RequestError: error.message
         case let error as InvalidDocument: error.message
         default: "\(error)"
         }
+    }
+}
+
+extension ParsedChunk {
+    /// A document before it is checked.
+    struct Draft: ~Copyable {
+        /// The full resource name.
+        var name = ByteBuffer(capacity: 256)
+        /// Canonical document bytes.
+        var fields = ByteBuffer(capacity: 4 << 10)
+    }
+
+    /// Makes documents of the items of an input.
+    ///
+    /// - Parameters:
+    ///   - ends: the position before the first item, and after each. Its `lines` is the number of the item.
+    ///   - byteCount: bytes of the documents, about.
+    ///   - pathOffset: where in a name the part begins in which documents differ.
+    ///   - stopsAtBadLine: whether an item that is not a document is the last.
+    ///   - read: reads the item at an index into an empty draft, or throws why it is not a document.
+    init(
+        ends: [(offset: Int, lines: Int)], byteCount: Int, pathOffset: Int, stopsAtBadLine: Bool,
+        _ read: (_ index: Int, inout Draft) throws -> Void
+    ) {
+        end = ends[0]
+        var draft = Draft()
+        var writer = ByteBuffer(capacity: byteCount + byteCount / 4)
+        for (index, itemEnd) in ends.dropFirst().enumerated() {
+            draft.name.reset()
+            draft.fields.reset()
+            do {
+                try read(index, &draft)
+                try add(
+                    name: draft.name.bytes, fields: draft.fields.bytes, pathOffset: pathOffset, line: itemEnd.lines,
+                    to: &writer)
+            } catch {
+                badLines.append(BadLine(text: [], line: itemEnd.lines, reason: Self.reason(error)))
+                if stopsAtBadLine { break }
+            }
+            end = itemEnd
+        }
+        bytes = writer.copyBytes()
     }
 }

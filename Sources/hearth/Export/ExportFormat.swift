@@ -1,0 +1,14 @@
+/// How `hearth export` writes documents.
+enum ExportFormat: String, FlagValue, CaseIterable {
+    case lines
+    case managed
+
+    static func parse(_ text: String) throws(FlagTextError) -> ExportFormat {
+        guard let format = ExportFormat(rawValue: text) else {
+            throw FlagTextError(expected: allCases.map(\.rawValue).joined(separator: " or "))
+        }
+        return format
+    }
+
+    var flagText: String { rawValue }
+}
