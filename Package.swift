@@ -426,8 +426,8 @@ let package = Package(
             "HearthTests",
             [
                 "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
-                "FirestoreService", "DocumentModel", "EventLoops", "Identity", "TLSTestSupport",
-            ]),
+                "FirestoreService", "DocumentModel", "EmbeddedEngine", "EventLoops", "Identity", "TLSTestSupport",
+            ], exclude: ["Formats"]),
         tests("OfficialClientTests", ["DocumentJSON", "Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

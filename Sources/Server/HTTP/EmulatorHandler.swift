@@ -21,8 +21,13 @@ final class EmulatorHandler {
     private let service: FirestoreService
     private let isEnabled: Bool
     private let authorization: Authorization?
+    private let address: @Sendable () -> String
 
-    init(_ service: FirestoreService, isEnabled: Bool, _ authorization: Authorization?) {
+    init(
+        _ service: FirestoreService, isEnabled: Bool, _ authorization: Authorization?,
+        address: @escaping @Sendable () -> String
+    ) {
+        self.address = address
         self.service = service
         self.isEnabled = isEnabled
         self.authorization = authorization
@@ -52,6 +57,18 @@ final class EmulatorHandler {
                 try coverage(exchange, of: project, isPage: verb.hasSuffix(".html"))
             default: throw Self.noResource
             }
+        } catch {
+            exchange.fail(error)
+        }
+    }
+
+    /// Serves the routes of ``EmulatorHub``.
+    /// - Parameter segments: of the path, still encoded.
+    func handleHub(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
+        do throws(RequestError) {
+            guard isEnabled else { throw Self.noResource }
+            try admit(exchange, head)
+            reply(exchange, try EmulatorHub(address: address()).reply(head.method, segments.joined(separator: "/")))
         } catch {
             exchange.fail(error)
         }
