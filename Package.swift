@@ -431,8 +431,9 @@ let package = Package(
             "HearthTests",
             [
                 "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
-                "FirestoreService", "DocumentModel", "EventLoops", "Identity", "ManagedExport", "TLSTestSupport",
-            ]),
+                "FirestoreService", "DocumentModel", "EmbeddedEngine", "EventLoops", "Identity", "ManagedExport",
+                "TLSTestSupport",
+            ], exclude: ["Formats"]),
         tests("OfficialClientTests", ["DocumentJSON", "Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),
         tests("AtomicityTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

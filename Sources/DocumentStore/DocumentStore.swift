@@ -29,6 +29,8 @@ package final class DocumentStore: Sendable {
     let indexState = SharedIndexStates()
     /// Nil unless indexes are made on demand.
     let adaptiveIndexes: AdaptiveIndexes?
+    /// Indexes that queries lacked.
+    package let wantedIndexes = WantedIndexes()
     private let queue: CommitQueue
     private let pipeline: CommitPipeline
     let counters = StoreCounters()

@@ -24,14 +24,16 @@ extension Call {
 
     /// Records how long the call took, when its end is decided. Bidirectional calls last as long as their clients
     /// like and are not recorded.
+    /// - Returns: the time in nanoseconds; 0 for a call that ends in the loop iteration in which it began.
     @inline(__always)
-    func recordTime(in counters: ServiceCounters) {
-        guard rpc.shape != .bidirectional else { return }
+    func recordTime(in counters: ServiceCounters) -> UInt64 {
+        guard rpc.shape != .bidirectional else { return 0 }
         let now = loop.turnNanoseconds
         if now == begunAt {
             counters.callAnsweredImmediately(rpc, on: loop)
-        } else {
-            counters.recordDuration(rpc, nanoseconds: now &- begunAt)
+            return 0
         }
+        counters.recordDuration(rpc, nanoseconds: now &- begunAt)
+        return now &- begunAt
     }
 }

@@ -177,10 +177,22 @@ package final class FirestoreService {
     }
 
     /// Counts a call that ends with OK.
+    /// - Parameter plan: describes a query, for the log of slow calls.
     @inline(__always)
-    func ended(_ call: Call) {
+    func ended(_ call: Call, plan: () -> String = { "" }) {
         counters.callEnded(call.rpc, .ok)
-        call.recordTime(in: counters)
+        let nanoseconds = call.recordTime(in: counters)
+        if nanoseconds > 0 { noteTime(nanoseconds, of: call, .ok, plan) }
+    }
+
+    /// Logs a call that was slow.
+    private func noteTime(_ nanoseconds: UInt64, of call: Call, _ code: StatusCode, _ plan: () -> String = { "" }) {
+        let milliseconds = nanoseconds / 1_000_000
+        guard limits.slowCallMilliseconds > 0, milliseconds >= limits.slowCallMilliseconds else { return }
+        var pairs = [("method", call.method.label), ("code", "\(code)"), ("milliseconds", "\(milliseconds)")]
+        let plan = plan()
+        if !plan.isEmpty { pairs.append(("plan", plan)) }
+        log.write(.warning, "slow_call", pairs)
     }
 
     /// An error that no call should end with. The client gets no text of it, which may have paths; the log does.
@@ -200,7 +212,8 @@ package final class FirestoreService {
             default: Self.failure(error)
             }
         counters.callEnded(call.rpc, status.code)
-        call.recordTime(in: counters)
+        let nanoseconds = call.recordTime(in: counters)
+        if nanoseconds > 0 { noteTime(nanoseconds, of: call, status.code) }
         switch status.code {
         case .internal, .dataLoss, .unknown:
             counters.callsBroken.add()

@@ -21,6 +21,9 @@ package struct ServiceLimits: Sendable {
     /// Queries that need an index which is not declared are refused, as the cloud does.
     package var requiresIndexes = false
 
+    /// Calls that take at least as long are logged, in milliseconds; 0 logs none.
+    package var slowCallMilliseconds: UInt64 = 1_000
+
     /// Bounds on the memory and the steps of pipelines.
     package var pipelines = PipelineOptions()
 

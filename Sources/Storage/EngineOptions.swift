@@ -92,6 +92,9 @@ package struct EngineOptions: Sendable {
     /// For tests: whether bytes of a run that are met for the first time count as not in memory, wherever they are.
     package var meetsPagesCold = false
 
+    /// For tests: the number of the directory's format, instead of that of this version.
+    package var formatPlanted: Int?
+
     /// For tests: which keys the engine in memory is pending for.
     package var coldKeys: (any ColdKeys)?
 

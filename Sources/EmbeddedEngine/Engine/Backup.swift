@@ -64,7 +64,8 @@ extension EmbeddedEngine {
         try manifest.write(in: runs, space: nil)
         try Directory.create(directory + "/log")
         try CompanionFiles.copy(from: core.directory, to: directory)
-        try DirectoryFormat.create(directory)
+        try DirectoryFormat.create(
+            directory, format: core.options.formatPlanted ?? DirectoryFormat.current)
         // A directory that was there already may be a moment old.
         try Directory.syncName(of: directory)
     }

@@ -16,8 +16,8 @@ package enum DirectoryCopy {
     /// TIMELINE: it does not continue the history of a source that was served. When this throws, no copy is left.
     ///
     /// - Parameter progress: gets the number of bytes copied so far, on this thread.
-    /// - Throws: `unsupportedFormat` if the source is not a data directory, `locked` if it is in use, `inputOutput` if
-    ///   one directory lies in the other or a file cannot be read or written, `full`.
+    /// - Throws: `unsupportedFormat` if the source is not a data directory of the current format, `locked` if it is in
+    ///   use, `inputOutput` if one directory lies in the other or a file cannot be read or written, `full`.
     package static func run(
         from source: String, to target: String, progress: WorkProgress.Handler = { _ in }
     ) throws(StorageError) {
@@ -30,6 +30,7 @@ package enum DirectoryCopy {
         }
         let lock = try DirectoryFormat.lockExisting(source)
         defer { lock?.unlock() }
+        try DirectoryFormat.check(source)
         do throws(StorageError) {
             try copy(source, target, progress)
         } catch {

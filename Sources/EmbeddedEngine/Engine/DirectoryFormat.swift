@@ -1,7 +1,6 @@
-internal import Basics
 internal import FileSystem
 internal import Glibc
-internal import Storage
+package import Storage
 
 /// The format file and the lock of a data directory, and the creation of a directory.
 ///
@@ -14,11 +13,11 @@ internal import Storage
 ///     5. NEW is removed
 ///
 /// A process that ends between 1 and 4 leaves a directory with NEW and without FORMAT. The next process starts over.
-enum DirectoryFormat {
-    /// What FORMAT says. Never change; a directory of another format gets another line.
-    static let line = "hearth store, format 1\n"
-    /// Builds before the first release wrote these.
-    private static let formerLines = (1...5).map { "hearth key-value store, format \($0)\n" }
+package enum DirectoryFormat {
+    /// The format that this version writes. Older ones are upgraded (``DirectoryUpgrade``).
+    package static let current = 1
+
+    static func path(in directory: String) -> String { directory + "/FORMAT" }
 
     /// Takes the directory's lock, making the directory if there is none.
     /// - Throws: `locked`.
@@ -54,13 +53,13 @@ enum DirectoryFormat {
 
     /// Checks the format; creates a new directory, without any run.
     /// - Throws: `unsupportedFormat`, `full`, `inputOutput`.
-    static func openOrCreate(_ directory: String) throws(StorageError) {
-        let path = directory + "/FORMAT"
+    static func openOrCreate(_ directory: String, format: Int) throws(StorageError) {
+        let path = path(in: directory)
         let marker = directory + "/NEW"
         // A process that was killed may have left names that are not durable, and what follows builds on them.
         try Directory.sync(directory)
         if Directory.exists(path) {
-            try check(directory)
+            try check(directory, format: format)
             return try Directory.removeFile(marker)
         }
         try Directory.syncName(of: directory)
@@ -73,37 +72,18 @@ enum DirectoryFormat {
         }
         try RunStore.create(directory + "/runs")
         try Directory.create(directory + "/log")
-        try create(directory)
+        try create(directory, format: format)
         try Directory.removeFile(marker)
     }
 
     /// Gives a directory its format file, durably.
-    static func create(_ directory: String) throws(StorageError) {
-        let path = directory + "/FORMAT"
-        let workPath = path + ".new"
-        let file = try File(workPath, flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: line)
-        try file.sync()
-        try Directory.rename(workPath, to: path)
-        try Directory.sync(directory)
+    static func create(_ directory: String, format: Int) throws(StorageError) {
+        try FormatState.format(format).write(in: directory)
     }
 
     /// Checks the format of an existing directory.
     /// - Throws: `unsupportedFormat`; `inputOutput` if the format file cannot be read.
-    static func check(_ directory: String) throws(StorageError) {
-        let path = directory + "/FORMAT"
-        let file = try File(path, flags: O_RDONLY)
-        let buffer = HeapBuffer(capacity: 256)
-        let count = unsafe try file.read(into: buffer.all, at: 0)
-        let found = unsafe String(decoding: UnsafeRawBufferPointer(rebasing: buffer.all[..<count]), as: UTF8.self)
-        if found == line { return }
-        guard let former = formerLines.firstIndex(of: found) else {
-            throw StorageError(
-                .unsupportedFormat, "the format of the data directory is unknown to this version", file: path)
-        }
-        throw StorageError(
-            .unsupportedFormat,
-            "the data directory has the former format \(former + 1), which this version does not read: export the "
-                + "documents with the version that wrote it, and load them into a new directory", file: path)
+    package static func check(_ directory: String, format: Int = current) throws(StorageError) {
+        if let refusal = try FormatState(of: directory).refusal(of: directory, by: format) { throw refusal }
     }
 }

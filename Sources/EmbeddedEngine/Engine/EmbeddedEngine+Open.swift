@@ -15,10 +15,11 @@ extension EmbeddedEngine {
     ) throws -> EmbeddedEngine {
         let lock = try DirectoryFormat.lock(directory, isReadOnly: options.isReadOnly)
         let fault = FaultInjection(fault: options.fault)
+        let format = options.formatPlanted ?? DirectoryFormat.current
         if options.isReadOnly {
-            try DirectoryFormat.check(directory)
+            try DirectoryFormat.check(directory, format: format)
         } else {
-            try DirectoryFormat.openOrCreate(directory)
+            try DirectoryFormat.openOrCreate(directory, format: format)
         }
         let runs = try RunStore(
             directory: directory + "/runs", byteCountMax: options.runBytesMax,

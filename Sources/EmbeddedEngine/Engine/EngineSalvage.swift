@@ -22,15 +22,28 @@ package enum EngineSalvage {
     ///
     /// Index entries are not read: they follow from the documents. Without a manifest all document files count, also
     /// those that merges have replaced.
-    /// - Throws: `locked`, or what the sink throws.
+    /// - Throws: `locked`, `unsupportedFormat` for another known format, or what the sink throws.
     package static func run(directory: String, into sink: any SalvageSink) throws {
         let lock = try DirectoryFormat.lock(directory, isReadOnly: true)
         defer { lock.unlock() }
-        noting(sink) { () throws(StorageError) in try DirectoryFormat.check(directory) }
+        try checkFormat(directory, sink)
         var manifest: Manifest?
         noting(sink) { () throws(StorageError) in manifest = try Manifest.read(in: directory + "/runs") }
         for file in files(manifest, directory + "/runs", sink) { try file.run() }
         try readLog(directory + "/log", manifest ?? Manifest(), sink)
+    }
+
+    /// Refuses a directory of another known format, which would be misread. A FORMAT file that is damaged is a loss.
+    private static func checkFormat(_ directory: String, _ sink: any SalvageSink) throws {
+        do throws(StorageError) {
+            let state = try FormatState(of: directory)
+            guard let refusal = state.refusal(of: directory, by: DirectoryFormat.current) else { return }
+            if state != .unknown { throw refusal }
+            sink.note(refusal.description)
+        } catch {
+            if error.code == .unsupportedFormat { throw error }
+            sink.note(error.description)
+        }
     }
 
     private static func noting(_ sink: any SalvageSink, _ body: () throws(StorageError) -> Void) {

@@ -296,6 +296,9 @@ package struct ListIndexesRequest: FirestoreMessage, Equatable, Sendable {
 }
 
 package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
+    /// The state of an index that is not declared, and that queries lacked.
+    package static let wanted = "WANTED"
+
     private static let layout = unsafe MessageLayout(
         held__admin__list_indexes_response__init, hearth__admin__v1__list_indexes_response__init)
 
@@ -304,11 +307,12 @@ package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
         private static let layout = unsafe MessageLayout(
             held__admin__listed_index__init, hearth__admin__v1__listed_index__init)
 
-        /// `BUILDING`, `READY` or `DROPPING`.
+        /// `BUILDING`, `READY` or `DROPPING`; or ``ListIndexesResponse/wanted``.
         package var state: String
         /// The entry of `firestore.indexes.json`.
         package var json: String
-        /// About how many entries an index has, and the bytes that they take on disk; 0 if there is no estimate.
+        /// About how many entries an index has, and the bytes that they take on disk; 0 if there is no estimate. Of an
+        /// index that is wanted, how many queries lacked it, and the documents that these read.
         package var entries: Int64
         package var bytes: Int64
 

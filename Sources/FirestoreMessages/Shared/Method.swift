@@ -56,7 +56,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
     package var isServedOverTCP: Bool {
         switch self {
         case .adminListIndexes, .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules: true
-        default: !service.isAdministrative
+        // What is left of this service writes files where its caller says, or blocks threads.
+        default: service != .administration
         }
     }
 

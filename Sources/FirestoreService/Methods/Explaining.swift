@@ -31,6 +31,14 @@ extension ExplainMetrics {
     }
 }
 
+extension FirestoreService {
+    /// Notes the index that a query lacked, if one would have made it cheaper.
+    func noteWantedIndex(_ run: borrowing QueryExecution) {
+        guard let json = run.adviceJSON else { return }
+        store.wantedIndexes.note(json, in: run.plan.database, documents: run.scannedDocuments)
+    }
+}
+
 extension AggregationExecution {
     func metrics() -> ExplainMetrics { withQuery { ExplainMetrics(of: $0) } }
 

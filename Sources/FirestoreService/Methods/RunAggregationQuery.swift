@@ -85,7 +85,8 @@ final class AggregationSource: ResponseSource {
         RunAggregationQueryResponse(
             totals: totals, transaction: newTransaction, readTime: point.readTime, explainMetrics: metrics
         ).encode(into: &writer)
-        service.ended(call)
+        service.ended(call) { "\(run.plan.database): \(run.tree)" }
+        run.withQuery { service.noteWantedIndex($0) }
         service.counters.streamsOpen.subtract()
         return .lastMessage
     }

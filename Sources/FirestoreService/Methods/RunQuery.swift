@@ -166,6 +166,8 @@ final class QueryResponses: ResponseSource {
                 try fillPage(at: point)
             } catch {
                 returnPage()
+                // A query that needs an index in strict mode.
+                if error.code == .failedPrecondition { service.noteWantedIndex(run) }
                 let status = service.requestError(error, call)
                 service.counters.streamsOpen.subtract()
                 return .failed(status.code, status.message)
@@ -202,7 +204,8 @@ final class QueryResponses: ResponseSource {
 
     /// Every result is sent. Reports what the offset skipped if no message has, and the read time if there was none.
     private func end(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
-        service.ended(call)
+        service.ended(call) { "\(run.plan.database): \(run.tree)" }
+        service.noteWantedIndex(run)
         service.counters.streamsOpen.subtract()
         if explain == nil, hasSent, skipsReported == run.skippedResults { return .finished }
         RunQueryResponseWriter.appendReadTime(point.readMicroseconds, to: &writer)

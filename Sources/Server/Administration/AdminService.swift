@@ -99,11 +99,20 @@ final class AdminService {
 
     private func listIndexes(_ call: Call, _ message: ListIndexesRequest) throws {
         let database = try DatabaseName(message.database)
-        let entries = context.store.indexListing(in: database).map {
+        let present = context.store.indexListing(in: database).map {
             ListIndexesResponse.Entry(
                 state: $0.state.rawValue, json: $0.json, entries: Int64($0.size?.entries ?? 0),
                 bytes: Int64($0.size?.bytes ?? 0))
         }
+        let declared = Set(present.map(\.json))
+        let wanted = context.store.wantedIndexes.all(in: database).filter { !declared.contains($0.json) }
+        let entries =
+            present
+            + wanted.map {
+                ListIndexesResponse.Entry(
+                    state: ListIndexesResponse.wanted, json: $0.json, entries: Int64($0.queries),
+                    bytes: Int64($0.documents))
+            }
         service.succeed(call) { ListIndexesResponse(entries: entries).encode(into: &$0) }
     }
 

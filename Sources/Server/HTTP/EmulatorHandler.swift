@@ -24,8 +24,13 @@ final class EmulatorHandler {
     let authorization: Authorization?
     /// Exports and imports; nil if this server has none.
     let files: EmulatorFiles?
+    private let address: @Sendable () -> String
 
-    init(_ service: FirestoreService, _ options: HTTPOptions, _ authorization: Authorization?) {
+    init(
+        _ service: FirestoreService, _ options: HTTPOptions, _ authorization: Authorization?,
+        address: @escaping @Sendable () -> String
+    ) {
+        self.address = address
         self.service = service
         isEnabled = options.emulatorEndpoints
         files = options.emulatorFiles
@@ -59,6 +64,18 @@ final class EmulatorHandler {
                 try moveFiles(exchange, head, isExport: verb == "export", body)
             default: throw Self.noResource
             }
+        } catch {
+            exchange.fail(error)
+        }
+    }
+
+    /// Serves the routes of ``EmulatorHub``.
+    /// - Parameter segments: of the path, still encoded.
+    func handleHub(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String]) {
+        do throws(RequestError) {
+            guard isEnabled else { throw Self.noResource }
+            try admit(exchange, head)
+            reply(exchange, try EmulatorHub(address: address()).reply(head.method, segments.joined(separator: "/")))
         } catch {
             exchange.fail(error)
         }

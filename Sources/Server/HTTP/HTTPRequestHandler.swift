@@ -7,6 +7,7 @@
 //     GET  /hearth-auth.js      AuthScript
 //     *    /v1/projects/...     docs/rest.md; also as /v1beta1
 //     *    /emulator/v1/...     EmulatorHandler
+//     *    /emulators           EmulatorHub
 //     POST /token               TokenEndpoint
 //     *    /google.firestore.v1.Firestore/METHOD/channel   WebChannelHandler
 
@@ -30,12 +31,13 @@ package final class HTTPRequestHandler: HTTPHandler {
     /// - Parameters:
     ///   - sessions: those of WebChannel, of all loops.
     ///   - authorization: decides who may do what; nil permits everything.
+    ///   - address: `HOST:PORT` of the server, once it runs.
     package init(
         _ service: FirestoreService, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions,
-        authorization: Authorization?
+        authorization: Authorization?, address: @escaping @Sendable () -> String
     ) {
         self.authorization = authorization
-        emulator = EmulatorHandler(service, options, authorization)
+        emulator = EmulatorHandler(service, options, authorization, address: address)
         self.pages = pages
         self.options = options
         rest = RESTHandler(service)
@@ -57,6 +59,7 @@ package final class HTTPRequestHandler: HTTPHandler {
         case "v1", "v1beta1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case WebChannelHandler.pathPrefix: webChannel.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "emulator": emulator.handle(exchange, head, Array(segments.dropFirst()), body: body)
+        case let prefix? where EmulatorHub.prefixes.contains(prefix): emulator.handleHub(exchange, head, segments)
         case "token" where segments.count == 1: TokenEndpoint.answer(exchange, head, body: body, authorization)
         default: page(exchange, head)
         }

@@ -135,7 +135,7 @@ package final class DatabaseServer: Sendable {
                     calls: router,
                     http: HTTPRequestHandler(
                         service, pages: pages, sessions: sessions, options: http,
-                        authorization: configuration.authorization))
+                        authorization: configuration.authorization, address: { administration.address.text }))
             }
             metrics.setServer(server)
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host

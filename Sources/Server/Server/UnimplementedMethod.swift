@@ -23,7 +23,7 @@ struct UnimplementedMethod {
         self.service = service
     }
 
-    /// The paths that only the socket in the data directory serves.
+    /// The paths for administrators.
     private static let administrative = Set(Method.allCases.filter(\.service.isAdministrative).flatMap(\.paths))
 
     /// The text of the error. A method that a listener serves does not get here.
@@ -37,7 +37,7 @@ struct UnimplementedMethod {
         }
         return """
             \(name) is not implemented by this server, which has \(served.sorted().joined(separator: ", ")) of \
-            \(service), on \(Self.socket)
+            \(service)
             """
     }
 

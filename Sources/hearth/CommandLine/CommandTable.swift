@@ -7,6 +7,7 @@ enum CommandTable {
             UpdateCommand.self, DeleteCommand.self, CopyCommand.self, LoadCommand.self, ExportCommand.self,
             ImportCommand.self,
             CheckCommand.self, BackupCommand.self, ForkCommand.self, RestoreCommand.self, SalvageCommand.self,
+            UpgradeCommand.self,
             IndexesCommand.self, RulesCommand.self, TokenCommand.self, HealthCommand.self, CompletionCommand.self,
             ManualCommand.self,
         ]

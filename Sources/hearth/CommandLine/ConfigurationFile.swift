@@ -3,21 +3,23 @@
 /// Settings of a file: one `name = value` a line, with the names of the flags.
 ///
 /// Empty lines and those that begin with `#` are comments. White space around the name and the value is left out; the
-/// rest of the value is taken as it is. A flag that may be given several times may have several lines.
+/// rest of the value is taken as it is. A flag that may be given several times may have several lines. A file that
+/// begins with a brace is a ``FirebaseConfiguration``.
 struct ConfigurationFile {
     /// One line.
     struct Setting: Equatable {
         let name: String
         let value: String
-        /// From 1.
-        let line: Int
+        /// From 1; nil in a file that has no lines of settings.
+        let line: Int?
     }
 
     static let flag = Flag<String>(
         "config", "FILE", required: false,
         help: """
-            Settings: one name = value a line, named as these flags are; # begins a comment. The command line and the \
-            environment take precedence.
+            Settings: one name = value a line, named as these flags are; # begins a comment. Or the firebase.json of a \
+            project: host, port, rules and indexes are taken from it. The command line and the environment take \
+            precedence.
             """)
 
     let path: String
@@ -30,13 +32,22 @@ struct ConfigurationFile {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw UsageError(message: "\(path) is not UTF-8")
         }
-        try self.init(text, path: path)
+        guard FirebaseConfiguration.isIt(text) else {
+            try self.init(text, path: path)
+            return
+        }
+        let projects = try? InputFile.contents(of: FirebaseConfiguration.projectsPath(beside: path))
+        self.init(path, try FirebaseConfiguration.settings(bytes, path: path, projects: projects))
+    }
+
+    private init(_ path: String, _ settings: [Setting]) {
+        self.path = path
+        self.settings = settings
     }
 
     /// Reads the text of a file.
     /// - Throws: `UsageError` with the file and the line.
     init(_ text: String, path: String) throws(UsageError) {
-        self.path = path
         var settings: [Setting] = []
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let line = Self.trimmed(line)
@@ -48,7 +59,7 @@ struct ConfigurationFile {
             settings.append(
                 Setting(name: String(Self.trimmed(name)), value: String(Self.trimmed(value)), line: index + 1))
         }
-        self.settings = settings
+        self.init(path, settings)
     }
 
     private static func trimmed(_ text: Substring) -> Substring {
@@ -58,5 +69,5 @@ struct ConfigurationFile {
     }
 
     /// The place of a setting, for messages.
-    func place(_ setting: Setting) -> String { "\(path):\(setting.line): \(setting.name)" }
+    func place(_ setting: Setting) -> String { "\(path):\(setting.line.map { "\($0):" } ?? "") \(setting.name)" }
 }

@@ -29,8 +29,15 @@ enum HelpText {
             #"  echo '{"__name__": "emma", "title": "Emma", "year": 1815}' | hearth load --collection books -"#,
             "  hearth query books --where 'year < 1900'",
             "",
-            "Run hearth COMMAND --help for the arguments and flags of a command.",
+            "Which command do I want?",
+            "",
         ]
+        lines += CommandGuide.tasks.map { row in
+            "  " + row.task + String(repeating: " ", count: max(30 - row.task.count, 1)) + "hearth " + row.command
+        }
+        lines += ["", "Exit statuses:", ""]
+        for row in CommandGuide.statuses { lines += wrap("\(row.status): \(row.meaning)", indent: 2) }
+        lines += ["", "Run hearth COMMAND --help for the arguments and flags of a command."]
         return lines.joined(separator: "\n")
     }
 

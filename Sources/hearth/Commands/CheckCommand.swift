@@ -1,6 +1,7 @@
 // `hearth check`: every invariant of a data directory.
 
 import Authorization
+import Basics
 import DocumentStore
 
 /// Verifies a data directory that no server has open.
@@ -12,7 +13,10 @@ enum CheckCommand: MainThreadSubcommand {
     static let repair = Flag(
         switch: "repair",
         help: "Makes all index entries again if some are damaged and everything else is intact.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data, repair] + ProgressFlags.all)]
+    static let json = Flag(
+        switch: "json",
+        help: "Print one object with the members problems, documents, bytes, collections and databases.")
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data, repair, json] + ProgressFlags.all)]
 
     static let discussion = """
         Reads all data and verifies the checksums of the log, the order and versions of the
@@ -39,11 +43,12 @@ enum CheckCommand: MainThreadSubcommand {
         let rules = Result { () throws(CommandFailure) in
             try KeptRules.newest(of: RulesHistory(dataDirectory: directory))
         }
-        if case .failure(let problem) = rules { try StandardOutput.print("problem: \(problem)") }
+        if case .failure(let problem) = rules, !arguments[json] { try StandardOutput.print("problem: \(problem)") }
         try checkDocuments(directory, arguments)
         switch rules {
         case .success(nil): break
         case .success(let kept?):
+            if arguments[json] { return }
             try StandardOutput.print("\(directory): the rules number \(kept.number) have no errors")
         case .failure:
             throw CommandFailure(
@@ -52,23 +57,38 @@ enum CheckCommand: MainThreadSubcommand {
         }
     }
 
+    /// The report as an object of JSON.
+    private static func text(_ report: StoreCheck.Report) -> String {
+        let problems = report.problems.map(JSONText.quoted).joined(separator: ",")
+        return """
+            {"problems":[\(problems)],"documents":\(report.documents),"bytes":\(report.documentBytes),\
+            "collections":\(report.collections),"databases":\(report.databases)}
+            """
+    }
+
     private static func checkDocuments(_ directory: String, _ arguments: ParsedArguments) throws {
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
         var report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
         line.clear()
-        for problem in report.problems { try StandardOutput.print("problem: \(problem)") }
+        if !arguments[json] { for problem in report.problems { try StandardOutput.print("problem: \(problem)") } }
         if arguments[repair], report.isRepairable {
             try IndexRepair.run(directory)
             report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
             line.clear()
-            for problem in report.problems { try StandardOutput.print("problem after the repair: \(problem)") }
-            if report.isClean { try StandardOutput.print("\(directory): repaired; all indexes were built again") }
+            if !arguments[json] {
+                for problem in report.problems { try StandardOutput.print("problem after the repair: \(problem)") }
+            }
+            if report.isClean, !arguments[json] {
+                try StandardOutput.print("\(directory): repaired; all indexes were built again")
+            }
         }
+        if arguments[json] { try StandardOutput.print(text(report)) }
         guard report.isClean else {
             let advice = report.isRepairable ? "; hearth check --repair builds the indexes again" : ""
             throw CommandFailure("\(directory): \(report.problems.count) problems\(advice)")
         }
+        if arguments[json] { return }
         try StandardOutput.print(
             "\(directory): no problems; \(report.documents) documents of \(report.documentBytes) bytes"
                 + " in \(report.collections) collections and \(report.databases) databases")

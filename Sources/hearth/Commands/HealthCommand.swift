@@ -14,7 +14,8 @@ enum HealthCommand: MainThreadSubcommand {
     static let timeout = Flag(
         "timeout", "TIME", default: TimeSpan.seconds(5), in: TimeSpan(milliseconds: 1)...TimeSpan.seconds(86_400),
         help: "How long to wait for the answer.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data, timeout])]
+    static let json = Flag(switch: "json", help: "Print an object with the members ready and reason.")
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data, timeout, json])]
 
     static let discussion = """
         Asks over the socket admin.sock in the data directory, which needs neither TLS nor a
@@ -32,8 +33,12 @@ enum HealthCommand: MainThreadSubcommand {
     static func run(_ arguments: ParsedArguments) throws {
         let reply = try LocalPage.get(
             "/readyz", socket: AdminSocket.path(in: arguments[data]), milliseconds: arguments[timeout].milliseconds)
+        if arguments[json] {
+            let reason = reply.status == 200 ? "null" : JSONText.quoted(reply.body)
+            try StandardOutput.print("{\"ready\":\(reply.status == 200),\"reason\":\(reason)}")
+        }
         guard reply.status == 200 else { throw CommandFailure(reply.body) }
-        try StandardOutput.print(reply.body)
+        if !arguments[json] { try StandardOutput.print(reply.body) }
     }
 }
 

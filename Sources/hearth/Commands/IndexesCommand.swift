@@ -4,6 +4,7 @@ import Basics
 import DocumentJSON
 import DocumentModel
 import DocumentStore
+import FirestoreMessages
 import FirestoreService
 import Indexing
 import Server
@@ -11,16 +12,22 @@ import Server
 /// Applies a `firestore.indexes.json`, or lists what is there.
 enum IndexesCommand: AsyncSubcommand {
     static let name = "indexes"
-    static let summary = "Applies a firestore.indexes.json to a database, or lists its indexes."
+    static let summary = "Applies a firestore.indexes.json to a database, lists its indexes, or suggests some."
     static let words = ["ACTION", "[FILE...]"]
-    static let actions = ["apply", "list"]
+    static let actions = ["apply", "list", "suggest"]
 
     static let discussion = """
-        ACTION is apply or list. apply replaces the declared indexes of the database by those
+        ACTION is apply, list or suggest. apply replaces the declared indexes of the database by those
         in FILE, which has the format of Firebase's firestore.indexes.json. The server builds
         new indexes in the background and drops indexes that are not in FILE. list prints each
         index with its state: BUILDING, READY or DROPPING, and for indexes over several fields
         or collection groups about how many entries are on disk, and their bytes.
+
+        suggest prints a firestore.indexes.json: the declared indexes, and those that queries
+        since the start of the server would have been cheaper with, or were refused without
+        (--index-mode strict). The server keeps up to 1,000 of them. Look at the file before
+        you apply it: each index makes writes dearer. Standard error says for each suggestion
+        how many queries lacked it, and how many documents they read.
 
         Single fields are indexed without a declaration. fieldOverrides change this for a
         field, for the fields of a map, or for * (all other fields of a collection group): only
@@ -37,13 +44,16 @@ enum IndexesCommand: AsyncSubcommand {
           hearth indexes apply firestore.indexes.json --data /var/lib/hearth
           hearth indexes list --data /var/lib/hearth
           hearth indexes list --address 10.0.0.5:8080
+          hearth indexes suggest --data /var/lib/hearth > firestore.indexes.json
         """
 
     static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory.")
+    static let json = Flag(
+        switch: "json", help: "list prints objects with the members state, index, entries and bytes.")
     static let flagGroups = [
         FlagGroup(
             heading: "Flags",
-            flags: [data] + ServerFlags.all)
+            flags: [data, json] + ServerFlags.all)
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -58,12 +68,39 @@ enum IndexesCommand: AsyncSubcommand {
             for note in file.notes { CommandRouter.complain(note) }
             try await apply(file.declaration, database, arguments[data])
         case ("list", 0):
-            for index in try await list(database, arguments) {
-                let size = index.entries > 0 ? "\tabout \(index.entries) entries, \(index.bytes) bytes" : ""
-                try StandardOutput.print("\(index.state)\t\(index.json)\(size)")
-            }
-        default: throw UsageError(message: "usage: hearth indexes apply FILE, or hearth indexes list")
+            let listing = try await list(database, arguments).filter { $0.state != ListIndexesResponse.wanted }
+            for index in listing { try print(index, isJSON: arguments[json]) }
+        case ("suggest", 0): try suggest(try await list(database, arguments))
+        default:
+            throw UsageError(
+                message: "usage: hearth indexes apply FILE, hearth indexes list, or hearth indexes suggest")
         }
+    }
+
+    private static func print(_ index: Listing.Element, isJSON: Bool) throws {
+        if isJSON {
+            let state = JSONText.quoted(index.state)
+            return try StandardOutput.print(
+                "{\"state\":\(state),\"index\":\(index.json),\"entries\":\(index.entries),\"bytes\":\(index.bytes)}")
+        }
+        let size = index.entries > 0 ? "\tabout \(index.entries) entries, \(index.bytes) bytes" : ""
+        try StandardOutput.print("\(index.state)\t\(index.json)\(size)")
+    }
+
+    /// Prints a `firestore.indexes.json` that has what is declared and what queries lacked.
+    private static func suggest(_ listing: Listing) throws {
+        for index in listing where index.state == ListIndexesResponse.wanted {
+            StandardError.write("\(index.json): \(index.entries) queries read \(index.bytes) documents\n")
+        }
+        // An override has its field beside its indexes, an index has fields in it.
+        let kept = listing.filter { $0.state != DocumentStore.IndexProgress.dropping.rawValue }.map(\.json)
+        let overrides = try kept.filter { try JSONObject(Array($0.utf8)).has("fieldPath") }
+        let indexes = kept.filter { !overrides.contains($0) }
+        let parts = [("indexes", indexes), ("fieldOverrides", overrides)].map { name, entries -> String in
+            let lines = entries.map { "\n    \($0)" }.joined(separator: ",")
+            return "  \"\(name)\": [\(lines)\(entries.isEmpty ? "" : "\n  ")]"
+        }
+        try StandardOutput.print("{\n" + parts.joined(separator: ",\n") + "\n}")
     }
 
     private static func apply(

@@ -59,6 +59,7 @@ enum ServeCommand: MainThreadSubcommand {
             hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: configuration.store.directory,
             history: history, log: log)
         CallerFlags.set(&configuration, arguments, security.mode)
+        let indexes = try ServeIndexes.read(arguments)
         let authorization = security.makeAuthorization(rates: CallerFlags.rates(arguments, security.mode))
         configuration.authorization = authorization
         configuration.rules = security.makeRulesKeeper(history, authorization)
@@ -69,9 +70,13 @@ enum ServeCommand: MainThreadSubcommand {
             ])
         let gateway: DatabaseServer
         do {
+            if arguments[ServeSettings.upgrade] {
+                try upgrade(DirectoryUpgrade(of: configuration.store.directory), configuration.store.directory, log)
+            }
             if arguments[ServeSettings.repairIndexes] { try repairIndexes(configuration.store.directory, log) }
             try exports.importDocuments()
             gateway = try DatabaseServer.start(configuration)
+            try indexes?.declare(in: gateway.store, log)
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
             throw CommandFailure("cannot serve \(configuration.store.directory): \(ErrorText.describe(error))")
@@ -146,6 +151,16 @@ enum ServeCommand: MainThreadSubcommand {
             }, everyMilliseconds: min(watchdog.map { max($0 / 2, 1) } ?? 1_000, 1_000), tick)
         manager?.notify(.stopping)
         return signal
+    }
+
+    /// Upgrades a directory of an older format. One that does not exist yet is left to be created.
+    static func upgrade(_ upgrade: DirectoryUpgrade, _ directory: String, _ log: Log) throws {
+        guard Directory.exists("\(directory)/FORMAT") else { return }
+        let plan = try upgrade.plan()
+        guard plan.from != plan.to else { return }
+        log(.info, "upgrading", ["from": String(plan.from), "to": String(plan.to)])
+        _ = try upgrade.run()
+        log(.info, "upgraded", ["message": UpgradeCommand.describe(done: plan, of: directory)])
     }
 
     /// Drops index entries that are damaged; the store builds them again.

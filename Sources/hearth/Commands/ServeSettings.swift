@@ -320,6 +320,13 @@ enum ServeSettings {
             indexes are built in the background, queries scan until then, and earlier versions cannot be read.
             """)
 
+    static let upgrade = Flag(
+        switch: "upgrade",
+        help: """
+            Upgrades a data directory that an older version has written before it is served, as hearth upgrade does. \
+            Without it such a directory is refused.
+            """)
+
     private static let process: [ServeSetting] = [
         .time(
             "drain-time", \.drainMilliseconds,
@@ -332,7 +339,12 @@ enum ServeSettings {
     private static let statistics: [ServeSetting] = [
         .time(
             "statistics-interval", \.summaryMilliseconds,
-            "Time between two lines of statistics in the log. With 0s only the last line is written.")
+            "Time between two lines of statistics in the log. With 0s only the last line is written."),
+        .number(
+            "slow-call-ms", "MS", in: 0...86_400_000, \.service.slowCallMilliseconds,
+            """
+            Calls that take longer are logged, queries with their plan, which has values of the query. 0 logs none.
+            """),
     ]
 
     private static let gibibyte = ByteCount(bytes: 1 << 30)
@@ -354,7 +366,7 @@ enum ServeSettings {
         FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
         FlagGroup(heading: "Commits and transactions", flags: commits.map(\.flag)),
-        FlagGroup(heading: "Storage", flags: storage.map(\.flag) + [repairIndexes]),
+        FlagGroup(heading: "Storage", flags: storage.map(\.flag) + ServeIndexes.flags + [repairIndexes, upgrade]),
         FlagGroup(heading: "Process", flags: process.map(\.flag) + [logLevel] + statistics.map(\.flag)),
     ]
 

@@ -126,11 +126,16 @@ struct AdministrationTests {
     }
 
     @Test
-    func `Administration is not served over TCP, except the methods of rules and a listing of indexes`() throws {
+    func `Over TCP the methods that write files are not served, and those of indexes, fields and databases are`()
+        throws
+    {
         let live = try LiveDatabaseServer()
+        for method in [.adminBackup, .adminFork, .adminCheckpoint, .adminGetServer] as [FirestoreMessages.Method] {
+            #expect(!method.isServedOverTCP && live.call(method, []).outcome.code == .unimplemented)
+        }
         for method in FirestoreMessages.Method.allCases
-        where method.service.isAdministrative && !method.isServedOverTCP {
-            #expect(live.call(method, []).outcome.code == .unimplemented)
+        where [.firestoreAdmin, .operations].contains(method.service) {
+            #expect(live.call(method, []).outcome.code == .invalidArgument, "\(method)")
         }
         let request = ListIndexesRequest(database: Harness.database).encodedBytes()
         #expect(live.call(.adminListIndexes, request).outcome.code == .ok)
