@@ -19,12 +19,14 @@ func systemLibrary(_ name: String, pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
+/// - Parameter optimizes: for tests that visit millions of states.
 func tests(
-    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil,
+    optimizes: Bool = false
 ) -> Target {
     .testTarget(
         name: name, dependencies: dependencies + ["TestSupport"], exclude: exclude, resources: resources,
-        swiftSettings: strict)
+        swiftSettings: strict + (optimizes ? [.unsafeFlags(["-O"])] : []))
 }
 
 /// HEARTH_COMMIT (hexadecimal digits) and HEARTH_RELEASE (1) in the environment are part of `hearth --version`.
@@ -107,6 +109,8 @@ let package = Package(
             name: "EmbeddedEngine",
             dependencies: ["Basics", "CLMDB", "CLinux", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
+        // A log shared by several servers: lease and append as a state machine.
+        .target(name: "Replication", swiftSettings: strict),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
             name: "StorageEngines", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine"],
@@ -281,6 +285,7 @@ let package = Package(
             name: "EngineTestSupport", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines"],
             path: "Tests/EngineTestSupport", swiftSettings: strict),
         tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
+        tests("ReplicationTests", ["Replication"], optimizes: true),
         // Makes writes of liblmdb fail.
         .target(name: "CWriteFaults", path: "Tests/WriteFaults"),
         tests(
