@@ -113,7 +113,7 @@ let package = Package(
         .target(name: "Replication", swiftSettings: strict),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "StorageEngines", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine"],
+            name: "StorageEngines", dependencies: ["Storage", "CommitLog", "EmbeddedEngine", "MemoryEngine"],
             swiftSettings: strictAndUnsafe),
         .target(
             name: "StoreFormat", dependencies: ["Basics", "COpenSSL", "DocumentModel"], swiftSettings: strictAndUnsafe),
@@ -138,8 +138,8 @@ let package = Package(
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine",
-                "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine",
+                "MemoryEngine", "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 

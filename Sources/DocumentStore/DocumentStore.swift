@@ -52,7 +52,8 @@ package final class DocumentStore: Sendable {
             options: DocumentStore.engineOptions(configuration), replay: recovery.replay)
         let writer = try engine.makeWriter()
         let applier = try recovery.makeApplier(latest: writer.latest)
-        versions = VersionClock(clock: configuration.clock, engine: engine)
+        versions = VersionClock(
+            clock: configuration.clock, engine: engine, isFollower: configuration.leader != nil)
         transactions = TransactionTable(configuration: configuration)
         changes = ChangeFeed(bytesMax: configuration.changeFeedBytesMax, versions: versions)
         queue = CommitQueue(
@@ -66,6 +67,7 @@ package final class DocumentStore: Sendable {
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {
+            if configuration.leader != nil { throw StorageError.entriesDroppedOnFollower(configuration.directory) }
             try pipeline.rebuildIndexes()
             try engine.entriesAreBeingMade()
         }
@@ -123,6 +125,7 @@ package final class DocumentStore: Sendable {
         _ request: CommitRequest, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
+        if let refusal { return completion(.failure(refusal)) }
         let request = QueuedRequest.commit(request, completion)
         if maySync, queue.claim() {
             defer { queue.release() }
@@ -136,6 +139,7 @@ package final class DocumentStore: Sendable {
     package func batchWrite(
         _ request: CommitRequest, completion: @escaping @Sendable (Result<BatchWriteResult, RequestError>) -> Void
     ) {
+        if let refusal { return completion(.failure(refusal)) }
         if request.transaction != nil {
             return completion(.failure(.invalidArgument("A batch write cannot be part of a transaction.")))
         }
@@ -147,6 +151,7 @@ package final class DocumentStore: Sendable {
     }
 
     func submit(_ request: QueuedRequest) {
+        if let refusal, !request.isOfLeader { return request.refuse(refusal) }
         if let refusal = queue.submit(request) { request.refuse(refusal) }
     }
 
@@ -180,6 +185,7 @@ package final class DocumentStore: Sendable {
                         })
                 }
             case .readWrite(let retried, let mode):
+                if let refusal { throw refusal }
                 let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
                 let kind = isPessimistic ? StoreTransaction.Kind.pessimistic : .optimistic
                 // What the transaction finds missing must have keys all the same.
