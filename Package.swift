@@ -19,12 +19,14 @@ func systemLibrary(_ name: String, pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
+/// - Parameter optimizes: for tests that visit millions of states.
 func tests(
-    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil,
+    optimizes: Bool = false
 ) -> Target {
     .testTarget(
         name: name, dependencies: dependencies + ["TestSupport"], exclude: exclude, resources: resources,
-        swiftSettings: strict)
+        swiftSettings: strict + (optimizes ? [.unsafeFlags(["-O"])] : []))
 }
 
 /// HEARTH_COMMIT (hexadecimal digits) and HEARTH_RELEASE (1) in the environment are part of `hearth --version`.
@@ -111,9 +113,11 @@ let package = Package(
             name: "EmbeddedEngine",
             dependencies: ["Basics", "CLMDB", "CLinux", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
+        // A log shared by several servers: lease and append as a state machine.
+        .target(name: "Replication", swiftSettings: strict),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "StorageEngines", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine"],
+            name: "StorageEngines", dependencies: ["Storage", "CommitLog", "EmbeddedEngine", "MemoryEngine"],
             swiftSettings: strictAndUnsafe),
         .target(
             name: "StoreFormat", dependencies: ["Basics", "COpenSSL", "DocumentModel"], swiftSettings: strictAndUnsafe),
@@ -138,8 +142,8 @@ let package = Package(
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine",
-                "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine",
+                "MemoryEngine", "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
@@ -286,6 +290,7 @@ let package = Package(
             path: "Tests/EngineTestSupport", swiftSettings: strict),
         tests("ManagedExportTests", ["Basics", "DocumentModel", "FileSystem", "ManagedExport"]),
         tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
+        tests("ReplicationTests", ["Replication"], optimizes: true),
         // Makes writes of liblmdb fail.
         .target(name: "CWriteFaults", path: "Tests/WriteFaults"),
         tests(

@@ -157,6 +157,20 @@ final class SegmentPool: Sendable {
         }
     }
 
+    /// The first of the segments before a sequence that have about so many bytes.
+    func firstSegment(before sequence: UInt64, keeping bytes: Int) -> UInt64 {
+        state.withLock { state in
+            var first = sequence
+            var left = bytes
+            for used in state.inUse.reversed() where used.segment.sequence < sequence {
+                guard left > 0, state.error == nil else { break }
+                left -= used.segment.byteCount
+                first = used.segment.sequence
+            }
+            return first
+        }
+    }
+
     /// The first segment from a sequence on that was handed out.
     func segment(from sequence: UInt64) -> LogSegment? {
         state.withLock { state in state.inUse.first { $0.segment.sequence >= sequence }?.segment }

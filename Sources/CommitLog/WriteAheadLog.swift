@@ -187,6 +187,13 @@ extension WriteAheadLog {
         LogPosition(segment: pool.firstSegment(after: version))
     }
 
+    /// The position to `trim` before when all records up to `version` are durable elsewhere. What followers may need
+    /// (`EngineOptions.logKeptBytes`) is after it, unless the disk is full.
+    package func trimPosition(after version: CommitVersion) -> LogPosition {
+        let needed = pool.firstSegment(after: version)
+        return LogPosition(segment: pool.firstSegment(before: needed, keeping: options.logKeptBytes))
+    }
+
     /// Gives up the records before a position, whose segments are used again. The segment being written stays.
     /// - Parameter position: is durable: the next recovery reads from there on.
     package func trim(before position: LogPosition) { pool.release(before: position.segment) }

@@ -54,7 +54,8 @@ package final class DocumentStore: Sendable {
             options: DocumentStore.engineOptions(configuration), replay: recovery.replay)
         let writer = try engine.makeWriter()
         let applier = try recovery.makeApplier(latest: writer.latest)
-        versions = VersionClock(clock: configuration.clock, engine: engine)
+        versions = VersionClock(
+            clock: configuration.clock, engine: engine, isFollower: configuration.leader != nil)
         transactions = TransactionTable(configuration: configuration)
         changes = ChangeFeed(bytesMax: configuration.changeFeedBytesMax, versions: versions)
         queue = CommitQueue(
@@ -68,6 +69,7 @@ package final class DocumentStore: Sendable {
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {
+            if configuration.leader != nil { throw StorageError.entriesDroppedOnFollower(configuration.directory) }
             try pipeline.rebuildIndexes()
             try engine.entriesAreBeingMade()
         }
@@ -125,6 +127,7 @@ package final class DocumentStore: Sendable {
         _ request: CommitRequest, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
+        if let refusal { return completion(.failure(refusal)) }
         let request = QueuedRequest.commit(request, completion)
         if maySync, queue.claim() {
             defer { queue.release() }
@@ -138,6 +141,7 @@ package final class DocumentStore: Sendable {
     package func batchWrite(
         _ request: CommitRequest, completion: @escaping @Sendable (Result<BatchWriteResult, RequestError>) -> Void
     ) {
+        if let refusal { return completion(.failure(refusal)) }
         if request.transaction != nil {
             return completion(.failure(.invalidArgument("A batch write cannot be part of a transaction.")))
         }
@@ -149,6 +153,7 @@ package final class DocumentStore: Sendable {
     }
 
     func submit(_ request: QueuedRequest) {
+        if let refusal, !request.isOfLeader { return request.refuse(refusal) }
         if let refusal = queue.submit(request) { request.refuse(refusal) }
     }
 
@@ -182,6 +187,7 @@ package final class DocumentStore: Sendable {
                         })
                 }
             case .readWrite(let retried, let mode):
+                if let refusal { throw refusal }
                 let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
                 let kind = isPessimistic ? StoreTransaction.Kind.pessimistic : .optimistic
                 // What the transaction finds missing must have keys all the same.

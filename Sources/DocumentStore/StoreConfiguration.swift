@@ -116,6 +116,17 @@ package struct StoreConfiguration: Sendable {
     /// Tests inject one that stops a task half-way.
     package var admitsHousekeeping: @Sendable (HousekeepingTask) -> Bool = { _ in true }
 
+    /// Gets the version and a hash of what was derived from each record, on the thread that derives it.
+    package typealias DerivedObserver = @Sendable (CommitVersion, UInt64) -> Void
+
+    /// Called for each commit that is staged or replayed; nil hashes nothing. Servers that have the same records derive
+    /// the same hashes.
+    package var onDerived: DerivedObserver?
+
+    /// Set for a store that applies the records of another server and commits nothing itself: who leads, for the
+    /// refusals.
+    package var leader: String?
+
     /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's
     /// to set.
     package var engine = EngineOptions()

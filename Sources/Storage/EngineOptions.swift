@@ -24,6 +24,10 @@ package struct EngineOptions: Sendable {
     /// it, at most one segment, is for the log, the rest for the runs. 0 reserves none.
     package var diskReserveBytes = 16 << 20
 
+    /// Bytes of the log to keep, at least, beyond those that recovery needs: for followers that connect later. 0 keeps
+    /// none.
+    package var logKeptBytes = 0
+
     /// The log's part of the reserve.
     package var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
 

@@ -76,6 +76,25 @@
         _ = unsafe append(key: key, valueLength: 0, flags: Self.deletionFlag)
     }
 
+    /// A hash of all entries in their order. The same on every machine with the same byte order; not for hostile input.
+    package var contentHash: UInt64 {
+        var hash = UInt64(count) &+ 0x9E37_79B9_7F4A_7C15
+        var offset = 0
+        while offset < byteCount {
+            var word: UInt64 = 0
+            let length = min(8, byteCount - offset)
+            // Within the buffer; the copy is `length` bytes.
+            unsafe withUnsafeMutableBytes(of: &word) {
+                unsafe $0.baseAddress?.copyMemory(from: buffer + offset, byteCount: length)
+            }
+            hash = (hash ^ word) &* 0xBF58_476D_1CE4_E5B9
+            hash ^= hash >> 29
+            offset += length
+        }
+        hash = (hash ^ UInt64(byteCount)) &* 0x94D0_49BB_1331_11EB
+        return hash ^ (hash >> 32)
+    }
+
     /// Empties the batch and keeps its memory, unless a giant commit has made it large.
     package mutating func removeAll() {
         byteCount = 0

@@ -3,6 +3,7 @@
 // A switch costs one predicted branch. A generic store would have to be specialised across three modules to cost as
 // little, and an existential would allocate and call through tables (docs/decisions/0009-engine-seam.md).
 
+package import CommitLog
 package import EmbeddedEngine
 package import MemoryEngine
 package import Storage
@@ -88,6 +89,15 @@ package enum StorageEngine: Sendable {
         switch self {
         case .embedded(let engine): engine.statistics
         case .memory(let engine): engine.statistics
+        }
+    }
+
+    /// See ``EmbeddedEngine/records(after:)``.
+    /// - Throws: `unsupported` from an engine in memory, which has no log.
+    package func records(after version: CommitVersion) throws(StorageError) -> LogRecords {
+        switch self {
+        case .embedded(let engine): return engine.records(after: version)
+        case .memory: throw StorageError(.unsupported, "an engine in memory has no log")
         }
     }
 

@@ -105,6 +105,12 @@ struct ChangeCollector: ~Copyable {
         start = (entries.count, bytes.count)
     }
 
+    /// Names the database of the current commit, where it is known only now.
+    mutating func setDatabase(_ database: UInt32) { self.database = database }
+
+    /// Whether the current commit is collected.
+    var isWanted: Bool { isCollecting }
+
     /// Forgets the changes of the current commit.
     mutating func rollBack() {
         if entries.count == start.entries { return }

@@ -41,6 +41,10 @@ final class VersionClock: Sendable {
     /// valid read time.
     private let floor: Atomic<UInt64>
 
+    private let isFollower: Bool
+    /// On a follower: a time at or below which the leader makes no further commit, and up to which all are published.
+    private let closed = Atomic<UInt64>(0)
+
     /// The highest time that was reserved when every commit at or below it was visible: so it stays. The other atomics
     /// do not show it while a commit takes its version just as the one before is published.
     private let readable = Atomic<UInt64>(0)
@@ -49,8 +53,11 @@ final class VersionClock: Sendable {
     /// write.
     private static let staleMicroseconds: UInt64 = 500
 
-    /// - Parameter waits: holds the reads that wait for a version.
-    init(clock: any StoreClock, engine: StorageEngine, waits: ReadWaits = ReadWaits()) {
+    /// - Parameters:
+    ///   - waits: holds the reads that wait for a version.
+    ///   - isFollower: versions come from another server, and times are those that it has closed.
+    init(clock: any StoreClock, engine: StorageEngine, waits: ReadWaits = ReadWaits(), isFollower: Bool = false) {
+        self.isFollower = isFollower
         self.waits = waits
         self.clock = clock
         self.engine = engine
@@ -85,6 +92,7 @@ final class VersionClock: Sendable {
     /// While commits are in flight it is the time just before the first of them, or of the last group that was
     /// published since: at most about two syncs old.
     func readTime() -> UInt64 {
+        if let closedTime { return max(closedTime, 1) }
         var time = clock.nowMicroseconds
         let last = lastIssued
         if time <= last &+ VersionClock.staleMicroseconds { time = last } else { hold(time) }
@@ -123,6 +131,7 @@ final class VersionClock: Sendable {
 
     /// The version that must be published before reads at a reserved time are possible; nil if there is none.
     private func missingVersion(at time: UInt64) -> UInt64? {
+        if let closedTime { return time <= closedTime ? nil : time }
         yieldPoint()
         if time <= readable.load(ordering: .acquiring) { return nil }
         let newest = newestAssigned
@@ -142,6 +151,7 @@ final class VersionClock: Sendable {
         // other.
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if waits.isEmpty { return }
+        if let closedTime { return waits.complete(upTo: closedTime) }
         let newest = newestAssigned
         let published = published
         waits.complete(upTo: published >= newest ? .max : published)
@@ -160,12 +170,34 @@ final class VersionClock: Sendable {
 
     /// The latest time that a client may name as read time.
     var latestReadable: UInt64 {
-        max(clock.nowMicroseconds, lastIssued, published)
+        max(clock.nowMicroseconds, lastIssued, published, closedTime ?? 0)
     }
 
     private func hold(_ time: UInt64) {
+        if isFollower { return }
         yieldPoint()
         issued.max(time, ordering: .sequentiallyConsistent)
+    }
+
+    // MARK: Followers
+
+    /// Up to where a follower can be read: what is published, or a later time that the leader has closed. Nil for a
+    /// store that commits itself.
+    private var closedTime: UInt64? {
+        guard isFollower else { return nil }
+        return max(published, closed.load(ordering: .acquiring))
+    }
+
+    /// The leader makes no commit at or below a time, and all before are published here.
+    func close(_ time: UInt64) {
+        closed.max(time, ordering: .acquiringAndReleasing)
+        endWaits()
+    }
+
+    /// A commit of the leader is about to be staged.
+    func follow(_ version: CommitVersion) {
+        yieldPoint()
+        assigned.store(version.microseconds, ordering: .sequentiallyConsistent)
     }
 
     // MARK: The commit thread

@@ -97,16 +97,21 @@ struct CommitApplier: ~Copyable {
     }
 
     /// Remembers the result of a request, and puts it under the key of its slot.
+    ///
+    /// - Parameter slot: of the record; nil chooses one.
+    /// - Returns: the slot.
     mutating func apply(
-        answer encodedResult: RawSpan, to identifier: RequestIdentifier, nowMilliseconds: UInt64,
+        answer encodedResult: RawSpan, to identifier: RequestIdentifier, slot: UInt32? = nil, nowMilliseconds: UInt64,
         into mutations: inout MutationBatch
-    ) {
-        let slot = sessions.keep(identifier, encodedResult: encodedResult, nowMilliseconds: nowMilliseconds)
+    ) -> UInt32 {
+        let slot = sessions.keep(
+            identifier, encodedResult: encodedResult, slot: slot, nowMilliseconds: nowMilliseconds)
         answered = identifier
         SessionTable.SlotName(session: SessionTable.SessionName(identifier), slot: slot).writeKey(into: &key)
         value.reset()
         value.appendVarint(identifier.sequence)
         mutations.put(key: key.bytes, value: value.bytes, encodedResult)
+        return slot
     }
 
     /// Applies a record without documents: a step of an index build, index definitions, the end of sessions, or a

@@ -22,6 +22,7 @@ struct CommitDraft: ~Copyable {
     /// The changes for listeners.
     private var collector = ChangeCollector()
     private let feed: ChangeFeed
+    private let onDerived: StoreConfiguration.DerivedObserver?
 
     private(set) var version = CommitVersion.zero
     private(set) var database: UInt32 = 0
@@ -32,11 +33,15 @@ struct CommitDraft: ~Copyable {
     /// An item could not be applied: the commit can only be rolled back.
     private(set) var isBroken = false
 
-    init(applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, feed: ChangeFeed) {
+    init(
+        applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, feed: ChangeFeed,
+        onDerived: StoreConfiguration.DerivedObserver?
+    ) {
         self.applier = applier
         self.changes = changes
         self.entriesMax = entriesMax
         self.feed = feed
+        self.onDerived = onDerived
     }
 
     /// Starts a commit.
@@ -67,6 +72,27 @@ struct CommitDraft: ~Copyable {
         try writer.stage(
             version: version, record: record.bytes, mutations: mutations, mayUseReserve: mayUseReserve)
         applier.keep()
+        onDerived?(version, mutations.contentHash)
+    }
+
+    /// Applies a record of another server and hands it to the engine. When this throws, `rollBack` ends it.
+    ///
+    /// - Parameters:
+    ///   - version: of the record; above all versions before.
+    ///   - replay: reads it.
+    /// - Throws: `corrupt` if the record cannot be read; what the engine throws.
+    mutating func stage(
+        replaying bytes: RawSpan, version: CommitVersion, with replay: inout RecordReplay, on writer: EngineWriter
+    ) throws {
+        self.version = version
+        mutations.removeAll()
+        changes.beginCommit()
+        // A follower frees space like its leader: records of deletes come from there.
+        collector.begin(version: version.microseconds, database: 0, isCollecting: feed.isWanted)
+        try replay.apply(bytes, version: version, with: &applier, collecting: &collector, into: &mutations)
+        try writer.stage(version: version, record: bytes, mutations: mutations, mayUseReserve: true)
+        applier.keep()
+        onDerived?(version, mutations.contentHash)
     }
 
     /// Hands the changes of what was staged to the feed. Call it before the group is committed.
@@ -108,9 +134,11 @@ struct CommitDraft: ~Copyable {
 
     /// Adds the result of the commit's request, to be remembered.
     mutating func add(answer encodedResult: RawSpan, to identifier: RequestIdentifier, nowMilliseconds: UInt64) {
+        let slot = applier.apply(
+            answer: encodedResult, to: identifier, nowMilliseconds: nowMilliseconds, into: &mutations)
         let nothing = encodedResult.extracting(0..<0)
-        record.append(LogItem(.answer, path: nothing, payload: encodedResult, identifier: identifier))
-        applier.apply(answer: encodedResult, to: identifier, nowMilliseconds: nowMilliseconds, into: &mutations)
+        record.append(
+            LogItem(.answerInSlot, path: nothing, payload: encodedResult, identifier: identifier, slot: slot))
     }
 
     /// Bytes that one commit may have logged and staged when its next write is applied. The rest of what the engine

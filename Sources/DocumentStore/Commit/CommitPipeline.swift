@@ -45,6 +45,7 @@ final class CommitPipeline: @unchecked Sendable {
     private let writer: EngineWriter
     private let housekeeper: Housekeeper
     private var decider: CommitDecider
+    private var replay: RecordReplay
     private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
     /// Set while a group is on its way to the disk and its replies have not been sent.
@@ -67,13 +68,15 @@ final class CommitPipeline: @unchecked Sendable {
         let draft = CommitDraft(
             applier: applier,
             changes: RecentChanges(maximum: configuration.recentChangesMax, since: writer.lastVersion.microseconds),
-            entriesMax: configuration.indexEntriesPerDocumentMax, feed: services.changes)
+            entriesMax: configuration.indexEntriesPerDocumentMax, feed: services.changes,
+            onDerived: configuration.onDerived)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
         decider = CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)
         validation = ReadValidation(
             latest: writer.latest, history: history, rescanMax: configuration.rangeRescanMax)
         locks = LockManager(configuration: configuration)
+        replay = RecordReplay(latest: writer.latest, nowMilliseconds: configuration.clock.elapsedMilliseconds)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(
             transactions: services.transactions, queue: queue, versions: services.versions, changes: services.changes)
@@ -84,7 +87,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// Works until the queue is closed and empty.
     func run() {
         var taken: [QueuedRequest] = []
-        housekeeper.takeIndexStep()
+        if !isFollower { housekeeper.takeIndexStep() }
         while queue.take(into: &taken, waitMilliseconds: idleWaitMilliseconds) {
             for request in taken {
                 process(request)
@@ -97,6 +100,16 @@ final class CommitPipeline: @unchecked Sendable {
             if !isSyncing.isSet { seal(isLone: isGroupSmall) }
         }
         finish()
+    }
+
+    /// Whether all commits come from another server.
+    private var isFollower: Bool { configuration.leader != nil }
+
+    /// Stages records of the leader.
+    private func follow(_ records: FollowedRecords) throws(RequestError) {
+        try records.lendEach { (version, record) throws(RequestError) in
+            try stage.follow(version, record, with: &replay)
+        }
     }
 
     /// Begins all indexes again, durably. Before `run`, on the thread that opens the store.
@@ -120,7 +133,8 @@ final class CommitPipeline: @unchecked Sendable {
 
     /// How long to wait for requests when there are none.
     private var idleWaitMilliseconds: Int {
-        let idleWait = housekeeper.idleWaitMilliseconds(isSyncing: isSyncing.isSet)
+        let idleWait =
+            isFollower ? Housekeeper.roundMilliseconds : housekeeper.idleWaitMilliseconds(isSyncing: isSyncing.isSet)
         if idleWait > 0, locks.isEmpty, !isSyncing.isSet { writer.finishReading() }
         return Int(locks.isEmpty ? idleWait : min(idleWait, Self.lockCheckMilliseconds))
     }
@@ -128,6 +142,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// Does what is due without a request.
     private func runMaintenance(isIdle: Bool) {
         endExpiredLocks()
+        if isFollower { return }
         if housekeeper.isRoundDue() {
             transactions.removeExpired()
             housekeeper.doRound()
@@ -139,7 +154,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// The end: everything taken is durable and its replies are sent.
     private func finish() {
         for request in locks.removeAll() { request.refuse(.shuttingDown) }
-        housekeeper.noteClock()
+        if !isFollower { housekeeper.noteClock() }
         seal(isLone: true)
         writer.waitForGroup()
         seal(isLone: true)
@@ -172,6 +187,9 @@ final class CommitPipeline: @unchecked Sendable {
         case .declare(let change, let database, let completion):
             let result = Result { () throws(RequestError) in try declare(change, in: database) }
             replies.append(.declaration(PendingResult(result), completion))
+        case .follow(let records, let completion):
+            let result = Result { () throws(RequestError) in try follow(records) }
+            replies.append(.followed(PendingResult(result), completion))
         }
     }
 
@@ -290,7 +308,7 @@ final class CommitPipeline: @unchecked Sendable {
     ///
     /// - Parameter isLone: nobody else is waiting, so the sync may as well happen here: it spares two thread switches.
     private func seal(isLone: Bool) {
-        housekeeper.completeGroup()
+        if !isFollower { housekeeper.completeGroup() }
         let group = replies
         if !writer.hasStaged {
             // Nothing to sync; but the commits that its replies depend on may still be syncing, or have failed to.

@@ -18,6 +18,13 @@ enum QueuedRequest: Sendable {
     case declare(DeclarationChange, in: DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
     /// The transaction of this number has ended without a commit.
     case release(UInt64)
+    /// Records of the leader.
+    case follow(FollowedRecords, @Sendable (Result<Void, RequestError>) -> Void)
+
+    /// Whether a follower takes it.
+    var isOfLeader: Bool {
+        if case .follow = self { true } else { false }
+    }
 
     /// Memory that the request holds, roughly.
     var byteCount: Int {
@@ -27,6 +34,7 @@ enum QueuedRequest: Sendable {
                 + (request.basis?.byteCount ?? 0)
         case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
         case .declare(let change, _, _): 256 + change.byteCount
+        case .follow(let records, _): 256 + records.bytes.count
         case .begin, .release: 256
         }
     }
@@ -39,6 +47,7 @@ enum QueuedRequest: Sendable {
         case .begin(let begin): begin.completion(.failure(error))
         case .lock(let read): read.completion(.failure(error))
         case .declare(_, _, let completion): completion(.failure(error))
+        case .follow(_, let completion): completion(.failure(error))
         case .release: break
         }
     }

@@ -36,13 +36,16 @@ enum PendingReply: Sendable {
     case locked(LockRequest)
     /// The indexes of a database are those of a declaration.
     case declaration(PendingResult<Void>, @Sendable (Result<Void, RequestError>) -> Void)
+    /// Records of the leader are applied.
+    case followed(PendingResult<Void>, @Sendable (Result<Void, RequestError>) -> Void)
 
     /// Sends the reply, or what the failure of the sync makes of it.
     func send(_ failure: StorageError?, begin: (BeginRequest) -> Void) {
         switch self {
         case .commit(let result, let completion): completion(result.reply(failure))
         case .batch(let result, let completion): completion(result.reply(failure))
-        case .declaration(let result, let completion): completion(result.reply(failure))
+        case .declaration(let result, let completion), .followed(let result, let completion):
+            completion(result.reply(failure))
         case .locked(let request): request.completion(PendingResult(.success(())).reply(failure))
         case .begin(let request):
             if let failure { request.completion(.failure(RequestError(failure))) } else { begin(request) }

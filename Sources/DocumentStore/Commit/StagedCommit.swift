@@ -1,5 +1,6 @@
 // Taking a version, staging a commit under it, and undoing both: written once, for commits of clients and of the store.
 
+internal import Basics
 internal import DocumentModel
 internal import Indexing
 internal import Storage
@@ -42,6 +43,25 @@ final class CommitStage {
         try commit.keep()
         if systemCommit.changesIndexes { indexState.set(draft.applier.indexes.states) }
         return true
+    }
+
+    /// Stages a record of the leader. One that was staged already changes nothing.
+    /// - Throws: `DATA_LOSS` if it cannot be read or applied; what storage throws.
+    func follow(_ version: CommitVersion, _ record: RawSpan, with replay: inout RecordReplay) throws(RequestError) {
+        if version <= lastVersion { return }
+        versions.follow(version)
+        do {
+            try draft.stage(replaying: record, version: version, with: &replay, on: writer)
+        } catch {
+            draft.rollBack()
+            versions.returnVersion(version, last: lastVersion, isReported: false)
+            if let error = error as? StorageError { throw RequestError(error) }
+            throw RequestError(.dataLoss, "A record of the leader cannot be applied: \(error)")
+        }
+        lastVersion = version
+        if LogRecord.kind(of: record) != LogRecord.commitKind {
+            indexState.set(draft.applier.indexes.states)
+        }
     }
 
     private func beginSystemCommit() -> StagedCommit {

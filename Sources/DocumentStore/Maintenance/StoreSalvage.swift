@@ -132,7 +132,7 @@ final class SalvageTable: SalvageSink {
         var header = ByteBuffer(capacity: 64)
         var location = DocumentLocation()
         while let item = try reader.next() {
-            if item.kind == .answer { continue }
+            if item.identifier != nil { continue }
             location.locate(item.path, database: reader.database)
             let isNew = item.kind == .created || item.createMicroseconds == version.microseconds
             StoredRecord.writeHeader(

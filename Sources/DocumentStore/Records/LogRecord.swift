@@ -6,7 +6,10 @@
 //     item    | created  1 | path length | path | fields length | fields |
 //             | updated  2 | path length | path | create time, 8 | fields length | fields |
 //             | deleted  3 | path length | path |
-//             | answer   4 | session, 16 | sequence | oldest pending | length | encoded result |
+//             | answer   5 | session, 16 | sequence | oldest pending | slot | length | encoded result |
+//
+// Kind 4 is an answer without a slot, of builds before 2026-12. The slot is in the record because the choice depends on
+// what a server has seen of a session since it started.
 //
 // Records of other kinds, which no client asks for, are in `SystemRecords.swift`.
 //
@@ -37,6 +40,7 @@ enum LogRecord {
         case updated = 2
         case deleted = 3
         case answer = 4
+        case answerInSlot = 5
     }
 
     /// The first byte of a record.
@@ -78,6 +82,7 @@ struct LogRecordWriter: ~Copyable {
             buffer.append(littleEndian: identifier.sessionLow)
             buffer.appendVarint(identifier.sequence)
             buffer.appendVarint(identifier.oldestPending)
+            if let slot = item.slot { buffer.appendVarint(UInt64(slot)) }
         } else {
             appendCounted(item.path)
             if item.kind == .deleted { return }
@@ -112,17 +117,20 @@ struct LogItem: ~Escapable {
     let createMicroseconds: UInt64
     /// The request that an answer is for; nil for documents.
     let identifier: RequestIdentifier?
+    /// The slot of the session that the answer takes; nil for documents, and for answers of kind 4.
+    let slot: UInt32?
 
     @_lifetime(copy path, copy payload)
     init(
         _ kind: LogRecord.ItemKind, path: RawSpan, payload: RawSpan, createMicroseconds: UInt64 = 0,
-        identifier: RequestIdentifier? = nil
+        identifier: RequestIdentifier? = nil, slot: UInt32? = nil
     ) {
         self.kind = kind
         self.path = path
         self.payload = payload
         self.createMicroseconds = createMicroseconds
         self.identifier = identifier
+        self.slot = slot
     }
 
     /// A document that is created (`isNew`) or updated.
@@ -181,15 +189,17 @@ struct LogRecordReader: ~Escapable {
                 return LogItem(kind, path: path, payload: try reader.lengthDelimited(), createMicroseconds: created)
             case .deleted:
                 return LogItem(kind, path: try documentPath(), payload: nothing)
-            case .answer:
+            case .answer, .answerInSlot:
                 let high = try reader.fixed64()
                 let low = try reader.fixed64()
                 let sequence = try reader.varint()
                 let oldest = try reader.varint()
                 let identifier = RequestIdentifier(
                     sessionHigh: high, sessionLow: low, sequence: sequence, oldestPending: oldest)
+                let slot = kind == .answerInSlot ? try UInt32(exactly: reader.varint()) : nil
+                if kind == .answerInSlot, slot == nil { throw InvalidDocument(.invalidTag, offset: start) }
                 return LogItem(
-                    kind, path: nothing, payload: try reader.lengthDelimited(), identifier: identifier)
+                    kind, path: nothing, payload: try reader.lengthDelimited(), identifier: identifier, slot: slot)
             }
         } catch {
             throw LogRecord.Malformed(offset: error.offset)

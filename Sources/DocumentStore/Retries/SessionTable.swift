@@ -47,24 +47,31 @@ struct SessionTable {
         var freeSlots: [UInt32] = []
         /// Slots 0 ..< slotCount have been written.
         var slotCount: UInt32 = 0
+        /// Whether the result kept last has taken a slot that was never written.
+        var hasGrown = false
         /// Results below have been forgotten, on the client's word.
         var oldestPending: UInt64 = 0
         var lastUsedMilliseconds: UInt64
 
-        mutating func keep(_ identifier: RequestIdentifier, _ encodedResult: [UInt8], nowMilliseconds: UInt64) -> UInt32
-        {
+        /// - Parameter slot: chosen before, by this table or another; nil chooses one.
+        mutating func keep(
+            _ identifier: RequestIdentifier, _ encodedResult: [UInt8], slot chosen: UInt32?, nowMilliseconds: UInt64
+        ) -> UInt32 {
             lastUsedMilliseconds = nowMilliseconds
             forgetBelow(identifier.oldestPending)
-            let slot = freeSlots.popLast() ?? slotCount
-            if slot == slotCount { slotCount += 1 }
-            kept.append(Kept(sequence: identifier.sequence, slot: slot, encodedResult: encodedResult))
+            let slot = chosen ?? freeSlots.last ?? slotCount
+            hasGrown = slot >= slotCount
+            // What the slot had is not wanted, as the table that chose it knew.
+            if chosen != nil { kept.removeAll { $0.slot == slot } }
+            restore(Kept(sequence: identifier.sequence, slot: slot, encodedResult: encodedResult))
             return slot
         }
 
+        /// Forgets the result kept last. A slot that was never written does not count as written.
         mutating func undo(_ sequence: UInt64) {
             guard let position = kept.firstIndex(where: { $0.sequence == sequence }) else { return }
-            freeSlots.append(kept[position].slot)
-            kept.remove(at: position)
+            let slot = kept.remove(at: position).slot
+            if hasGrown, slot == slotCount - 1 { slotCount -= 1 } else { freeSlots.append(slot) }
         }
 
         mutating func restore(_ found: Kept) {
@@ -137,13 +144,16 @@ struct SessionTable {
     }
 
     /// Keeps the result of a request that was applied.
+    ///
+    /// - Parameter slot: of its record, at recovery and on a follower: which slots are free depends on what a table has
+    ///   seen. Nil chooses one.
     /// - Returns: the slot to write it to.
     mutating func keep(
-        _ identifier: RequestIdentifier, encodedResult: RawSpan, nowMilliseconds: UInt64
+        _ identifier: RequestIdentifier, encodedResult: RawSpan, slot: UInt32? = nil, nowMilliseconds: UInt64
     ) -> UInt32 {
         let result = [UInt8](copying: encodedResult)
         return sessions[SessionName(identifier), default: Session(lastUsedMilliseconds: nowMilliseconds)]
-            .keep(identifier, result, nowMilliseconds: nowMilliseconds)
+            .keep(identifier, result, slot: slot, nowMilliseconds: nowMilliseconds)
     }
 
     /// Forgets a result whose commit could not be staged.

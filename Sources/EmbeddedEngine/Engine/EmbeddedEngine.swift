@@ -1,5 +1,5 @@
 internal import Basics
-internal import CommitLog
+package import CommitLog
 package import Storage
 internal import Synchronization
 
@@ -91,6 +91,10 @@ package final class EmbeddedEngine: KeyValueEngine, KeyValueDisk {
     package var oldestReadableVersion: CommitVersion {
         CommitVersion(microseconds: core.horizon.load(ordering: .acquiring))
     }
+
+    /// The durable records after a version, as they are now and as they will be, for one thread. What has been
+    /// checkpointed may be missing.
+    package func records(after version: CommitVersion) -> LogRecords { core.log.records(after: version) }
 
     /// Writes everything published so far into runs, and returns when it is there. Waits for an open group to be
     /// sealed, so the commit thread must not call it with something staged.

@@ -21,7 +21,8 @@ struct LogRecordTests {
         writer.append(.updated, "a/c", createMicroseconds: 5, fields: [])
         writer.append(.deleted, "a/d", fields: [])
         writer.append(.answer, "", fields: [9], identifier: identifier)
-        #expect(writer.itemCount == 4)
+        writer.append(.answerInSlot, "", fields: [8], identifier: identifier, slot: 300)
+        #expect(writer.itemCount == 5)
 
         var reader = try LogRecordReader(writer.bytes)
         let (number, name) = (reader.database, [UInt8](copying: reader.newDatabaseName))
@@ -31,9 +32,11 @@ struct LogRecordTests {
         while let item = try reader.next() {
             let path = String(repairingUTF8: item.path)
             seen.append("\(item.kind) \(path) \([UInt8](copying: item.payload)) \(item.createMicroseconds)")
-            if item.kind == .answer { #expect(item.identifier == identifier) }
+            if item.kind == .answer || item.kind == .answerInSlot { #expect(item.identifier == identifier) }
+            #expect(item.slot == (item.kind == .answerInSlot ? 300 : nil))
         }
-        #expect(seen == ["created a/b [1, 2] 0", "updated a/c [] 5", "deleted a/d [] 0", "answer  [9] 0"])
+        let documents = ["created a/b [1, 2] 0", "updated a/c [] 5", "deleted a/d [] 0"]
+        #expect(seen == documents + ["answer  [9] 0", "answerInSlot  [8] 0"])
     }
 
     @Test

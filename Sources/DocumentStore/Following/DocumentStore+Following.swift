@@ -1,0 +1,68 @@
+// What a leader gives its followers, and what a follower does with it.
+//
+//     leader     closed time T ──► records up to T ──► T
+//     follower   records ──► commit thread: applied, logged, synced, published ──► T: reads up to T
+//
+// A follower applies records with the code of recovery and has the same keys, values and versions as its leader. It
+// decides nothing: no commits of clients, no expiry, no index builds, no end of sessions; all of that comes as records.
+
+package import Basics
+package import CommitLog
+internal import DocumentModel
+package import Storage
+internal import StorageEngines
+
+extension DocumentStore {
+    /// The version of the last commit that is durable and visible.
+    package var publishedVersion: CommitVersion { engine.publishedVersion }
+
+    /// The time from which the history is that of this store alone.
+    package var timelineStart: CommitVersion { engine.timelineStart }
+
+    // MARK: Leaders
+
+    /// The durable records after a version, for one thread.
+    ///
+    /// A time of ``currentReadTime`` is closed for the records that are found after it was taken: none comes later with
+    /// a version at or below it.
+    /// - Throws: `unsupported` for a store without files.
+    package func records(after version: CommitVersion) throws(StorageError) -> LogRecords {
+        try engine.records(after: version)
+    }
+
+    // MARK: Followers
+
+    /// Why this store takes no writes; nil unless it follows another server.
+    var refusal: RequestError? {
+        configuration.leader.map {
+            RequestError(.failedPrecondition, "This server is a replica and takes no writes; write to \($0).")
+        }
+    }
+
+    /// Applies records of the leader. The completion is called once, on a thread of the store, when they are durable
+    /// and visible. Those that were applied before change nothing, so a repetition is harmless.
+    ///
+    /// It fails with `DATA_LOSS` if a record cannot be applied, and as commits do if storage fails.
+    package func follow(
+        _ records: FollowedRecords, completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    ) {
+        precondition(configuration.leader != nil, "records are applied by a store that follows another server")
+        submit(.follow(records, completion))
+    }
+
+    /// Makes the store readable up to a time, in microseconds: the leader has closed it, and everything up to it was
+    /// applied.
+    package func closeTimes(through time: UInt64) {
+        versions.close(time)
+        changes.announce(through: time)
+    }
+}
+
+extension StorageError {
+    /// A follower cannot build indexes: it decides nothing.
+    static func entriesDroppedOnFollower(_ directory: String) -> StorageError {
+        StorageError(
+            .refused, "the index entries of a replica were dropped", file: directory,
+            remedy: "remove the directory, and the replica copies everything from its leader again")
+    }
+}

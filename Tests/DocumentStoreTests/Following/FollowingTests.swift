@@ -1,0 +1,227 @@
+// A follower has the keys, values and versions of its leader, and derives the same hash from each record.
+
+import Basics
+import DocumentModel
+import Indexing
+import Storage
+import StoreTestSupport
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+@testable import StoreFormat
+
+@Suite(.timeLimit(.minutes(20)), .needsFiles)
+struct FollowingTests {
+    /// The hashes of what a store has derived from each record.
+    private final class Derived: Sendable {
+        private let hashes = Mutex<[UInt64: UInt64]>([:])
+
+        func note(_ version: CommitVersion, _ hash: UInt64) {
+            hashes.withLock { $0[version.microseconds] = hash }
+        }
+
+        var all: [UInt64: UInt64] { hashes.withLock { $0 } }
+    }
+
+    /// Everything that a store has at a version.
+    private static func entries(_ store: DocumentStore, at version: UInt64?) throws -> [String] {
+        let reader = try store.engine.makeReader()
+        let snapshot = try reader.snapshot(at: version.map { CommitVersion(microseconds: $0) })
+        var cursor = try snapshot.cursor()
+        var entries: [String] = []
+        while try cursor.next() {
+            let (key, value) = ([UInt8](copying: cursor.key), [UInt8](copying: cursor.value))
+            entries.append("\(key) = \(value) at \(cursor.version)")
+        }
+        return entries
+    }
+
+    /// A leader that is restarted now and then, and its follower.
+    private final class Pair {
+        var leader: StoreHarness
+        let follower: StoreHarness
+        let derived = (leader: Derived(), follower: Derived())
+        var generator: SeededGenerator
+        private var sequences: [UInt64: UInt64] = [:]
+        var versions: [UInt64] = []
+
+        init(seed: UInt64) throws {
+            generator = SeededGenerator(seed: seed)
+            let clock = SteppedClock()
+            let (here, there) = derived
+            leader = try StoreHarness(clock: clock) {
+                $0.engine.memtableBytesMax = 64 << 20
+                $0.engine.logKeptBytes = 64 << 20
+                $0.sessionsMax = 5
+                $0.sessionIdleMilliseconds = 60_000
+                $0.onDerived = { here.note($0, $1) }
+            }
+            follower = try StoreHarness(clock: clock) {
+                $0.leader = "leader:1"
+                $0.onDerived = { there.note($0, $1) }
+            }
+        }
+
+        func step() async throws {
+            switch generator.below(14) {
+            case 0:
+                leader.clock.advance(milliseconds: UInt64(generator.below(20_000)))
+                leader.store.noticeTime()
+            case 1 where generator.oneIn(3): leader = try leader.reopened()
+            case 2: try await declare()
+            default: try await commit()
+            }
+        }
+
+        private func commit() async throws {
+            let writes = (0...generator.below(4)).map { _ -> StepWrite in
+                let path = generator.pick(["a", "b", "a/1/s"]) + "/\(generator.below(6))"
+                switch generator.below(5) {
+                case 0: return .delete(path)
+                case 1: return .increment(path, field: "n", by: 1)
+                default: return .set(path, ["n": .integer(Int64(generator.below(9))), "m": ["x": .string("\(path)")]])
+                }
+            }
+            let name = try DatabaseName(project: "p", database: generator.oneIn(8) ? "other" : "(default)")
+            let request = CommitRequest(writes: try leader.list(writes, in: name), identifier: identifier())
+            if let result = try? await leader.outcome(request).get() { versions.append(result.commitMicroseconds) }
+        }
+
+        /// Of a client that sends several commits at once, so that the oldest that it waits for goes back and forth.
+        private func identifier() -> RequestIdentifier? {
+            if generator.oneIn(4) { return nil }
+            let session = UInt64(generator.below(7))
+            let sequence = (sequences[session] ?? 0) + 1
+            sequences[session] = sequence
+            let pending = min(UInt64(generator.below(5)), sequence - 1)
+            return RequestIdentifier(
+                sessionHigh: session, sessionLow: 1, sequence: sequence, oldestPending: sequence - pending)
+        }
+
+        private func declare() async throws {
+            let field = generator.pick(["n", "m.x"])
+            let wanted = IndexDeclaration(
+                fieldOverrides: [FieldOverride(collectionID: "a", field: try FieldPath(field), indexes: [])])
+            let (store, database) = (leader.store, leader.database)
+            try await withCheckedContinuation { continuation in
+                store.declareIndexes(wanted, in: database) { continuation.resume(returning: $0) }
+            }.get()
+        }
+
+        /// Brings the follower to where the leader is.
+        func catchUp() async throws {
+            let closed = leader.store.currentReadTime
+            let records = try leader.store.records(after: follower.store.publishedVersion)
+            var batch = FollowedRecords()
+            while try records.next() { batch.append(records.record, version: records.version) }
+            let (store, sent) = (follower.store, batch)
+            try await withCheckedContinuation { continuation in
+                store.follow(sent) { continuation.resume(returning: $0) }
+            }.get()
+            follower.store.closeTimes(through: closed)
+        }
+    }
+
+    @Test(arguments: CaseShare.of(UInt64(40)..<46, 2))
+    func `A follower derives what its leader derives, over restarts of the leader`(seed: UInt64) async throws {
+        let pair = try Pair(seed: seed)
+        for step in 0..<220 {
+            try await pair.step()
+            if step % 40 == 39 { try await pair.catchUp() }
+        }
+        try await pair.leader.commit([.set("end/x", ["n": 1])])
+        try await pair.catchUp()
+        let (live, replica) = (pair.leader.store, pair.follower.store)
+        #expect(replica.publishedVersion == live.publishedVersion)
+        let last = live.publishedVersion.microseconds
+        let (expected, found) = try (Self.entries(live, at: last), Self.entries(replica, at: last))
+        #expect(expected.count > 50)
+        #expect(found == expected, "seed \(seed)")
+        for version in pair.versions.suffix(30) {
+            let (then, there) = try (Self.entries(live, at: version), Self.entries(replica, at: version))
+            // Keys without history have their newest value.
+            #expect(there.filter { !$0.hasPrefix("[3,") } == then.filter { !$0.hasPrefix("[3,") })
+        }
+        let (here, there) = (pair.derived.leader.all, pair.derived.follower.all)
+        #expect(there.count > 100)
+        for (version, hash) in there { #expect(here[version] == hash, "seed \(seed), at version \(version)") }
+        try pair.follower.finish()
+        try pair.leader.finish()
+    }
+
+    @Test
+    func `A follower refuses writes, and can be read up to the times that its leader has closed`() async throws {
+        let pair = try Pair(seed: 1)
+        try await pair.leader.commit([.set("c/a", fields(1))])
+        try await pair.catchUp()
+        let refusal = try #require(try await pair.follower.failure([.set("c/a", fields(2))]))
+        #expect(refusal.code == .failedPrecondition)
+        #expect(refusal.message.contains("leader:1"))
+        #expect(try pair.follower.get("c/a")?.fields == fields(1))
+
+        // A time that the leader has not closed is waited for.
+        pair.leader.clock.advance(milliseconds: 1_000)
+        let time = pair.leader.clock.nowMicroseconds
+        let selector = ReadSelector.time(TimestampValue(microseconds: Int64(time)))
+        #expect(try pair.follower.store.mustWait(for: selector))
+        #expect(pair.follower.store.currentReadTime < time)
+        let isReady = SharedFlag()
+        pair.follower.store.prepareRead(selector, locking: []) { _ in isReady.set() }
+        #expect(!isReady.isSet)
+        try await pair.catchUp()
+        #expect(pair.follower.store.currentReadTime >= time)
+        #expect(isReady.isSet)
+        #expect(try !pair.follower.store.mustWait(for: selector))
+        try pair.follower.finish()
+        try pair.leader.finish()
+    }
+
+    @Test
+    func `Subscribers of a follower get the changes of the leader`() async throws {
+        let pair = try Pair(seed: 2)
+        try await pair.leader.commit([.set("c/a", fields(1))])
+        try await pair.catchUp()
+        let isWoken = SharedFlag()
+        let subscription = pair.follower.store.subscribeToChanges { isWoken.set() }
+        let start = pair.follower.store.currentReadTime
+        pair.leader.clock.advance(milliseconds: 5)
+        try await pair.leader.commit([.set("c/a", fields(2)), .delete("c/b"), .set("c/d", fields(3))])
+        try await pair.catchUp()
+        #expect(isWoken.isSet)
+        let batches = try #require(
+            subscription.changes(after: start, through: pair.follower.store.currentReadTime))
+        var seen: [String] = []
+        for batch in batches {
+            batch.forEachChange(after: start, through: .max) {
+                seen.append("\(String(repairingUTF8: $0.path)) \($0.existedBefore) \($0.existsAfter)")
+            }
+        }
+        #expect(seen == ["c/a true true", "c/d false true"])
+        try pair.follower.finish()
+        try pair.leader.finish()
+    }
+
+    @Test
+    func `A record that cannot be read is refused, and leaves the follower as it was`() async throws {
+        let pair = try Pair(seed: 3)
+        try await pair.leader.commit([.set("c/a", fields(1))])
+        try await pair.catchUp()
+        let before = pair.follower.store.publishedVersion
+        var batch = FollowedRecords()
+        let unknown: [UInt8] = [99, 1, 2]
+        batch.append(unknown.byteSpan, version: CommitVersion(microseconds: before.microseconds + 10))
+        let (store, sent) = (pair.follower.store, batch)
+        let outcome = await withCheckedContinuation { continuation in
+            store.follow(sent) { continuation.resume(returning: $0) }
+        }
+        #expect(throws: RequestError.self) { try outcome.get() }
+        #expect(pair.follower.store.publishedVersion == before)
+        try await pair.leader.commit([.set("c/a", fields(2))])
+        try await pair.catchUp()
+        #expect(try pair.follower.get("c/a")?.fields == fields(2))
+        try pair.follower.finish()
+        try pair.leader.finish()
+    }
+}
