@@ -27,8 +27,8 @@ final class AdmittedCaller: CallAccess {
     private let rules: JudgingRules?
     /// `request.auth`.
     private let auth: Operand
-    /// What is left to the caller of the limits.
-    let shares: [CallerLimiter.Share]
+    /// The limits of the caller.
+    let limited: LimitedCaller
     /// When the credential was looked at last, in seconds since 1970.
     private var checkedAt: Int64 = 0
 
@@ -36,9 +36,9 @@ final class AdmittedCaller: CallAccess {
 
     init(
         _ state: Authorization.State, _ generation: Int, _ origin: RequestOrigin, _ authentication: Authentication,
-        _ database: DatabaseName, _ audit: AuditLog, _ shares: [CallerLimiter.Share]
+        _ database: DatabaseName, _ audit: AuditLog, _ limited: LimitedCaller
     ) {
-        self.shares = shares
+        self.limited = limited
         authenticator = state.authenticator
         self.generation = generation
         self.origin = origin
@@ -97,6 +97,12 @@ final class AdmittedCaller: CallAccess {
         if case .refused(let code, let message) = reading { throw RequestError(code, message) }
     }
 
+    func beginCommit(_ call: Call) throws(RequestError) { try limited.beginCommit(call) }
+
+    func openListener() throws(RequestError) { try limited.openListener() }
+
+    func closeListener() { limited.closeListener() }
+
     // MARK: Reads
 
     func checkGet(_ path: RawSpan, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
@@ -141,6 +147,7 @@ final class AdmittedCaller: CallAccess {
         guard let rules else { return [] }
         let documents = JudgedDocuments(state)
         let verdict = rules.judge(request, access: documents)
+        limited.spend(ruleWork: verdict.work)
         // Rules that could not read a document decide nothing.
         if let failure = documents.failure { throw failure }
         if !verdict.isAllowed { try deny(request.method.rawValue, request.path.joined(separator: "/")) }
@@ -153,7 +160,7 @@ final class AdmittedCaller: CallAccess {
         for write in writes.writes { try checkScope(writes.path(of: write), "write") }
         guard let rules else { return ScopeJudgement() }
         return RulesWriteJudgement(
-            rules, writes, state, databaseID: databaseID, auth: auth,
+            rules, writes, state, databaseID: databaseID, auth: auth, limited: limited,
             denied: { [self] (what, path) throws(RequestError) in try deny(what, String(repairingUTF8: path)) })
     }
 
@@ -181,7 +188,7 @@ final class AdmittedCaller: CallAccess {
 }
 
 /// The writes of a caller whose scope is all that limits it.
-private final class ScopeJudgement: WriteJudgement {
+final class ScopeJudgement: WriteJudgement {
     func step() throws(RequestError) -> CommitBasis? { CommitBasis() }
 }
 

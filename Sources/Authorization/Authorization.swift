@@ -87,10 +87,10 @@ package final class Authorization: AccessControl {
         _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName, reusing last: (any CallAccess)?
     ) throws(RequestError) -> (any CallAccess)? {
         if call.isLocal { return nil }
-        if isOpen.load(ordering: .acquiring) { return try admitToOpenServer(call) }
+        if isOpen.load(ordering: .acquiring) { return try admitToOpenServer(call, reusing: last) }
         let origin = call.origin
         if let last = last as? AdmittedCaller, last.fits(origin, database, generation) {
-            try checkRate(last.shares, call)
+            try last.limited.beginRequest(call)
             try audited(origin, method, database) { () throws(RequestError) in
                 // As a first call is judged: with the difference of clocks that it is granted.
                 try last.checkCredential(Self.now - Authenticator.clockSkewSeconds)
@@ -99,45 +99,36 @@ package final class Authorization: AccessControl {
             return last
         }
         let network = origin.limitedNetwork
-        try check(limiter.refusalsExceeded(network), call)
+        try LimitedCaller.check(limiter.refusalsExceeded(network), call)
         // Before the state: at worst a caller is looked at once more.
         let generation = generation
         let state = state
         let caller = try audited(origin, method, database) { () throws(RequestError) in
             let authentication = try authenticate(origin, state)
-            let shares = limiter.shares(of: authentication.caller, at: network)
-            let caller = AdmittedCaller(state, generation, origin, authentication, database, audit, shares)
+            let limited = LimitedCaller(limiter, limiter.shares(of: authentication.caller, at: network))
+            let caller = AdmittedCaller(state, generation, origin, authentication, database, audit, limited)
             try caller.checkRole(method)
             return caller
         }
-        try checkRate(caller.shares, call)
+        try caller.limited.beginRequest(call)
         return caller
     }
 
-    private func admitToOpenServer(_ call: Call) throws(RequestError) -> (any CallAccess)? {
+    private func admitToOpenServer(
+        _ call: Call, reusing last: (any CallAccess)?
+    ) throws(RequestError) -> (any CallAccess)? {
         if call.isProxied { try check(.anonymous, for: .documents, state, call.origin) }
-        if limiter.limitsRequests {
-            try checkRate(limiter.shares(of: .anonymous, at: call.origin.limitedNetwork), call)
-        }
-        return nil
+        guard limiter.limitsNetworks, let network = call.origin.limitedNetwork else { return nil }
+        let known = (last as? OpenCaller).flatMap { $0.network == network ? $0 : nil }
+        let caller = known ?? OpenCaller(limiter, network)
+        try caller.limited.beginRequest(call)
+        return caller
     }
 
     // MARK: Limits
 
-    /// Requests that limits of callers have refused since the start, by limit.
+    /// What limits of callers have refused since the start, by limit.
     package var limitedRequests: [(label: String, count: UInt64)] { limiter.refused }
-
-    /// - Throws: `RESOURCE_EXHAUSTED` for a call that its caller may not make now.
-    private func checkRate(_ shares: [CallerLimiter.Share], _ call: Call) throws(RequestError) {
-        try check(limiter.take(shares), call)
-    }
-
-    private func check(_ exceeded: CallerLimiter.Exceeded?, _ call: Call? = nil) throws(RequestError) {
-        guard let exceeded else { return }
-        call?.noteRetry(afterSeconds: exceeded.seconds)
-        if exceeded.isHopeless { call?.endConnection() }
-        throw exceeded.error
-    }
 
     /// Counts an answer if it is UNAUTHENTICATED.
     private func count(_ error: RequestError, _ origin: RequestOrigin) {
@@ -181,7 +172,7 @@ package final class Authorization: AccessControl {
         if origin.isLocal || purpose == .health { return }
         let state = state
         if state.authenticator.mode.trustsEveryone, !origin.isProxied { return }
-        try check(limiter.refusalsExceeded(origin.limitedNetwork))
+        try LimitedCaller.check(limiter.refusalsExceeded(origin.limitedNetwork))
         do throws(RequestError) {
             let caller = try authenticate(origin, state).caller
             let standing =
@@ -240,7 +231,7 @@ package final class Authorization: AccessControl {
     ) throws(RequestError) -> Authenticator.AccessToken {
         let (network, authenticator) = (Self.network(of: origin), state.authenticator)
         let name = authenticator.claimedName(of: assertion)
-        try check(limiter.refusalsExceeded(origin.limitedNetwork))
+        try LimitedCaller.check(limiter.refusalsExceeded(origin.limitedNetwork))
         try checkWait(network, name)
         do throws(TokenError) {
             let token = try authenticator.exchange(grantType: grantType, assertion: assertion, now: Self.now)

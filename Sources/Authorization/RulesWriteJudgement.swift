@@ -30,6 +30,8 @@ final class RulesWriteJudgement: WriteJudgement {
     private let auth: Operand
     /// `request.time`, and the value of transforms to the time of the request.
     private let time: TimestampValue
+    /// The limits of the caller, which the work of the rules counts for.
+    private let limited: LimitedCaller
     private let denied: (_ what: String, _ path: RawSpan) throws(RequestError) -> Void
 
     private var application = WriteApplication()
@@ -46,12 +48,13 @@ final class RulesWriteJudgement: WriteJudgement {
     /// - Parameter denied: throws.
     init(
         _ rules: JudgingRules, _ writes: WriteList, _ state: JudgedState, databaseID: String, auth: Operand,
-        denied: @escaping (_ what: String, _ path: RawSpan) throws(RequestError) -> Void
+        limited: LimitedCaller, denied: @escaping (_ what: String, _ path: RawSpan) throws(RequestError) -> Void
     ) {
         self.rules = rules
         self.writes = writes
         self.databaseID = databaseID
         self.auth = auth
+        self.limited = limited
         self.denied = denied
         documents = JudgedDocuments(state)
         time = state.point.readTime
@@ -141,6 +144,7 @@ final class RulesWriteJudgement: WriteJudgement {
             write.method, path: AdmittedCaller.segments(path.byteSpan), database: databaseID, auth: auth, time: time,
             newResource: write.newResource)
         let verdict = rules.judge(request, access: documents, ledger: ledger)
+        limited.spend(ruleWork: verdict.work)
         if let failure = documents.failure { throw failure }
         if !verdict.isAllowed { try denied(write.method.rawValue, path.byteSpan) }
         for read in verdict.reads { note(read.address.utf8) }

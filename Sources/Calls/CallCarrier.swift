@@ -39,8 +39,9 @@ package protocol CallCarrier: AnyObject, Sendable {
     var certificateNames: [String] { get }
     /// Whether the connection came to a loopback address of this machine, or over no network. Never changes.
     var isLoopback: Bool { get }
-    /// Whether a request that came over the connection had a header of a proxy (`Forwarded`, `X-Forwarded-For`, `Via`):
-    /// the client is another than the one that the address names. Once true, it stays so.
+    /// Whether the connection, or a request that came over it, had a header of a proxy (the PROXY protocol's,
+    /// `Forwarded`, `X-Forwarded-For`, `Via`): the client is another than the one that the address names. Once true, it
+    /// stays so.
     var isProxied: Bool { get }
     /// The address of the other end; nil over no network. Never changes.
     var address: NetworkAddress? { get }

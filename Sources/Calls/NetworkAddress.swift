@@ -1,3 +1,4 @@
+internal import Basics
 internal import Glibc
 
 /// An IPv4 or IPv6 address without port and zone. An IPv4 address within IPv6 (`::ffff:192.0.2.1`) is that of IPv4.
@@ -24,11 +25,21 @@ package struct NetworkAddress: Hashable, Sendable {
         guard text.utf8.count <= Self.charactersMax, text.utf8.allSatisfy(Self.isPart) else { return nil }
         var bytes = [UInt8](repeating: 0, count: 16)
         if unsafe inet_pton(AF_INET, String(text), &bytes) == 1 {
-            self.init(high: 0, low: Self.mapped | Self.number(bytes[0..<4]))
+            self.init(bytes: bytes.byteSpan.extracting(first: 4))
         } else if unsafe inet_pton(AF_INET6, String(text), &bytes) == 1 {
-            self.init(high: Self.number(bytes[0..<8]), low: Self.number(bytes[8..<16]))
+            self.init(bytes: bytes.byteSpan)
         } else {
             return nil
+        }
+    }
+
+    /// - Parameter bytes: 4 or 16 in network order.
+    package init?(bytes: RawSpan) {
+        func number(_ range: Range<Int>) -> UInt64 { range.reduce(0) { $0 << 8 | UInt64(bytes[byteAt: $1]) } }
+        switch bytes.byteCount {
+        case 4: self.init(high: 0, low: Self.mapped | number(0..<4))
+        case 16: self.init(high: number(0..<8), low: number(8..<16))
+        default: return nil
         }
     }
 
@@ -70,8 +81,6 @@ package struct NetworkAddress: Hashable, Sendable {
         default: false
         }
     }
-
-    private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 }
 
 /// As in `192.0.2.1` and `[2001:db8::1]`.

@@ -76,7 +76,8 @@ extension CallConnection {
     package var certificateNames: [String] { core.certificateNames }
     package var address: NetworkAddress? { core.address }
     package func endConnection() { loop.execute { [weak self] in self?.drain() } }
-    package func forwarding(_ stream: UInt32) -> Forwarding? { core.isTrustedProxy ? Forwarding() : nil }
+    package var isProxied: Bool { core.proxyHeader != nil }
+    package func forwarding(_ stream: UInt32) -> Forwarding? { core.forwarding }
 
     /// Whether the connection has ended or is about to.
     package var isOver: Bool { core.state.isOver }

@@ -16,8 +16,12 @@ package import EventLoops
     package let isLoopback: Bool
     /// The address of the other end; nil over the socket in the file system.
     package let address: NetworkAddress?
-    /// Whether the other end is a trusted proxy.
+    /// Whether fields of requests that name their clients are believed: they come from a trusted proxy.
     package let isTrustedProxy: Bool
+    /// What a trusted proxy has sent before the first byte; nil if there was nothing.
+    package let proxyHeader: ProxyHeader?
+    /// What a trusted proxy says about its client, without the fields of requests; nil if the other end is none.
+    package let forwarding: Forwarding?
     /// The names of the client's verified certificate.
     package let certificateNames: [String]
     /// Loop time at which the connection was accepted.
@@ -40,7 +44,8 @@ package import EventLoops
 
     package init(
         channel: Channel, handler: any ServiceHandler, owner: any ConnectionOwner,
-        configuration: ServerConfiguration, peerAddress: String, isLocal: Bool, openedAt: UInt64
+        configuration: ServerConfiguration, peerAddress: String, proxyHeader: ProxyHeader?, isLocal: Bool,
+        openedAt: UInt64
     ) {
         self.channel = channel
         loop = channel.loop
@@ -51,7 +56,13 @@ package import EventLoops
         self.isLocal = isLocal
         self.openedAt = openedAt
         address = isLocal ? nil : NetworkAddress(endpoint: peerAddress)
-        isTrustedProxy = address.map { configuration.trustedProxies.contains($0) } ?? false
+        self.proxyHeader = proxyHeader
+        // The client that a header names may be a trusted proxy too. If it names none, nothing more is believed.
+        let sender = proxyHeader.map(\.address) ?? address
+        isTrustedProxy = sender.map { configuration.trustedProxies.contains($0) } ?? false
+        forwarding =
+            proxyHeader.map { Forwarding(address: $0.address, isSecure: $0.isSecure) }
+            ?? (isTrustedProxy ? Forwarding() : nil)
         isLoopback = isLocal || channel.isAtLoopback
         certificateNames = channel.handshake?.peer?.names ?? []
     }
@@ -60,6 +71,13 @@ package import EventLoops
     package var state: State {
         @inline(__always) _read { yield confined.state }
         @inline(__always) _modify { yield &confined.state }
+    }
+
+    /// What a trusted proxy says about the client of a request.
+    ///
+    /// - Parameter fields: what the request's fields say, if the other end is believed.
+    package func forwarding(with fields: Forwarding) -> Forwarding {
+        Forwarding(address: fields.address ?? forwarding?.address, isSecure: fields.isSecure)
     }
 
     /// Counts a call, which begins now.

@@ -27,6 +27,8 @@ package struct ListenLimits: Sendable {
     package var changes = 1_000
     /// The same for all sessions together.
     package var allChanges = 1_000_000
+    /// How long a session judges targets before others have their turn, about, in nanoseconds.
+    package var judgementNanoseconds: UInt64 = 1_000_000
 
     package init() {}
 }

@@ -13,7 +13,7 @@ import DocumentStore
 import FirestoreMessages
 
 extension ListenSession {
-    /// Parts that are judged in one step.
+    /// Parts that are judged in one step, at most: rules may be costly, and then the time ends the step.
     private static let judgementsPerStep = 64
 
     /// Whether a part waits for its verdict.
@@ -74,9 +74,11 @@ extension ListenSession {
         guard let judge else { return dueParts.removeAll() }
         // A stream may have been idle for longer than the retention.
         if hub.position < hub.store.oldestReadTime { hub.advance() }
+        let start = SystemClock.monotonicNanoseconds()
         for _ in 0..<Self.judgementsPerStep {
             guard let part = dueParts.popLast() else { return }
             decide(part, by: judge)
+            if SystemClock.monotonicNanoseconds() - start >= hub.limits.judgementNanoseconds { return }
         }
     }
 

@@ -158,12 +158,23 @@ package final class ListenSession {
             if hub.targetBytes + byteCount > hub.limits.targetBytes {
                 throw RequestError.noMemoryForListeners
             }
-            try hub.offsets.add(target, limit: hub.limits.offsets)
+            try open(target)
             hub.targetBytes += byteCount
             targets[id] = target
             commands.append(.add(target))
         } catch {
             commands.append(.refuse(id, error))
+        }
+    }
+
+    /// Counts a target for the client and for the hub.
+    private func open(_ target: Target) throws(RequestError) {
+        try judge?.openTarget()
+        do throws(RequestError) {
+            try hub.offsets.add(target, limit: hub.limits.offsets)
+        } catch {
+            judge?.closeTarget()
+            throw error
         }
     }
 
@@ -181,6 +192,7 @@ package final class ListenSession {
     /// Nothing of a target is sent any more.
     func retire(_ target: Target) {
         target.isActive = false
+        judge?.closeTarget()
         hub.targetBytes -= target.byteCount
         hub.offsets.remove(target)
         removeJudgement(of: target)

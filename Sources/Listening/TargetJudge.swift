@@ -25,4 +25,18 @@ package protocol TargetJudge: AnyObject {
     ///   content of the document matters.
     /// - Throws: the error that the target is removed with, `PERMISSION_DENIED`.
     func judge(document path: RawSpan, at version: UInt64) throws(RequestError) -> [[UInt8]]
+
+    /// Decides whether the stream may have one more target. It has the target until ``closeTarget()``.
+    ///
+    /// - Throws: the error that the target is removed with, `RESOURCE_EXHAUSTED`.
+    func openTarget() throws(RequestError)
+
+    /// The stream has a target less.
+    func closeTarget()
+}
+
+/// Streams without a limit of their client.
+extension TargetJudge {
+    package func openTarget() {}
+    package func closeTarget() {}
 }

@@ -67,7 +67,7 @@ import Testing
         #expect(open.shares(of: .anonymous, at: try network(1)).isEmpty)
         #expect(open.shares(of: try user("ada"), at: try network(1)).isEmpty)
         open.refused(try network(1))
-        #expect(open.refusalsExceeded(try network(1)) == nil && open.count == 0 && !open.limitsRequests)
+        #expect(open.refusalsExceeded(try network(1)) == nil && open.count == 0 && !open.limitsNetworks)
     }
 
     @Test func `A network that is refused too often waits, and one that does not wait is hopeless`() throws {
@@ -86,6 +86,83 @@ import Testing
         #expect(limiter.refusalsExceeded(one) == nil)
         for _ in 0..<2 { limiter.refused(one) }
         #expect(limiter.refusalsExceeded(one)?.isHopeless == false && limiter.refusalsExceeded(one)?.seconds == 1)
+    }
+
+    // MARK: Commits, work of rules, listeners
+
+    private func rates(_ change: (inout CallerRates) -> Void) -> CallerRates {
+        var rates = CallerRates()
+        change(&rates)
+        return rates
+    }
+
+    @Test func `Commits have a separate rate`() throws {
+        let limiter = limiter(
+            rates {
+                $0.networkCommits = 3
+                $0.userCommits = 2
+            })
+        let ada = limiter.shares(of: try user("ada"), at: try network(1))
+        let eve = limiter.shares(of: try user("eve"), at: try network(1))
+        #expect((0..<100).count { _ in limiter.takeCommit(ada) == nil } == 4)
+        #expect(limiter.takeCommit(ada)?.error.message == "Too many commits from this address; try again in 1 s.")
+        clock.step(1_000)
+        #expect((0..<100).count { _ in limiter.takeCommit(eve) == nil } == 3)
+        clock.step(60_000)
+        for _ in 0..<4 { #expect(limiter.takeCommit(ada) == nil) }
+        #expect(limiter.takeCommit(ada)?.error.message == "Too many commits of this user; try again in 1 s.")
+        #expect(served(ada, by: limiter) == 100)
+    }
+
+    @Test func `A caller whose rules have worked too much waits until that is paid`() throws {
+        let limiter = limiter(
+            rates {
+                $0.networkRuleWork = 1_000
+                $0.userRuleWork = 100
+            })
+        let ada = limiter.shares(of: try user("ada"), at: try network(1))
+        let eve = limiter.shares(of: try user("eve"), at: try network(1))
+        limiter.spend(ruleWork: 199, of: ada)
+        #expect(limiter.take(ada) == nil && limiter.takeCommit(ada) == nil && limiter.openListener(ada) == nil)
+        limiter.spend(ruleWork: 301, of: ada)
+        let exceeded = try #require(limiter.take(ada))
+        #expect(exceeded.error.code == .resourceExhausted && exceeded.seconds == 4)
+        #expect(exceeded.error.message.hasPrefix("Too much work of security rules for this user; try again in "))
+        #expect(limiter.takeCommit(ada) != nil && limiter.openListener(ada) != nil)
+        #expect(limiter.take(eve) == nil)
+        clock.step(2_999)
+        #expect(limiter.take(ada) != nil)
+        clock.step(11)
+        #expect(limiter.take(ada) == nil)
+        // No debt is older than a minute.
+        limiter.spend(ruleWork: .max, of: ada)
+        clock.step(60_010)
+        #expect(limiter.take(ada) == nil && limiter.take(eve) == nil)
+        #expect(limiter.refused.first { $0.label == "user_rule_work" }?.count == 4)
+    }
+
+    @Test func `Listeners are counted until they are closed`() throws {
+        let limiter = limiter(
+            rates {
+                $0.networkListeners = 3
+                $0.userListeners = 2
+            })
+        let ada = limiter.shares(of: try user("ada"), at: try network(1))
+        let eve = limiter.shares(of: try user("eve"), at: try network(1))
+        let elsewhere = limiter.shares(of: try user("eve"), at: try network(2))
+        #expect(limiter.openListener(ada) == nil && limiter.openListener(ada) == nil)
+        #expect(limiter.openListener(ada)?.error.message == "Too many listeners of this user.")
+        #expect(limiter.openListener(eve) == nil)
+        #expect(limiter.openListener(eve)?.error.message == "Too many listeners of this address.")
+        // What was refused is not counted anywhere.
+        #expect(limiter.openListener(elsewhere) == nil)
+        #expect(limiter.openListener(elsewhere)?.error.code == .resourceExhausted)
+        limiter.closeListener(ada)
+        #expect(limiter.openListener(ada) == nil && limiter.openListener(ada) != nil)
+        limiter.closeListener(elsewhere)
+        limiter.closeListener(eve)
+        #expect(limiter.openListener(eve) == nil && limiter.openListener(eve) != nil)
+        #expect(limiter.openListener(limiter.shares(of: .admin, at: try network(1))) == nil)
     }
 
     @Test func `Memory is bounded, and who asks is not forgotten`() throws {

@@ -6,6 +6,7 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
+import Foundation
 import Identity
 import ServiceTestSupport
 import TestSupport
@@ -65,6 +66,17 @@ struct GuardedListenTests {
             return nil
         }
 
+        /// The targets that are removed, with the codes of their causes.
+        var removals: [Int32: StatusCode?] {
+            get throws {
+                var removals: [Int32: StatusCode?] = [:]
+                for case .targetChange(let change) in try messages where change.kind == .remove {
+                    for target in change.targets { removals[target] = .some(change.cause?.code) }
+                }
+                return removals
+            }
+        }
+
         /// The number of documents that the stream has got.
         var documents: Int {
             get throws {
@@ -116,6 +128,39 @@ struct GuardedListenTests {
         #expect(listener.waitForRemoval(1) == .permissionDenied)
         try store.set("rooms/d", ["n": .integer(1)])
         #expect(try listener.documents == 2)
+    }
+
+    @Test
+    func `Many listeners whose rule reads one document end with it, and nothing is sent between`() throws {
+        let store = try GuardedStore(
+            """
+            match /rooms/{id} {
+                allow read: if get(/databases/$(database)/documents/config/doors).data.open;
+            }
+            """)
+        let (streams, targets) = ProcessInfo.processInfo.environment["HEARTH_SOAK"] == nil ? (8, 100) : (20, 500)
+        try store.set("config/doors", ["open": .boolean(true)])
+        try store.set("rooms/a", ["n": .integer(1)])
+        let listeners = (0..<streams).map { Listener(store, as: "user\($0)") }
+        for listener in listeners {
+            listener.begin(Self.rooms(1))
+            for id in 2...targets { listener.add(Self.rooms(Int32(id))) }
+        }
+        for listener in listeners { listener.waitUntilCurrent(Int32(targets)) }
+        let before = try listeners.map { try $0.documents }
+        // Another change in the same commit, one before the loop can have judged, and one after.
+        #expect(
+            try store.commit(as: nil) {
+                try $0.set("config/doors", Harness.fields(["open": .boolean(false)]))
+                try $0.set("rooms/b", Harness.fields(["n": .integer(2)]))
+            } == .ok)
+        try store.set("rooms/c", ["n": .integer(3)])
+        for listener in listeners {
+            #expect(store.harness.loop.run { (try? listener.removals.count) == targets })
+        }
+        try store.set("rooms/d", ["n": .integer(4)])
+        #expect(try listeners.map { try $0.documents } == before)
+        for listener in listeners { #expect(try listener.removals.values.allSatisfy { $0 == .permissionDenied }) }
     }
 
     @Test

@@ -38,11 +38,24 @@ package final class EchoService: ServiceHandler {
             package var certificateNames: [String] = []
             package var isLoopback = true
             package var isProxied = false
+            /// The client that a trusted proxy names, or the proxy itself; nil if no trusted proxy has sent the call.
+            package var forwardedFor: String?
 
-            package init(certificateNames: [String] = [], isLoopback: Bool = true, isProxied: Bool = false) {
+            package init(
+                certificateNames: [String] = [], isLoopback: Bool = true, isProxied: Bool = false,
+                forwardedFor: String? = nil
+            ) {
                 self.certificateNames = certificateNames
                 self.isLoopback = isLoopback
                 self.isProxied = isProxied
+                self.forwardedFor = forwardedFor
+            }
+
+            init(_ call: Call) {
+                let origin = call.origin
+                self.init(
+                    certificateNames: call.certificateNames, isLoopback: call.isLoopback, isProxied: call.isProxied,
+                    forwardedFor: origin.isForwarded ? origin.client : nil)
             }
         }
 
@@ -63,9 +76,7 @@ package final class EchoService: ServiceHandler {
         record.state.withLock {
             $0.heads.append(call.head)
             $0.authorizations.append(call.authorization)
-            $0.origins.append(
-                Record.Origin(
-                    certificateNames: call.certificateNames, isLoopback: call.isLoopback, isProxied: call.isProxied))
+            $0.origins.append(Record.Origin(call))
         }
         switch call.rpc {
         case .getDocument: call.respond { $0.append(payload) }

@@ -10,12 +10,12 @@ import Testing
         let counts = NetworkCounts(max: 2)
         let (one, other) = (try network("192.0.2.1"), try network("192.0.2.2"))
         #expect(counts.enter(one) && counts.enter(one) && !counts.enter(one) && counts.enter(other))
-        #expect(counts.refusedCount == 1 && counts.networkCount == 2)
+        #expect(counts.refusedCount == 1 && counts.ownerCount == 2)
         counts.leave(one)
         #expect(counts.enter(one) && !counts.enter(one))
         for _ in 0..<5 { counts.leave(one) }
         counts.leave(other)
-        #expect(counts.networkCount == 0)
+        #expect(counts.ownerCount == 0)
         #expect(counts.enter(one) && counts.enter(one) && !counts.enter(one))
     }
 
@@ -23,7 +23,7 @@ import Testing
         let (counts, open) = (NetworkCounts(max: 1), NetworkCounts(max: 0))
         let one = try network("192.0.2.1")
         for _ in 0..<10 { #expect(counts.enter(nil) && open.enter(one)) }
-        #expect(counts.networkCount == 0 && open.networkCount == 0 && counts.refusedCount == 0)
+        #expect(counts.ownerCount == 0 && open.ownerCount == 0 && counts.refusedCount == 0)
     }
 
     @Test func `The addresses of an IPv6 network with 64 bits are one`() throws {
@@ -59,6 +59,18 @@ import Testing
         var bucket = TokenBucket(max: 2, perSecond: 1_000_000, now: 5_000)
         let counts = [(1, 5_000), (2, 4_000), (5, UInt64.max)].map { taken($0.0, of: &bucket, at: $0.1) }
         #expect(counts == [1, 1, 2])
+        var credit = TokenBucket(max: 4, perSecond: 2, now: 0)
+        credit.spend(3)
+        #expect(credit.waitMilliseconds == 0)
+        credit.spend(4)
+        // Three are owed, and the next one is to come.
+        #expect(credit.waitMilliseconds == 2_000 && !credit.take())
+        credit.fill(now: 1_500)
+        #expect(credit.waitMilliseconds == 500)
+        credit.fill(now: 2_000)
+        #expect(credit.take() && !credit.take())
+        credit.spend(.max)
+        #expect(credit.waitMilliseconds == 60_500)
         var huge = TokenBucket(max: .max, perSecond: .max, now: 0)
         let many = taken(10, of: &huge, at: .max)
         var none = TokenBucket(max: 0, perSecond: 0, now: 0)

@@ -20,8 +20,11 @@ struct ListenJudgementTests {
     init() throws { try self.init(limits: ListenLimits()) }
 
     private init(
-        limits: ListenLimits, configure: (inout StoreConfiguration) -> Void = { _ in }
+        limits: ListenLimits, isEndedByTime: Bool = false,
+        configure: (inout StoreConfiguration) -> Void = { _ in }
     ) throws {
+        var limits = limits
+        limits.judgementNanoseconds = isEndedByTime ? 0 : .max
         harness = try ListenHarness(limits: limits, configure: configure)
         judge = TestJudge(harness)
         client = ListenClient(harness)
@@ -333,14 +336,14 @@ struct ListenJudgementTests {
         try expectYield()
     }
 
-    private func expectYield() throws {
+    private func expectYield(after expected: Int = 64) throws {
         var output = ByteBuffer()
         let (judgements, steps) = (judge.versions.count, client.session?.steps ?? 0)
         guard case .yielding? = client.session?.next(into: &output) else {
             Issue.record("the session has not yielded")
             return
         }
-        #expect(judge.versions.count == judgements + 64)
+        #expect(judge.versions.count == judgements + expected)
         #expect(client.session?.steps == steps + 1)
     }
 
@@ -356,6 +359,19 @@ struct ListenJudgementTests {
         #expect(try messages() == [])
         #expect(judge.versions.count == 400)
         finish()
+    }
+
+    @Test
+    func `Others have their turn when the time of a step is over`() throws {
+        let test = try Self(limits: ListenLimits(), isEndedByTime: true)
+        try test.rule("c")
+        for id in 1...5 { try test.client.listen(Int32(id), to: Self.query("c")) }
+        #expect(try test.messages().count { $0.hasPrefix("current") } == 5)
+        try test.rule("c", false)
+        test.harness.hub.advance()
+        for _ in 0..<4 { try test.expectYield(after: 1) }
+        #expect(try test.messages().count { $0.hasPrefix("remove") } == 5)
+        test.finish()
     }
 
     // The last documents are judged in the first step.

@@ -43,6 +43,8 @@ package final class Evaluation {
 
     private let expressionsMax: Int
     private let initialBudget: EvaluationBudget
+    /// Expressions that were evaluated before the last ``restartExpressions()``.
+    private var earlierExpressions = 0
     private var depth = 0
     private var slots: [Slot] = []
     /// The first slot of the innermost frame.
@@ -197,10 +199,22 @@ package final class Evaluation {
     // MARK: Budget
 
     /// Counts expressions from 0 again: the next evaluation is a separate one that shares the rest of the budget.
-    package func restartExpressions() { budget.expressions = expressionsMax }
+    package func restartExpressions() {
+        earlierExpressions += expressionsMax - budget.expressions
+        budget.expressions = expressionsMax
+    }
+
+    /// Expressions that were evaluated, and KiB that were read or built, since the whole budget was there.
+    package var work: Int {
+        let bytes = initialBudget.workBytes - budget.workBytes
+        return earlierExpressions + expressionsMax - budget.expressions + bytes >> 10
+    }
 
     /// Begins with the whole budget again: the next evaluation is that of another row.
-    package func restart() { budget = initialBudget }
+    package func restart() {
+        earlierExpressions = 0
+        budget = initialBudget
+    }
 
     private func spendExpressions(_ count: Int) throws(ExpressionError) {
         budget.expressions -= count

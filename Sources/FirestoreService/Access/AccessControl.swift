@@ -65,6 +65,26 @@ package protocol CallAccess: AnyObject {
     ///
     /// - Throws: `UNAUTHENTICATED`, `PERMISSION_DENIED`.
     func checkStillValid() throws(RequestError)
+
+    /// Counts a commit of a call before its writes are judged.
+    ///
+    /// - Throws: `RESOURCE_EXHAUSTED` beyond a limit of the caller.
+    func beginCommit(_ call: Call) throws(RequestError)
+
+    /// Counts a target that is listened to, until ``closeListener()``.
+    ///
+    /// - Throws: `RESOURCE_EXHAUSTED` beyond a limit of the caller; then it is not counted.
+    func openListener() throws(RequestError)
+
+    /// Discounts a target that ``openListener()`` has counted.
+    func closeListener()
+}
+
+/// Callers without limits.
+extension CallAccess {
+    package func beginCommit(_ call: Call) {}
+    package func openListener() {}
+    package func closeListener() {}
 }
 
 /// A decision about the writes of a commit, in steps between which other calls have their turn. Confined to the loop.

@@ -10,6 +10,8 @@ final class StreamAccess {
     private let call: Call
     private let database: DatabaseName
     private var generation: Int
+    /// The access that counts the targets of the stream: the first one.
+    private let counting: (any CallAccess)?
     /// Nil if that is everything.
     private(set) var current: (any CallAccess)?
 
@@ -20,7 +22,8 @@ final class StreamAccess {
         self.database = database
         generation = service.accessControl?.generation ?? 0
         let name = database.utf8
-        current = try service.admit(call, name.byteSpan)
+        counting = try service.admit(call, name.byteSpan)
+        current = counting
     }
 
     /// Looks again at the credential, and at what has changed since.
@@ -55,6 +58,10 @@ extension StreamAccess: TargetJudge {
         guard let current, !current.isUnrestricted else { return [] }
         return try current.checkGet(path, try state(at: version))
     }
+
+    func openTarget() throws(RequestError) { try counting?.openListener() }
+
+    func closeTarget() { counting?.closeListener() }
 
     private func state(at version: UInt64) throws(RequestError) -> JudgedState {
         let time = TimestampValue(microseconds: Int64(clamping: version))

@@ -61,6 +61,11 @@ extension FirestoreService {
         _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
+        do throws(RequestError) {
+            try access?.beginCommit(call)
+        } catch {
+            return completion(.failure(error))
+        }
         if waitingCommits.mustWait(call, request.writes, reader) {
             return waitingCommits.add(call, reader) { [self] in
                 submit(call, request, permittedBy: access, maySync: false, completion: completion)
@@ -83,7 +88,9 @@ extension FirestoreService {
     func batchWrite(_ call: Call, _ request: RawSpan) throws {
         let view = try BatchWriteRequestView(request)
         // Each write by itself is what server libraries do; rules judge the writes of a commit together.
-        try admit(call, view.database)?.requireUnrestricted()
+        let access = try admit(call, view.database)
+        try access?.requireUnrestricted()
+        try access?.beginCommit(call)
         guard view.writeCount <= limits.batchWriteWrites else {
             throw RequestError.invalidArgument(
                 "A batch write may have at most \(limits.batchWriteWrites) writes, not \(view.writeCount).")

@@ -114,13 +114,12 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
 
     // MARK: Calls
 
-    package var isProxied: Bool { session.hasProxiedRequests }
+    package var isProxied: Bool { session.hasProxiedRequests || core.proxyHeader != nil }
 
     package func forwarding(_ stream: UInt32) -> Forwarding? {
-        guard core.isTrustedProxy else { return nil }
         // The head is that of the one exchange, until its reply is whole.
-        guard session.reply(stream) != nil else { return Forwarding() }
-        return session.head.forwarding(trusting: core.configuration.trustedProxies)
+        guard core.isTrustedProxy, session.reply(stream) != nil else { return core.forwarding }
+        return core.forwarding(with: session.head.forwarding(trusting: core.configuration.trustedProxies))
     }
 
     package func authorization(_ stream: UInt32) -> String? { session.reply(stream)?.authorization }

@@ -230,10 +230,11 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         channel.needsSettling()
     }
 
-    package var isProxied: Bool { session.hasProxiedRequests }
+    package var isProxied: Bool { session.hasProxiedRequests || core.proxyHeader != nil }
 
     package func forwarding(_ stream: UInt32) -> Forwarding? {
-        core.isTrustedProxy ? session.find(stream)?.state.forwarding ?? Forwarding() : nil
+        guard core.isTrustedProxy, let fields = session.find(stream)?.state.forwarding else { return core.forwarding }
+        return core.forwarding(with: fields)
     }
 
     package func authorization(_ stream: UInt32) -> String? {

@@ -21,10 +21,17 @@ extension Ruleset {
     ) -> Verdict {
         let host = RulesEvaluation(request, access: access, ledger: ledger)
         let evaluation = Evaluation(of: tree, host: host, budget: budget, patterns: patterns, coverage: coverage)
+        var verdict = verdict(on: request, host, evaluation)
+        verdict.work = evaluation.work
+        return verdict
+    }
+
+    private func verdict(
+        on request: RulesRequest, _ host: RulesEvaluation, _ evaluation: Evaluation
+    ) -> Verdict {
         if request.method == .list { return QueryProof(self, host, evaluation).verdict() }
         let target = (RulesEvaluation.root(request.database) + request.path).map { TargetSegment.known($0) }
-        let judgement = judgement(of: target, host, evaluation)
-        return host.verdict(judgement)
+        return host.verdict(judgement(of: target, host, evaluation))
     }
 
     /// What became of the statements that fit a target.

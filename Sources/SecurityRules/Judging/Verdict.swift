@@ -36,6 +36,8 @@ package struct Verdict: Sendable {
     package let readsNewResource: Bool
     /// The values that `debug()` was given, in order.
     package let debugLines: [String]
+    /// What the judgement has cost: expressions that were evaluated, and KiB that they have read or built.
+    package internal(set) var work = 0
 
     package var isAllowed: Bool { decision == .allowed }
 

@@ -8,21 +8,26 @@ import NativeProtocol
 import TLS
 
 /// Waits for the first bytes, then puts the right driver in its place: one case of ``WireProtocol``, one driver. With
-/// TLS, the first bytes are those after the handshake.
+/// TLS, the first bytes are those after the handshake. A trusted proxy may send a ``ProxyHeader`` before all of them.
 final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
     private let server: ServerLoop
-    private let isLocal: Bool
+    let isLocal: Bool
     private let rpcs: RPCTable
     private let openedAt: UInt64
     private var timer: EventLoop.Timer?
     private var isSecured = false
+    /// What a trusted proxy has sent before the first byte.
+    private(set) var proxyHeader: ProxyHeader?
+    /// Whether the next bytes may be a header of a proxy.
+    private var mayHaveHeader: Bool
     /// Whether `ServerShared` counts a handshake of this connection.
     private var isShakingHands = false
 
     init(channel: Channel, server: ServerLoop, peerAddress: String, isLocal: Bool, rpcs: RPCTable) {
         self.isLocal = isLocal
+        mayHaveHeader = !isLocal
         self.rpcs = rpcs
         self.channel = channel
         self.server = server
@@ -32,6 +37,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     }
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
+        if mayHaveHeader, let progress = receivedHeader(bytes) { return progress }
         if let tls = server.configuration.tls, !isLocal, !isSecured { return begin(tls, bytes) }
         endHandshake()
         guard let detected = WireProtocol.of(bytes) else {
@@ -43,8 +49,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         }
         stopTimer()
         let isServed = server.install(
-            detected, on: channel, rpcs: rpcs, peerAddress: peerAddress, isLocal: isLocal, openedAt: openedAt,
-            insteadOf: self)
+            detected, on: channel, rpcs: rpcs, peerAddress: peerAddress, openedAt: openedAt, insteadOf: self)
         if isServed {
             // The other protocols have their first bytes for themselves.
             return ReceiveProgress(consumed: detected == .hearth ? Preface.hearth.count : 0)
@@ -54,14 +59,57 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         return ReceiveProgress(consumed: bytes.byteCount)
     }
 
+    // MARK: A header of a proxy
+
+    /// Takes the header of a proxy.
+    ///
+    /// - Returns: nil if the bytes are the client's.
+    private func receivedHeader(_ bytes: RawSpan) -> ReceiveProgress? {
+        if ProxyHeader.mayBegin(bytes), !server.trusts(peerAddress) {
+            return closed(.protocolNotServed("PROXY, from an address that is not a trusted proxy's"), bytes)
+        }
+        switch ProxyHeader.beginning(of: bytes) {
+        case .incomplete(let needed): return ReceiveProgress(consumed: 0, bytesNeeded: needed)
+        case .header(let header, let count):
+            mayHaveHeader = false
+            take(header)
+            return ReceiveProgress(consumed: count)
+        case .violation(let text): return closed(.violation("PROXY: \(text)"), bytes)
+        case .version1:
+            refuse(.proxyVersion1)
+            return ReceiveProgress(consumed: 0)
+        case .none:
+            mayHaveHeader = false
+            return nil
+        }
+    }
+
+    private func closed(_ reason: CloseReason, _ bytes: RawSpan) -> ReceiveProgress {
+        channel.close(reason)
+        return ReceiveProgress(consumed: bytes.byteCount)
+    }
+
+    private func take(_ header: ProxyHeader) {
+        if server.enter(header) {
+            proxyHeader = header
+        } else {
+            refuse(.tooManyOfNetwork(server.configuration.networkConnectionsMax))
+        }
+    }
+
+    private func refuse(_ refusal: ConnectionRefusal) {
+        stopTimer()
+        server.refuse(self, refusal, peerAddress: peerAddress)
+    }
+
+    // MARK: TLS
+
     /// The first bytes of a connection with TLS.
     private func begin(_ tls: ServerTLS, _ bytes: RawSpan) -> ReceiveProgress {
         switch FirstBytes.of(bytes) {
         case nil: return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)
         case .tls: beginHandshake(tls)
-        case .plainHTTP, .other:
-            stopTimer()
-            server.refusePlainText(self, peerAddress: peerAddress)
+        case .plainHTTP, .other: refuse(.plainText)
         }
         return ReceiveProgress(consumed: 0)
     }
@@ -83,6 +131,8 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         if isShakingHands { server.shared.endHandshake() }
         isShakingHands = false
     }
+
+    // MARK: Time limits and ending
 
     func produce() { if channel.handshake != nil { endHandshake() } }
 

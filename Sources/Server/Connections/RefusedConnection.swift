@@ -35,6 +35,12 @@ struct ConnectionRefusal {
     static let plainText = ConnectionRefusal(
         code: .failedPrecondition, goAwayCode: .failedPrecondition, text: "this port requires TLS",
         reason: .protocolNotServed("plain text"))
+
+    /// A proxy names its client by the first version of the PROXY protocol.
+    static let proxyVersion1 = ConnectionRefusal(
+        code: .failedPrecondition, goAwayCode: .failedPrecondition,
+        text: "the PROXY protocol is served in version 2 alone, not in version 1",
+        reason: .protocolNotServed("PROXY version 1"))
 }
 
 /// Waits for the first bytes of a connection, over HTTP/2 for the first request, at most `refusalMilliseconds`, and

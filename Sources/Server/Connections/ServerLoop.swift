@@ -75,16 +75,32 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
             return isWithinLimit ? shared.closeConnection() : shared.closeRefusal()
         }
         guard isWithinLimit else { return refuse(channel, .tooMany(configuration.connectionsMax)) }
-        if !shared.networks.enter(network(ofPeer: channel.peerAddress)) { return refuseNetwork(channel) }
+        if !shared.networks.enter(network(ofPeer: channel.peerAddress, nil)) { return refuseNetwork(channel) }
         open(channel, rpcs ?? self.rpcs, isLocal: rpcs != nil)
     }
 
     /// The network that a connection counts for; nil if it counts for none.
-    private func network(ofPeer peer: String) -> NetworkAddress? {
-        guard configuration.networkConnectionsMax > 0, let address = NetworkAddress(endpoint: peer),
-            configuration.countsPrivateNetworks || !address.isPrivate, !configuration.trustedProxies.contains(address)
+    ///
+    /// - Parameter header: what a trusted proxy has sent. The client that it names counts wherever it is.
+    private func network(ofPeer peer: String, _ header: ProxyHeader?) -> NetworkAddress? {
+        guard configuration.networkConnectionsMax > 0,
+            let address = header.map(\.address) ?? NetworkAddress(endpoint: peer),
+            header != nil || configuration.countsPrivateNetworks || !address.isPrivate,
+            !configuration.trustedProxies.contains(address)
         else { return nil }
         return address.network
+    }
+
+    /// Whether the peer is a trusted proxy.
+    func trusts(_ peer: String) -> Bool {
+        NetworkAddress(endpoint: peer).map { configuration.trustedProxies.contains($0) } ?? false
+    }
+
+    /// Counts a connection for the client that a trusted proxy names, if that may have one more.
+    func enter(_ header: ProxyHeader) -> Bool {
+        let isWithinLimit = shared.networks.enter(network(ofPeer: "", header))
+        if !isWithinLimit { statistics.networkConnectionsRefused &+= 1 }
+        return isWithinLimit
     }
 
     private func refuseNetwork(_ channel: Channel) {
@@ -114,22 +130,22 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         channel.startReading()
     }
 
-    /// A client speaks plain text on a port for TLS. The connection stays among those that are opening.
-    func refusePlainText(_ driver: OpeningConnection, peerAddress: String) {
+    /// The first bytes of a connection show that it is not served. It stays among those that are opening.
+    func refuse(_ driver: OpeningConnection, _ refusal: ConnectionRefusal, peerAddress: String) {
         driver.channel.driver = RefusedConnection(
-            channel: driver.channel, .plainText, afterMilliseconds: configuration.refusalMilliseconds
+            channel: driver.channel, refusal, afterMilliseconds: configuration.refusalMilliseconds
         ) { [self] reason in openingEnded(driver, peerAddress: peerAddress, reason) }
     }
 
     /// Replaces the driver that waited for the first bytes by that of a protocol; false when the protocol is not
     /// served.
     func install(
-        _ wireProtocol: WireProtocol, on channel: Channel, rpcs: RPCTable, peerAddress: String, isLocal: Bool,
-        openedAt: UInt64, insteadOf driver: OpeningConnection
+        _ wireProtocol: WireProtocol, on channel: Channel, rpcs: RPCTable, peerAddress: String, openedAt: UInt64,
+        insteadOf driver: OpeningConnection
     ) -> Bool {
         let core = ConnectionCore(
             channel: channel, handler: services.calls, owner: self, configuration: configuration,
-            peerAddress: peerAddress, isLocal: isLocal, openedAt: openedAt)
+            peerAddress: peerAddress, proxyHeader: driver.proxyHeader, isLocal: driver.isLocal, openedAt: openedAt)
         let connection: any CallConnection
         switch (wireProtocol, services.http) {
         case (.hearth, _): connection = ServerConnection(core, rpcs: rpcs)
@@ -148,19 +164,21 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
     func connectionEnded(_ connection: some CallConnection, _ reason: CloseReason) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         statistics.calls &+= connection.core.state.callsBegun
-        ended(connection.channel, connection.peerAddress, reason)
+        ended(connection.channel, connection.peerAddress, connection.core.proxyHeader, reason)
     }
 
     func openingEnded(_ driver: OpeningConnection, peerAddress: String, _ reason: CloseReason) {
         guard opening.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
-        ended(driver.channel, peerAddress, reason)
+        ended(driver.channel, peerAddress, driver.proxyHeader, reason)
     }
 
-    private func ended(_ channel: Channel, _ peerAddress: String, _ reason: CloseReason) {
+    private func ended(
+        _ channel: Channel, _ peerAddress: String, _ header: ProxyHeader?, _ reason: CloseReason
+    ) {
         statistics.bytesReceived &+= channel.bytesReceived
         statistics.bytesSent &+= channel.bytesSent
         shared.closeConnection()
-        shared.networks.leave(network(ofPeer: peerAddress))
+        shared.networks.leave(network(ofPeer: peerAddress, header))
         configuration.onEvent(.connectionClosed(peer: peerAddress, reason))
         reportIfEmpty()
     }

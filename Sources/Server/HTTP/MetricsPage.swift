@@ -110,7 +110,8 @@ final class MetricsPage: Sendable {
             "hearth_connections_refused_total", .counter, "Connections beyond the connection limit.",
             transport.connectionsRefused)
         page.family(
-            "hearth_limited_total", .counter, "Connections, sessions and requests beyond a limit of their caller.")
+            "hearth_limited_total", .counter,
+            "Connections, sessions, requests, commits and listeners beyond a limit of their caller.")
         page.sample(["limit": "address_connections"], transport.networkConnectionsRefused)
         page.sample(["limit": "address_web_sessions"], sessions.refusedCount)
         for (label, count) in limited() { page.sample(["limit": label], count) }

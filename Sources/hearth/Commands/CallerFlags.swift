@@ -31,7 +31,35 @@ enum CallerFlags {
         connections are closed. A closed server has 600.
         """)
 
-    static let flags: [any FlagDeclaration] = [connections, sessions, requests, userRequests, refusals]
+    private static let commits = flag(
+        "address-commits",
+        """
+        Commits of one address in a second, and twice as many at once. More get RESOURCE_EXHAUSTED. A closed server \
+        has 1000.
+        """)
+    private static let userCommits = flag(
+        "user-commits", "The same for one user, from all addresses. A closed server has 500.")
+    private static let ruleWork = flag(
+        "address-rule-work",
+        """
+        Work of security rules for one address in a second: expressions that are evaluated, and KiB that they read or \
+        build. Calls after more get RESOURCE_EXHAUSTED. A closed server has 2000000.
+        """)
+    private static let userRuleWork = flag(
+        "user-rule-work", "The same for one user, from all addresses. A closed server has 1000000.")
+    private static let listeners = flag(
+        "address-listeners",
+        """
+        Targets that one address listens to. A further one is removed with RESOURCE_EXHAUSTED. A closed server has \
+        100000.
+        """)
+    private static let userListeners = flag(
+        "user-listeners", "The same for one user, from all addresses. A closed server has 10000.")
+
+    static let flags: [any FlagDeclaration] = [
+        connections, sessions, requests, userRequests, refusals, commits, userCommits, ruleWork, userRuleWork,
+        listeners, userListeners,
+    ]
 
     private static let defaultConnections = 1_000
     private static let defaultSessions = 1_000
@@ -40,13 +68,16 @@ enum CallerFlags {
         Flag(name, "N", in: range, help: help)
     }
 
-    /// The limits of requests.
+    /// The limits of calls and listeners.
     static func rates(_ arguments: ParsedArguments, _ mode: SecurityMode) -> CallerRates {
-        let defaults = mode == .closed ? CallerRates.closed : CallerRates()
-        return CallerRates(
-            networkRequests: arguments.value(of: requests) ?? defaults.networkRequests,
-            userRequests: arguments.value(of: userRequests) ?? defaults.userRequests,
-            networkRefusals: arguments.value(of: refusals) ?? defaults.networkRefusals)
+        var rates = mode == .closed ? CallerRates.closed : CallerRates()
+        let fields: [(Flag<Int>, WritableKeyPath<CallerRates, Int>)] = [
+            (requests, \.networkRequests), (userRequests, \.userRequests), (refusals, \.networkRefusals),
+            (commits, \.networkCommits), (userCommits, \.userCommits), (ruleWork, \.networkRuleWork),
+            (userRuleWork, \.userRuleWork), (listeners, \.networkListeners), (userListeners, \.userListeners),
+        ]
+        for (flag, field) in fields { if let value = arguments.value(of: flag) { rates[keyPath: field] = value } }
+        return rates
     }
 
     /// The limits in force, for an operator.
@@ -60,6 +91,12 @@ enum CallerFlags {
             (rates.networkRequests, "requests a second of an address"),
             (rates.userRequests, "requests a second of a user"),
             (rates.networkRefusals, "refusals a minute of an address"),
+            (rates.networkCommits, "commits a second of an address"),
+            (rates.userCommits, "commits a second of a user"),
+            (rates.networkRuleWork, "units of work of rules a second for an address"),
+            (rates.userRuleWork, "units of work of rules a second for a user"),
+            (rates.networkListeners, "listeners of an address"),
+            (rates.userListeners, "listeners of a user"),
         ]
         let texts = limits.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return "limits: \(texts.isEmpty ? "none" : texts.joined(separator: ", "))"

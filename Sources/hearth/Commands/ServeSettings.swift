@@ -176,8 +176,9 @@ enum ServeSettings {
     private static let trustedProxies = Flag<NetworkRange>(
         repeatable: "trusted-proxy", "CIDR",
         help: """
-            Addresses of proxies that add Forwarded or X-Forwarded-For to every request: the client's address is taken \
-            from it. From others these fields are not believed. An open server refuses them anyway.
+            Addresses of proxies that add Forwarded or X-Forwarded-For to every request, or send a header of the PROXY \
+            protocol (version 2) before each connection: the client's address is taken from it. From others neither is \
+            believed. An open server refuses them anyway.
             """)
 
     private static let responses: [ServeSetting] = [

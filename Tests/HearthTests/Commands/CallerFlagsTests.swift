@@ -21,22 +21,26 @@ struct CallerFlagsTests {
         return [
             configuration.transport.networkConnectionsMax, configuration.webChannel.networkSessionsMax,
             rates.networkRequests, rates.userRequests, rates.networkRefusals,
+            rates.networkCommits, rates.userCommits, rates.networkRuleWork, rates.userRuleWork, rates.networkListeners,
+            rates.userListeners,
         ]
     }
 
     @Test
     func `A closed server has limits, and others have those of flags`() throws {
-        #expect(try limits([], .closed) == [1_000, 1_000, 2_000, 1_000, 600])
+        let defaults = [1_000, 1_000, 2_000, 1_000, 600, 1_000, 500, 2_000_000, 1_000_000, 100_000, 10_000]
+        #expect(try limits([], .closed) == defaults)
         for mode in [SecurityMode.open, .insecure, .emulator] {
-            #expect(try limits([], mode) == [0, 0, 0, 0, 0])
-            #expect(try limits(["--user-requests", "7"], mode) == [0, 0, 0, 7, 0])
+            #expect(try limits([], mode) == Array(repeating: 0, count: 11))
+            #expect(try limits(["--user-requests", "7"], mode) == [0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0])
         }
         let names = [
             "--max-address-connections", "--max-address-web-sessions", "--address-requests", "--user-requests",
-            "--address-refusals",
+            "--address-refusals", "--address-commits", "--user-commits", "--address-rule-work", "--user-rule-work",
+            "--address-listeners", "--user-listeners",
         ]
-        #expect(try limits(names.flatMap { [$0, "0"] }, .closed) == [0, 0, 0, 0, 0])
-        #expect(try limits(names.enumerated().flatMap { [$1, "\($0 + 1)"] }, .closed) == [1, 2, 3, 4, 5])
+        #expect(try limits(names.flatMap { [$0, "0"] }, .closed) == Array(repeating: 0, count: 11))
+        #expect(try limits(names.enumerated().flatMap { [$1, "\($0 + 1)"] }, .closed) == Array(1...11))
         for name in names { #expect(throws: (any Error).self) { try arguments([name, "-1"]) } }
     }
 

@@ -4,6 +4,8 @@ import Authorization
 import AuthorizationTestSupport
 import Basics
 import Calls
+import ConnectionTestSupport
+import FirestoreMessages
 import Identity
 import Server
 import ServiceTestSupport
@@ -12,7 +14,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct CallerLimitTests {
     private static let document = "/v1/projects/p/databases/d/documents/c/x"
-    private static let permitted = "match /{p=**} { allow read, write; }"
+    private static let permitted = "match /{p=**} { allow read, write: if true; }"
 
     /// A server that lets everyone read and write. A closed one trusts this machine to name the client of each request.
     private func live(
@@ -84,6 +86,81 @@ import Testing
         #expect(served(statuses(live, 2, from: nil, eve)) == 2)
         #expect(served(statuses(live, 100, from: nil, "Bearer owner")) == 100)
         #expect(limited(live, "user_requests") != "0" && limited(live, "address_requests") == "0")
+    }
+
+    private func commit(_ live: LiveDatabaseServer, from client: String, over http: HTTPTestClient) -> Int? {
+        let body = """
+            {"writes": [{"update": {"name": "projects/p/databases/d/documents/c/x", "fields": {}}}]}
+            """
+        return http.request(
+            "POST", "/v1/projects/p/databases/d/documents:commit", body: body, headers: ["X-Forwarded-For: \(client)"])?
+            .status
+    }
+
+    @Test func `Commits of an address have a limit, and its reads continue`() throws {
+        var rates = CallerRates()
+        rates.networkCommits = 1
+        let live = try live(rates)
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        let all = (0..<100).map { _ in commit(live, from: "192.0.2.1", over: http) }
+        let count = served(all)
+        #expect(2..<100 ~= count && all.prefix(2) == [200, 200])
+        #expect(served(statuses(live, 20, from: "192.0.2.1")) == 20)
+        #expect(commit(live, from: "192.0.2.2", over: http) == 200)
+        #expect(limited(live, "address_commits") == "\(100 - count)")
+    }
+
+    @Test func `Rules that work too much keep the calls of their caller waiting`() throws {
+        var rates = CallerRates()
+        rates.networkRuleWork = 1
+        let live = try live(rates)
+        let all = statuses(live, 200, from: "192.0.2.1")
+        #expect(2..<200 ~= served(all) && all.prefix(2) == [404, 404])
+        #expect(served(statuses(live, 2, from: "192.0.2.2")) == 2)
+        #expect(limited(live, "address_rule_work") != "0" && limited(live, "address_requests") == "0")
+    }
+
+    @Test func `An address listens to so many targets, on all of its streams`() throws {
+        var rates = CallerRates()
+        rates.networkListeners = 3
+        let live = try live(rates)
+        func listen(_ targets: ClosedRange<Int32>, from client: String) -> HTTP2Client {
+            let grpc = HTTP2Client(port: live.gateway.port)
+            let stream = grpc.newStream()
+            grpc.send(
+                .request(
+                    FirestoreMessages.Method.listen.paths[0], stream: stream, fields: [("x-forwarded-for", client)]))
+            for id in targets {
+                let target = ListenTarget(.documents([Harness.name("c/x")]), id: id)
+                let request = ListenRequest(database: Harness.database, .add(target)).encodedBytes()
+                grpc.send(.data(grpcMessage(request), stream: stream, endStream: false))
+            }
+            return grpc
+        }
+        func changes(_ grpc: HTTP2Client) -> [ListenResponse.TargetChange] {
+            (grpc.transcript.answers[1]?.messages ?? []).compactMap { bytes in
+                guard case .targetChange(let change)? = try? ListenResponse(wire: bytes.byteSpan) else { return nil }
+                return change
+            }
+        }
+        func removed(_ grpc: HTTP2Client) -> [Int32] {
+            changes(grpc).filter { $0.kind == .remove && $0.cause?.code == .resourceExhausted }.flatMap(\.targets)
+        }
+        func isCurrent(_ grpc: HTTP2Client, _ id: Int32) -> Bool {
+            changes(grpc).contains { $0.kind == .current && $0.targets == [id] }
+        }
+        let first = listen(1...2, from: "192.0.2.1")
+        #expect(first.read { _ in isCurrent(first, 2) })
+        let second = listen(1...3, from: "192.0.2.1")
+        #expect(second.read { _ in removed(second) == [2, 3] && isCurrent(second, 1) })
+        let other = listen(1...3, from: "192.0.2.2")
+        #expect(other.read { _ in isCurrent(other, 3) })
+        #expect(limited(live, "address_listeners") == "2")
+        first.raw.finishSending()
+        try waitUntil("the targets of a stream that has ended are free") {
+            let next = listen(1...1, from: "192.0.2.1")
+            return next.read { _ in isCurrent(next, 1) || !removed(next).isEmpty } && isCurrent(next, 1)
+        }
     }
 
     @Test func `A client that repeats bad tokens is slowed, and its connection ends`() throws {
