@@ -1,5 +1,6 @@
 // The Listen stream through the service: its ends, and changes by every kind of call.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
@@ -39,6 +40,53 @@ struct ListenTests {
                 call.answer.messages.count { isSnapshot($0) } >= count || call.answer.status != nil
             })
         return call.answer.messages.count { isSnapshot($0) }
+    }
+
+    /// The bytes of a request to listen to a pipeline.
+    private func pipelineRequest(_ stages: [(String, Value)]) -> [UInt8] {
+        var writer = ByteBuffer()
+        writer.appendField(FieldNumber.ListenRequest.database, string: Harness.database)
+        writer.withLengthPrefix(field: FieldNumber.ListenRequest.addTarget) { target in
+            target.withLengthPrefix(field: FieldNumber.Target.pipelineQuery) { query in
+                query.withLengthPrefix(field: FieldNumber.Target.PipelineQueryTarget.structuredPipeline) { structured in
+                    structured.withLengthPrefix(field: FieldNumber.StructuredPipeline.pipeline) { pipeline in
+                        for (name, argument) in stages {
+                            pipeline.withLengthPrefix(field: FieldNumber.Pipeline.stages) { stage in
+                                stage.appendField(FieldNumber.Pipeline.Stage.name, string: name)
+                                stage.withLengthPrefix(field: FieldNumber.Pipeline.Stage.args) {
+                                    argument.encode(into: &$0)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            target.appendField(FieldNumber.Target.targetId, varint: 1)
+        }
+        return writer.copyBytes()
+    }
+
+    @Test
+    func `A pipeline that a query says is listened to, another is refused and the stream continues`() throws {
+        try harness.set(["c/a": [], "c/b": [], "c/d": []])
+        harness.service.begin(call, pipelineRequest([("collection", .reference("/c")), ("limit", .integer(2))]))
+        #expect(try snapshots(1) == 1)
+        let changes = call.answer.messages.count { message in
+            if case .documentChange = try? ListenResponse(wire: message.span.bytes) { true } else { false }
+        }
+        #expect(changes == 2)
+        try harness.delete("c/a")
+        #expect(try snapshots(2) == 2)
+
+        let refused = TestCall(loop: harness.loop, method: .listen)
+        let bounds: [(String, Value)] = [("limit", .integer(2)), ("offset", .integer(1)), ("limit", .integer(1))]
+        harness.service.begin(refused, pipelineRequest([("collection", .reference("/c"))] + bounds))
+        func cause(_ message: [UInt8]) -> StatusCode? {
+            guard case .targetChange(let change) = try? ListenResponse(wire: message.span.bytes) else { return nil }
+            return change.kind == .remove ? change.cause?.code : nil
+        }
+        #expect(harness.loop.run { refused.answer.messages.contains { cause($0) != nil } })
+        #expect(refused.answer.messages.compactMap(cause) == [.unimplemented] && refused.answer.status == nil)
     }
 
     private var streamsOpen: UInt64? { CounterTotals([harness.service.counters])["streams_open"] }

@@ -53,7 +53,7 @@ enum SnapshotValues {
 
     /// Bytes that cannot be read are the server's fault. `data()` and its relatives cannot throw, and a client must not
     /// die of what a server sends: such a document reads as empty, and the log reports it.
-    private static func readable<Result>(
+    static func readable<Result>(
         _ what: String, otherwise: Result, _ body: () throws(MalformedDocument) -> Result
     ) -> Result {
         do {

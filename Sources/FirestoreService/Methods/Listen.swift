@@ -15,8 +15,10 @@ internal import Listening
 extension FirestoreService {
     /// The first message of a stream.
     func listen(_ call: Call, _ request: RawSpan) throws {
-        let first = try ListenRequest(wire: request)
-        let stream = ListenStream(self, call, database: try database(ofStream: first))
+        var first = try ListenRequest(wire: request)
+        let database = try database(ofStream: first)
+        first.resolvePipeline(of: request, in: database)
+        let stream = ListenStream(self, call, database: database)
         try stream.begin(first)
         counters.streamsOpen.add()
         call.open(stream)
@@ -84,7 +86,9 @@ private final class ListenStream: CallStream, LongLivedStream {
     func received(_ message: RawSpan) {
         guard let session, end == nil else { return }
         do {
-            try session.receive(try ListenRequest(wire: message))
+            var request = try ListenRequest(wire: message)
+            request.resolvePipeline(of: message, in: database)
+            try session.receive(request)
         } catch {
             return finish(with: error)
         }

@@ -28,10 +28,18 @@ enum FilterTranslation {
         switch call.name {
         case "and", "or":
             var parts: [Filter] = []
+            var existing: [FieldPath] = []
             for argument in call.arguments {
-                guard let part = filter(argument) else { return nil }
-                parts.append(part)
+                if call.name == "and", let field = existingField(argument) {
+                    existing.append(field)
+                } else {
+                    guard let part = filter(argument) else { return nil }
+                    parts.append(part)
+                }
             }
+            // That a field exists is said by the comparisons that need it; a query says it in no other way.
+            let required = parts.isEmpty ? [] : fields(requiredBy: .and(parts))
+            guard existing.allSatisfy(required.contains) else { return nil }
             if parts.count < 2 { return parts.first }
             return call.name == "and" ? .and(parts) : .or(parts)
         default: return comparison(call)
@@ -66,6 +74,32 @@ enum FilterTranslation {
         case .unary: false
         }
     }
+
+    /// Whether a filter compares a field for inequality.
+    static func hasRange(_ filter: Filter) -> Bool {
+        switch filter {
+        case .and(let parts), .or(let parts): parts.contains(where: hasRange)
+        case .field(_, let operation, _): operation.isRange
+        case .unary: false
+        }
+    }
+
+    /// The fields that a condition compares for inequality with a literal. Queries are sorted by them unless they say
+    /// otherwise.
+    static func inequalityFields(_ condition: PipelineValue) -> Set<FieldPath> {
+        guard case .call(let call) = condition, call.options.isEmpty else { return [] }
+        if call.name == "and" || call.name == "or" {
+            return call.arguments.reduce(into: []) { $0.formUnion(inequalityFields($1)) }
+        }
+        guard inequalities.contains(call.name), call.arguments.count == 2 else { return [] }
+        let (left, right) = (call.arguments[0].folded, call.arguments[1].folded)
+        let path = right.literal != nil ? field(left) : left.literal != nil ? field(right) : nil
+        return path.map { [$0] } ?? []
+    }
+
+    private static let inequalities: Set<String> = [
+        "less_than", "less_than_or_equal", "greater_than", "greater_than_or_equal", "not_equal", "not_equal_any",
+    ]
 
     static func field(_ value: PipelineValue) -> FieldPath? {
         switch value {

@@ -143,7 +143,13 @@ struct PipelineBuilder {
             let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
             let head = try PipelineHead(selector, rest, parent: parent, folding)
             rest = rest.dropFirst(head.stageCount)
-            return try filtered(read(head.plan, .query(head.query, parent: parent)), head.residual)
+            let ordered = try filtered(read(head.plan, .query(head.query, parent: parent)), head.residual)
+            guard let field = head.absentField else { return ordered }
+            let plan = try PipelineHead.plan(head.unordered, parent: parent)
+            let isAbsent = PipelineCall(name: "is_absent", arguments: [.field(field)], options: [])
+            let others = try filtered(
+                read(plan, .query(head.unordered, parent: parent)), [.call(isAbsent)] + head.residual)
+            return UnionAll([ordered, others])
         case .documents(let paths):
             return read(QueryPlan(documents: paths, in: database), .documents(paths))
         case .literals(let rows):

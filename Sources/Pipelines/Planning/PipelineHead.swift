@@ -17,6 +17,23 @@ struct PipelineHead {
     /// Conditions that the query does not check.
     private(set) var residual: [PipelineValue] = []
     private(set) var plan: QueryPlan
+    /// A field that the order of the query needs and the pipeline does not: rows without it come after the query's,
+    /// from ``unordered``.
+    private(set) var absentField: FieldPath?
+
+    /// Whether a query that is ordered has the same results: it leaves out rows without a field that it compares for
+    /// inequality.
+    var isSaidByQuery: Bool {
+        guard query.orderBy.isEmpty, let filter = query.filter else { return true }
+        return !FilterTranslation.hasRange(filter)
+    }
+
+    /// The query without its order.
+    var unordered: StructuredQuery {
+        var result = query
+        result.orderBy = []
+        return result
+    }
 
     /// - Parameters:
     ///   - stages: those after the source.
@@ -32,6 +49,9 @@ struct PipelineHead {
         var rest = stages[(stages.startIndex + wheres.count)...]
         let written = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
         var conditions = written.map(folding.fold)
+        let compared = conditions.reduce(into: Set<FieldPath>()) {
+            $0.formUnion(FilterTranslation.inequalityFields($1))
+        }
         var filters: [Filter] = []
         conditions.removeAll { condition in
             guard let filter = FilterTranslation.filter(condition) else { return false }
@@ -46,13 +66,17 @@ struct PipelineHead {
             candidate.orderBy = orders
             existing.formUnion(orders.map(\.field))
             rest = rest.dropFirst()
+        } else if PipelineHead.keepsOrder(rest) {
+            takeImpliedOrder(of: compared, existing, conditions, into: &candidate)
+            existing.formUnion(candidate.orderBy.map(\.field))
         }
         conditions.removeAll { FilterTranslation.existingField($0).map(existing.contains) ?? false }
-        if conditions.isEmpty { PipelineHead.takeBounds(&rest, into: &candidate) }
+        if conditions.isEmpty, absentField == nil { PipelineHead.takeBounds(&rest, into: &candidate) }
         // The pipeline checks all conditions itself if the planner refuses the query.
         guard let plan = try? PipelineHead.plan(candidate, parent: parent) else {
             residual = written
             stageCount = wheres.count
+            absentField = nil
             return
         }
         query = candidate
@@ -61,7 +85,29 @@ struct PipelineHead {
         stageCount = rest.startIndex - stages.startIndex
     }
 
-    private static func plan(_ query: StructuredQuery, parent: String) throws(RequestError) -> QueryPlan {
+    /// Whether the order of the rows matters to what follows.
+    private static func keepsOrder(_ rest: ArraySlice<PipelineStage>) -> Bool {
+        guard let next = rest.first(where: { $0.name != "select" && $0.name != "add_fields" && $0.name != "let" })
+        else { return true }
+        return !["sort", "aggregate", "distinct", "sample", "find_nearest"].contains(next.name)
+    }
+
+    /// Orders the query by the fields that are compared for inequality, as queries are: if every row has them, or if
+    /// the one field of `!=` is all that rows may lack.
+    private mutating func takeImpliedOrder(
+        of compared: Set<FieldPath>, _ existing: Set<FieldPath>, _ conditions: [PipelineValue],
+        into query: inout StructuredQuery
+    ) {
+        let known = existing.union(conditions.compactMap(FilterTranslation.existingField))
+        if compared.isEmpty || compared.contains(.documentName) { return }
+        if !compared.isSubset(of: known) {
+            guard compared.count == 1 else { return }
+            absentField = compared.first
+        }
+        query.orderBy = compared.sorted().map { Order(field: $0, direction: .ascending) }
+    }
+
+    static func plan(_ query: StructuredQuery, parent: String) throws(RequestError) -> QueryPlan {
         try parent.withUTF8Span { (parent) throws(RequestError) in
             query.orderBy.isEmpty
                 ? try QueryPlan(unordered: query, parent: parent) : try QueryPlan(query, parent: parent)

@@ -1,7 +1,7 @@
 // The rule of a time zone for all later years, as the last line of a zone file has it: the variable TZ of POSIX.
 //
-//     PST8PDT,M3.2.0,M11.1.0        8 hours behind UTC; 7 hours from the second Sunday of March
-//                                   to the first Sunday of November
+//     PST8PDT,M3.2.0,M11.1.0        UTC-8, and UTC-7 between the second Sunday of March
+//                                   and the first Sunday of November
 //     <+0530>-5:30                  5 1/2 hours ahead, always
 //
 // https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/V1_chap08.html, section 8.3; RFC 9636, section 3.3.1.

@@ -11,7 +11,7 @@ import Server
 enum QueryCommand: AsyncSubcommand {
     static let name = "query"
     static let summary = "Prints the documents of a collection that match conditions."
-    static let words = ["COLLECTION", "[CONDITION...]"]
+    static let words = ["[COLLECTION [CONDITION...]]"]
 
     static let discussion = """
         COLLECTION is the path of a collection, such as books or users/ada/books. A CONDITION
@@ -43,6 +43,7 @@ enum QueryCommand: AsyncSubcommand {
           hearth query reviews --group --where 'book == /books/ulysses' --count
           hearth query orders --sum price --avg price --data /var/lib/hearth
           hearth query books --where 'year >= 1922' --order-by year:desc --explain
+          hearth query --pipeline 'collection(books) | aggregate(n: count() by author) | sort(n desc)'
         """
 
     static let conditions = Flag<String>(
@@ -63,6 +64,13 @@ enum QueryCommand: AsyncSubcommand {
     static let sum = Flag<String>(repeatable: "sum", "FIELD", help: "Print the sum of the field's numbers.")
     static let average = Flag<String>(repeatable: "avg", "FIELD", help: "Print the mean of the field's numbers.")
 
+    static let pipeline = Flag<String>(
+        "pipeline", "FILE|TEXT", required: false,
+        help:
+            "Run this pipeline instead of a query: stages separated by |, the JSON of a REST request, "
+            + "or a file with one of them. See docs/pipelines.md."
+    )
+
     static let explain = Flag(
         switch: "explain", help: "Print the query plan instead of the results, as a tree with the source at the bottom."
     )
@@ -71,12 +79,14 @@ enum QueryCommand: AsyncSubcommand {
 
     static let flagGroups = [
         FlagGroup(heading: "Query", flags: [conditions, orderBy, limit, offset, select, group]),
-        FlagGroup(heading: "Instead of results", flags: [count, sum, average, explain, analyze]),
+        FlagGroup(heading: "Instead of results", flags: [pipeline, count, sum, average, explain, analyze]),
         FlagGroup(heading: "Server", flags: ReadingFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
         let database = try ReadingFlags.database(arguments)
+        if let text = arguments.value(of: pipeline) { return try await run(pipeline: text, arguments, database) }
+        if arguments.words.isEmpty { throw UsageError(message: "missing argument COLLECTION") }
         let (parent, query) = try query(arguments, database)
         let totals = try totals(arguments)
         var printer = DocumentPrinter(database: database)
@@ -89,6 +99,19 @@ enum QueryCommand: AsyncSubcommand {
             for try await document in client.queryStream(RunQueryRequest(parent: parent, query: query)) {
                 try printer.print(name: document.name, fields: document.content.fields)
             }
+        }
+    }
+
+    private static func run(
+        pipeline text: String, _ arguments: ParsedArguments, _ database: DatabaseName
+    ) async throws {
+        guard arguments.words.isEmpty, arguments.values(of: conditions).isEmpty else {
+            throw UsageError(message: "--pipeline takes the place of COLLECTION and CONDITION")
+        }
+        var printer = DocumentPrinter(database: database)
+        let mode = arguments[analyze] ? "analyze" : arguments[explain] ? "explain" : nil
+        try await ReadingFlags.withClient(arguments) { client in
+            try await PipelineQueryAction.run(client, text, in: database, explain: mode, &printer)
         }
     }
 

@@ -58,6 +58,12 @@ struct ReadingCommandTests {
             ])
         #expect(try run(["c", "--count", "--sum", "n", "--avg", "n"]) == ["count\t4", "sum n\t10", "avg n\t2.5"])
         #expect(try run(["c", "--avg", "n", "--where", "n >= 3"]) == ["3.5"])
+        let pipeline = "collection(c) | where(n > 1) | sort(n desc) | limit(2)"
+        #expect(try run(["--pipeline", pipeline]) == [line("c/d4", 4), line("c/d3", 3)])
+        #expect(try run(["--pipeline", "collection(c) | aggregate(total: sum(n))"]) == ["{\"total\":10}"])
+        #expect(try run(["--pipeline", pipeline, "--explain"]).contains { $0.contains("Limit 2") })
+        let both = try HearthBinary.run(["query", "--address", "127.0.0.1:\(server.port)", "c", "--pipeline", pipeline])
+        #expect(both.status == 2)
         #expect(server.stop() == 0)
     }
 

@@ -1,0 +1,112 @@
+// Pipelines of the Swift client against a server process and stores in this process.
+
+import FirebaseFirestore
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20))) struct PipelineTests {
+    private func books(_ firestore: Firestore) async throws {
+        let books: [(String, [String: Any])] = [
+            ("a", ["title": "Ubik", "genre": "sf", "rating": 4.5, "tags": ["x", "y"], "n": 1]),
+            ("b", ["title": "Dune", "genre": "sf", "rating": 4.0, "tags": ["y"], "n": 2]),
+            ("c", ["title": "Emma", "genre": "romance", "rating": 3.5, "v": VectorValue([1, 2]), "n": 3]),
+        ]
+        for (id, data) in books { try await firestore.document("books/\(id)").setData(data) }
+        try await firestore.document("books/a/reviews/r").setData(["stars": 5])
+    }
+
+    private func with(_ backend: TestBackend, _ body: (Firestore) async throws -> Void) async throws {
+        let database = try backend.start()
+        let firestore = TestFirestore.make(host: database.host, project: "pipelines")
+        try await books(firestore)
+        try await body(firestore)
+        try await firestore.terminate()
+        #expect(database.stop())
+    }
+
+    @Test(arguments: TestBackend.allCases)
+    func `Conditions, orders, fields and bounds`(backend: TestBackend) async throws {
+        try await with(backend) { db in
+            let source = db.pipeline().collection("books")
+            let snapshot = try await source.where(Field("genre").equal("sf") && Field("rating").greaterThan(4))
+                .execute()
+            #expect(snapshot.results.map(\.id) == ["a"])
+            let first = try #require(snapshot.results.first)
+            #expect(first.ref == db.document("books/a") && first.get("title") as? String == "Ubik")
+            #expect(first.get(Field("tags")) as? [String] == ["x", "y"] && first.get("none") == nil)
+            #expect(first.updateTime != nil && snapshot.executionTime.seconds > 0)
+            let selected = try await source.sort([Field("rating").descending()]).offset(1).limit(1)
+                .select([Field("title").toUpper().as("t"), Field("n")]).execute()
+            #expect(selected.results.count == 1)
+            #expect(selected.results[0].data["t"] as? String == "DUNE" && selected.results[0].data["n"] as? Int == 2)
+            let others = try await source.where(!Field("tags").arrayContains("x") || Field("n").equalAny([1, 7]))
+                .select(["n"]).sort([Field("n").ascending()]).execute()
+            #expect(others.results.map { $0.get("n") as? Int } == [1, 2])
+            let nearest = try await source.findNearest(
+                field: Field("v"), vectorValue: VectorValue([1, 3]), distanceMeasure: .euclidean, limit: 2,
+                distanceField: "d"
+            ).execute()
+            #expect(nearest.results.map { $0.get("d") as? Double } == [1])
+        }
+    }
+
+    @Test(arguments: TestBackend.allCases)
+    func `Totals, groups, elements, unions and subqueries`(backend: TestBackend) async throws {
+        try await with(backend) { db in
+            let source = db.pipeline().collection("books")
+            let totals = try await source.aggregate(
+                [
+                    CountAll().as("n"), Field("rating").average().as("mean"),
+                    Field("rating").greaterThan(4).countIf().as("good"),
+                ], groups: [Field("genre")]
+            ).sort([Field("n").descending()]).execute()
+            #expect(totals.results.map { $0.get("genre") as? String } == ["sf", "romance"])
+            #expect(totals.results[0].get("mean") as? Double == 4.25 && totals.results[0].get("good") as? Int == 1)
+            #expect(totals.results[0].ref == nil && totals.results[0].id == nil)
+            let tags = try await source.unnest(Field("tags").as("tag"), indexField: "i").distinct(["tag"])
+                .sort([Field("tag").ascending()]).execute()
+            #expect(tags.results.map { $0.get("tag") as? String ?? "-" } == ["-", "x", "y"])
+            let stars = db.pipeline().subcollection("reviews").aggregate([Field("stars").sum().as("s")])
+            let joined = try await source.define([Field("n").as("number")])
+                .select([
+                    stars.toScalarExpression().as("stars"),
+                    db.pipeline().collectionGroup("books").where(Field("n").lessThan(Variable("number"))).select(["n"])
+                        .toArrayExpression().as("smaller"),
+                    Field("tags").arrayTransform("t", Variable("t").toUpper()).as("upper"),
+                    Field("n").equal(1).then("one", else: MapExpression(["n": Field("n")])).as("name"),
+                ]).execute()
+            #expect(joined.results.map { $0.get("stars") as? Int } == [5, 0, 0])
+            #expect(joined.results.map { $0.get("smaller") as? [Int] } == [[], [1], [1, 2]])
+            #expect(joined.results[0].get("upper") as? [String] == ["X", "Y"])
+            #expect(joined.results[2].get("name.n") as? Int == 3)
+            let union = try await db.pipeline().documents(["books/a"]).union(with: source.limit(1)).execute()
+            #expect(union.results.map(\.id) == ["a", "a"])
+            #expect(
+                try await db.pipeline().database().aggregate([CountAll().as("n")]).execute().results[0].get("n") as? Int
+                    == 4)
+        }
+    }
+
+    @Test(arguments: TestBackend.allCases)
+    func `A pipeline writes, sees pending writes, and reports what is wrong`(backend: TestBackend) async throws {
+        try await with(backend) { db in
+            let source = db.pipeline().collection("books")
+            _ = try await source.where(Field("genre").equal("sf"))
+                .rawStage(name: "update", params: [["rating": Field("rating").add(1)]]).execute()
+            #expect(try await db.document("books/a").getDocument().get("rating") as? Double == 5.5)
+            db.document("books/d").setData(["n": 4]) { _ in }
+            #expect(try await source.execute().results.count == 4)
+            do {
+                _ = try await source.limit(-1).execute()
+                Issue.record("no error")
+            } catch FirestoreErrorCode.invalidArgument {
+            }
+            do {
+                _ = try await source.rawStage(name: "shuffle", params: []).execute()
+                Issue.record("no error")
+            } catch FirestoreErrorCode.unimplemented {
+            }
+        }
+    }
+}

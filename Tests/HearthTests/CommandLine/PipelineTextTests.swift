@@ -1,0 +1,97 @@
+// The text form of pipelines, against the JSON of the same requests.
+
+import Basics
+import Testing
+
+@testable import hearth
+
+@Suite(.timeLimit(.minutes(20)))
+struct PipelineTextTests {
+    private func wire(_ stages: String) throws -> [UInt8] {
+        try PipelineQueryAction.structuredPipeline("{\"pipeline\": {\"stages\": [\(stages)]}}")
+    }
+
+    private func call(_ name: String, _ arguments: String...) -> String {
+        "{\"functionValue\": {\"name\": \"\(name)\", \"args\": [\(arguments.joined(separator: ","))]}}"
+    }
+
+    private func field(_ path: String) -> String { "{\"fieldReferenceValue\": \"\(path)\"}" }
+
+    private func stage(_ name: String, _ arguments: String..., options: String = "") -> String {
+        "{\"name\": \"\(name)\", \"args\": [\(arguments.joined(separator: ","))], \"options\": {\(options)}}"
+    }
+
+    private func map(_ entries: String) -> String { "{\"mapValue\": {\"fields\": {\(entries)}}}" }
+
+    private func expect(_ text: String, _ stages: String...) throws {
+        #expect(try PipelineText.structuredPipeline(text) == wire(stages.joined(separator: ",")), "\(text)")
+    }
+
+    private let books = "{\"name\": \"collection\", \"args\": [{\"referenceValue\": \"/books\"}]}"
+    private let one = "{\"integerValue\": \"1\"}"
+
+    @Test
+    func `Conditions and arithmetic have the usual precedence`() throws {
+        try expect("collection(books)", books)
+        try expect("collection(\"books\") | limit(1)", books, stage("limit", one))
+        let sum = call("add", field("a"), call("multiply", field("b"), one))
+        try expect("collection(books) | where(a + b * 1 > 1)", books, stage("where", call("greater_than", sum, one)))
+        try expect(
+            "collection(books)|where(a and not b or c == 1)", books,
+            stage("where", call("or", call("and", field("a"), call("not", field("b"))), call("equal", field("c"), one)))
+        )
+        try expect(
+            "collection(books) | where(1 in tags)", books, stage("where", call("array_contains", field("tags"), one)))
+        try expect(
+            "collection(books) | where(a - 1 == -1.5)", books,
+            stage("where", call("equal", call("subtract", field("a"), one), "{\"doubleValue\": -1.5}")))
+    }
+
+    @Test
+    func `Stages take fields, orders, groups, options and pipelines`() throws {
+        try expect(
+            "collection(books) | select(a, b: upper(c.d))", books,
+            stage("select", map("\"a\": \(field("a")), \"b\": \(call("upper", field("c.d")))")))
+        let accumulators = map("\"n\": \(call("count"))")
+        try expect(
+            "collection(books) | aggregate(n: count() by genre) | sort(n desc, genre)", books,
+            stage("aggregate", accumulators, map("\"genre\": \(field("genre"))")),
+            stage(
+                "sort", map("\"direction\": {\"stringValue\": \"descending\"}, \"expression\": \(field("n"))"),
+                map("\"direction\": {\"stringValue\": \"ascending\"}, \"expression\": \(field("genre"))")))
+        try expect(
+            "collection(books) | unnest(tags, \"t\", index_field: \"i\")", books,
+            stage(
+                "unnest", field("tags"), "{\"stringValue\": \"t\"}",
+                options: "\"index_field\": {\"stringValue\": \"i\"}"))
+        try expect(
+            "collection(books) | union(collection(books) | limit(1))", books,
+            stage("union", "{\"pipelineValue\": {\"stages\": [\(books), \(stage("limit", one))]}}"))
+        try expect(
+            "collection(books) | let(x: 'it\\'s') | where($x == null)", books,
+            stage("let", map("\"x\": {\"stringValue\": \"it's\"}")),
+            stage("where", call("equal", "{\"variableReferenceValue\": \"x\"}", "{\"nullValue\": null}")))
+        try expect(
+            "collection(users/ada/books) | delete()",
+            "{\"name\": \"collection\", \"args\": [{\"referenceValue\": \"/users/ada/books\"}]}", stage("delete"))
+        #expect(
+            try PipelineQueryAction.structuredPipeline(
+                "{\"structuredPipeline\": {\"pipeline\": {\"stages\": [\(books)]}}}")
+                == wire(books))
+    }
+
+    @Test(arguments: [
+        "", "books", "collection(books", "collection(books) |", "collection(books) | where(a ==)", "collection()) ",
+        "collection(books) | select(1)", "collection(books) | where(\"a)", "collection(books) | where(a # b)",
+        "collection(books) | limit(1x)", "literals({a 1})", "collection(books) limit(1)",
+    ])
+    func `What is not a pipeline is refused with the column`(_ text: String) throws {
+        #expect(throws: PipelineTextError.self) { try PipelineText.structuredPipeline(text) }
+    }
+
+    @Test
+    func `Deep nests end with an error`() throws {
+        let text = "collection(books) | where(" + String(repeating: "(", count: 10_000)
+        #expect(throws: PipelineTextError.self) { try PipelineText.structuredPipeline(text) }
+    }
+}
