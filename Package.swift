@@ -67,6 +67,8 @@ let package = Package(
         .target(name: "CCurl", path: "Sources/System/CCurl"),
         // RE2 (apt: libre2-dev) has a C++ interface; the target has a C one.
         .target(name: "CRE2", path: "Sources/System/CRE2", linkerSettings: [.linkedLibrary("re2")]),
+        // ICU and Snowball, loaded when a text is first analysed. No headers are needed.
+        .target(name: "CText", path: "Sources/System/CText"),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
         // Bytes, text, status codes, threads, clocks.
@@ -95,6 +97,9 @@ let package = Package(
             dependencies: ["Basics", "COpenSSL", "CZlib", "DocumentModel", "DocumentJSON", "Expressions"],
             swiftSettings: strictAndUnsafe),
 
+        // Words of texts, for searches.
+        .target(name: "TextAnalysis", dependencies: ["Basics", "CText"], swiftSettings: strictAndUnsafe),
+
         // Storage: the seam and its rules, the log, two engines, and the type that holds either.
         .target(
             name: "Storage", dependencies: ["Basics"],
@@ -114,14 +119,17 @@ let package = Package(
         .target(
             name: "StoreFormat", dependencies: ["Basics", "COpenSSL", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "Indexing", dependencies: ["Basics", "DocumentModel", "Storage", "StorageEngines", "StoreFormat"],
+            name: "Indexing",
+            dependencies: ["Basics", "DocumentModel", "Storage", "StorageEngines", "StoreFormat", "TextAnalysis"],
             swiftSettings: strictAndUnsafe),
         .target(
-            name: "QueryEngine", dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing"],
+            name: "QueryEngine",
+            dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing", "TextAnalysis"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         // Pipelines: their stages and functions over the expressions and the operators of queries.
         .target(
-            name: "Pipelines", dependencies: ["Basics", "DocumentModel", "Expressions", "QueryEngine"],
+            name: "Pipelines",
+            dependencies: ["Basics", "DocumentModel", "Expressions", "QueryEngine", "TextAnalysis"],
             swiftSettings: strict),
         .target(name: "WriteEngine", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
@@ -135,7 +143,7 @@ let package = Package(
             name: "DocumentStore",
             dependencies: [
                 "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine",
-                "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine", "TextAnalysis",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
@@ -191,7 +199,7 @@ let package = Package(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
-                "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls",
+                "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls", "TextAnalysis",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
                 "NativeProtocol", "HTTPProtocols",
             ],
@@ -229,7 +237,7 @@ let package = Package(
                 "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
-                "Expressions", "SecurityRules", "Identity", "KeyFetching",
+                "Expressions", "SecurityRules", "Identity", "KeyFetching", "TextAnalysis",
             ],
             swiftSettings: strict),
 
@@ -297,6 +305,7 @@ let package = Package(
             dependencies: ["Basics", "DocumentModel", "StoreFormat", "QueryEngine", "TestSupport"],
             path: "Tests/StoreTestSupport", swiftSettings: strict),
         tests("StoreFormatTests", ["Basics", "DocumentModel", "StoreFormat", "StoreTestSupport"]),
+        tests("TextAnalysisTests", ["Basics", "TextAnalysis"]),
         tests("IndexingTests", ["Basics", "DocumentModel", "Indexing", "StoreTestSupport"]),
         tests(
             "QueryEngineTests",
@@ -310,7 +319,7 @@ let package = Package(
             "DocumentStoreTests",
             [
                 "Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "Storage", "MemoryEngine",
-                "StorageEngines", "DocumentModel", "StoreTestSupport",
+                "StorageEngines", "DocumentModel", "StoreTestSupport", "TextAnalysis",
             ],
             resources: [.copy("Indexes/IndexScripts")]),
         tests(
@@ -367,7 +376,7 @@ let package = Package(
             "PipelinesTests",
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "QueryEngine", "DocumentStore",
-                "FirestoreService", "Pipelines", "ServiceTestSupport", "StoreTestSupport",
+                "FirestoreService", "Indexing", "Pipelines", "ServiceTestSupport", "StoreTestSupport", "TextAnalysis",
             ],
             resources: [.copy("Requests")]),
         tests(

@@ -35,7 +35,8 @@ struct ExpressionCompiler {
 
     private mutating func compile(_ call: PipelineCall) throws(RequestError) -> ExpressionID {
         guard let function = PipelineFunction.table[call.name] else {
-            throw RequestError(.unimplemented, "The pipeline function \(call.name) is not implemented.")
+            throw SearchFunctions.misplaced(call.name)
+                ?? RequestError(.unimplemented, "The pipeline function \(call.name) is not implemented.")
         }
         if let option = call.options.first {
             throw RequestError(

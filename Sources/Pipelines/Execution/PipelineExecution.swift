@@ -121,10 +121,10 @@ package final class PipelineExecution {
     // MARK: Statistics
 
     /// Documents looked at so far.
-    package var scannedDocuments: Int { reads.reduce(0) { $0 + $1.withQuery { $0.scannedDocuments } } }
+    package var scannedDocuments: Int { reads.reduce(0) { $0 + $1.scanned.documents } }
 
     /// Index entries looked at so far.
-    package var scannedEntries: Int { reads.reduce(0) { $0 + $1.withQuery { $0.scannedEntries } } }
+    package var scannedEntries: Int { reads.reduce(0) { $0 + $1.scanned.entries } }
 
     /// The operators as a tree of text, those of the queries included.
     package var tree: String {

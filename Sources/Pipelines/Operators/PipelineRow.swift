@@ -22,6 +22,8 @@ struct PipelineRow: Sendable {
     var document: RowDocument?
     /// Bytes that expressions have built for the row, stage after stage.
     var builtBytes = 0
+    /// How well the document matches the search that found it; 0 without a search for text.
+    var score = 0.0
 
     init(fields: Operand = .map([:]), document: RowDocument? = nil) {
         self.fields = fields

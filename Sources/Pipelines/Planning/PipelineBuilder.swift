@@ -49,6 +49,10 @@ struct PipelineBuilder {
         switch source {
         case .collections(let selector, let path):
             let parent = path.isEmpty ? database.documentsRoot : "\(database.documentsRoot)/\(path)"
+            if let stage = rest.first, stage.name == SearchStage.name {
+                rest = rest.dropFirst()
+                return try search(try SearchStage(stage), selector, parent: parent)
+            }
             let head = try PipelineHead(selector, rest, parent: parent)
             rest = rest.dropFirst(head.stageCount)
             var top: any PipelineOperator = read(head.plan, .query(head.query, parent: parent))
@@ -65,8 +69,42 @@ struct PipelineBuilder {
         }
     }
 
-    private mutating func read(_ plan: QueryPlan, _ demand: PipelineDemand) -> PipelineRead {
-        let read = PipelineRead(plan)
+    /// The documents that match a search, in its order.
+    private mutating func search(
+        _ stage: SearchStage, _ selector: CollectionSelector, parent: String
+    ) throws(RequestError) -> any PipelineOperator {
+        if selector.collectionID.isEmpty {
+            throw .invalidArgument("The stage search must be the first one after collection or collection_group.")
+        }
+        let head = try PipelineHead(selector, [], parent: parent)
+        var top: any PipelineOperator = read(
+            head.plan, .query(head.query, parent: parent), search: stage.settings)
+        for condition in stage.residual { top = RowFilter(top, try compiler.compile(condition)) }
+        if !stage.orderings.isEmpty || stage.isByScore, stage.settings.best == nil {
+            var orderings: [Ordering] = []
+            for ordering in stage.orderings {
+                orderings.append(
+                    Ordering(
+                        expression: try compiler.compile(ordering.expression.withScore),
+                        isDescending: ordering.isDescending))
+            }
+            if orderings.isEmpty {
+                let score = try compiler.compile(.document(.score))
+                orderings = [Ordering(expression: score, isDescending: true)]
+            }
+            top = RowSort(top, orderings, wanted: stage.wanted)
+        }
+        if stage.offset > 0 { top = RowLimit(top, offset: stage.offset) }
+        if stage.limit < .max { top = RowLimit(top, limit: stage.limit) }
+        if stage.addedFields.isEmpty { return top }
+        let fields = stage.addedFields.map { NamedValue(name: $0.name, value: $0.value.withScore) }
+        return RowChange(top, .add(try named(fields)))
+    }
+
+    private mutating func read(
+        _ plan: QueryPlan, _ demand: PipelineDemand, search: SearchSettings? = nil
+    ) -> PipelineRead {
+        let read = PipelineRead(plan, search: search)
         reads.append(read)
         demands.append(demand)
         return read
@@ -77,7 +115,9 @@ struct PipelineBuilder {
     private mutating func add(
         _ stage: PipelineStage, to input: any PipelineOperator
     ) throws(RequestError) -> any PipelineOperator {
-        if stage.name != "unnest", stage.name != "find_nearest" { try stage.refuseOptions() }
+        if stage.name != "unnest", stage.name != "find_nearest", stage.name != SearchStage.name {
+            try stage.refuseOptions()
+        }
         switch stage.name {
         case "where": return RowFilter(input, try compiler.compile(try stage.only()))
         case "limit":
@@ -97,6 +137,8 @@ struct PipelineBuilder {
         case "sample": return try sample(input, stage)
         case "union": return try union(input, stage)
         case "find_nearest": return try findNearest(input, stage)
+        case SearchStage.name:
+            throw .invalidArgument("The stage search must be the first one after collection or collection_group.")
         case "collection", "collection_group", "database", "documents", "literals":
             throw .invalidArgument("The stage \(stage.name) may only be the first of a pipeline.")
         default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")

@@ -17,7 +17,7 @@ enum PipelineSource: Sendable {
     ///
     /// - Throws: `INVALID_ARGUMENT`, or `UNIMPLEMENTED` for a source that is not served.
     init(_ stage: PipelineStage, in database: DatabaseName) throws(RequestError) {
-        try stage.refuseOptions(besides: ["force_index", "hints"])
+        if stage.name != SearchStage.name { try stage.refuseOptions(besides: ["force_index", "hints"]) }
         switch stage.name {
         case "collection":
             let path = try PipelineSource.path(try stage.only(), of: stage.name, in: database)
@@ -64,7 +64,7 @@ enum PipelineSource: Sendable {
     /// Stages that need rows.
     private static let followers: Set<String> = [
         "where", "sort", "limit", "offset", "select", "add_fields", "remove_fields", "replace_with", "distinct",
-        "aggregate", "unnest", "sample", "union", "find_nearest",
+        "aggregate", "unnest", "sample", "union", "find_nearest", SearchStage.name,
     ]
 
     private static func documents(
