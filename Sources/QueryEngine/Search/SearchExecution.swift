@@ -235,18 +235,24 @@ package struct SearchExecution: Sendable {
         let isSorted = ranges[place.leaf].count > 1 || tree?.leaves[place.leaf].isOfPlaces == true
         var held = lists.reduce(0) { $0 + $1.byteCount }
         let start = place.key ?? range.lower
-        place.key = nil
+        // Where the rest begins if the source has to be waited for, or if the budget is spent.
+        var rest = ByteBuffer(capacity: 128)
+        rest.append(start)
+        var isRead = false
+        defer { place.key = isRead ? nil : rest.copyBytes() }
         var cursor = try source.cursor(from: start.byteSpan, to: range.upper.byteSpan, .ascending)
         var value = ByteBuffer(capacity: 64)
         while try cursor.next() {
-            guard work.budget > 0 else {
-                place.key = [UInt8](copying: cursor.key)
-                return
-            }
+            rest.reset()
+            rest.append(cursor.key)
+            if work.budget <= 0 { return }
             work.entries += 1
             if work.entries % Self.entriesPerDocument == 0 { work.budget -= 1 }
             guard let documentStart = range.documentStart(in: cursor.key) else { throw .damagedEntry }
-            if range.onlyItself, !SearchExecution.occursItself(cursor.value) { continue }
+            if range.onlyItself, !SearchExecution.occursItself(cursor.value) {
+                rest.append(byte: 0)
+                continue
+            }
             value.reset()
             value.append(byte: range.onlyItself ? 1 : 0)
             value.append(cursor.value)
@@ -259,7 +265,10 @@ package struct SearchExecution: Sendable {
             }
             if isSorted, lists[place.leaf].count >= Self.sortedEntriesMax { return try refuseToSort() }
             lists[place.leaf].append(cursor.key.extracting(documentStart..<cursor.key.byteCount), value.bytes)
+            // The smallest key after this one.
+            rest.append(byte: 0)
         }
+        isRead = true
     }
 
     private mutating func refuseToSort() throws(RequestError) {
@@ -354,12 +363,13 @@ package struct SearchExecution: Sendable {
         while nextMatch < matches.count, !isFull {
             let match = matches[nextMatch]
             let key = try documentKey(match.document, database: source.database)
-            nextMatch += 1
             let control = try reader.read(key: key, source) { (row) throws(RequestError) in
                 if !work.countDocument(byteCount: row.fields.byteCount) { isFull = true }
                 if source.locksDocuments { locked.append([UInt8](copying: row.path)) }
                 return try emit(row, match.score)
             }
+            // A document that has to be waited for is read again.
+            nextMatch += 1
             if control == .full { isFull = true }
         }
         if settings.best == nil, nextMatch == matches.count {
