@@ -10,6 +10,8 @@ package final class PipelineRead: PipelineOperator {
     private var run: QueryExecution
     /// Reads in the place of the query, if an index serves it.
     private var search: SearchExecution?
+    /// Bytes of memory that the pipeline has taken for the search.
+    private var searchBytes = 0
     private var queue: [PipelineRow] = []
     private var position = 0
     private var isExhausted = false
@@ -28,6 +30,11 @@ package final class PipelineRead: PipelineOperator {
     package var plan: QueryPlan { run.plan }
 
     func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
+        let held = search?.heldBytes ?? 0
+        if held != searchBytes {
+            try work.hold(held - searchBytes, for: SearchStage.name)
+            searchBytes = held
+        }
         if position < queue.count {
             defer { position += 1 }
             return .row(queue[position])

@@ -18,13 +18,18 @@ package enum PipelineDemand: Sendable {
 /// Builds the operators of one request.
 struct PipelineBuilder {
     private let database: DatabaseName
+    /// What a pipeline may hold.
+    private let memoryBytes: Int
     private var compiler = ExpressionCompiler()
     private(set) var reads: [PipelineRead] = []
     private(set) var demands: [PipelineDemand] = []
 
     var tree: ExpressionTree { compiler.tree }
 
-    init(_ database: DatabaseName) { self.database = database }
+    init(_ database: DatabaseName, memoryBytes: Int) {
+        self.database = database
+        self.memoryBytes = memoryBytes
+    }
 
     /// Builds the operators of a pipeline, nested or not.
     ///
@@ -77,8 +82,10 @@ struct PipelineBuilder {
             throw .invalidArgument("The stage search must be the first one after collection or collection_group.")
         }
         let head = try PipelineHead(selector, [], parent: parent)
+        var settings = stage.settings
+        settings.memoryBytes = memoryBytes
         var top: any PipelineOperator = read(
-            head.plan, .query(head.query, parent: parent), search: stage.settings)
+            head.plan, .query(head.query, parent: parent), search: settings)
         for condition in stage.residual { top = RowFilter(top, try compiler.compile(condition)) }
         if !stage.orderings.isEmpty || stage.isByScore, stage.settings.best == nil {
             var orderings: [Ordering] = []

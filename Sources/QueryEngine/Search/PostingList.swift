@@ -17,8 +17,8 @@ struct PostingList: Sendable {
 
     var count: Int { documentEnds.count }
 
-    /// Bytes of memory.
-    var byteCount: Int { documents.count + values.count + 16 * count }
+    /// Bytes of memory that an entry takes besides its own.
+    static let entryBytes = 24
 
     mutating func append(_ document: RawSpan, _ value: RawSpan) {
         documents += [UInt8](copying: document)

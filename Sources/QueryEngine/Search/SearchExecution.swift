@@ -26,7 +26,7 @@ package struct SearchSettings: Sendable {
     package var depth: Int?
     /// The number of documents wanted that have the highest scores; nil gives out all in the order of names.
     package var best: Int?
-    /// Bytes of entries that may be held.
+    /// Bytes of entries and matches that may be held.
     package var memoryBytes = 64 << 20
 
     package init() {}
@@ -73,6 +73,8 @@ package struct SearchExecution: Sendable {
     private var found = 0
     private var isEnded = false
     private var work = StepWork()
+    /// Bytes of entries and matches that are held until the search is finished.
+    package private(set) var heldBytes = 0
 
     /// Entries that count as a document in a step's budget.
     private static let entriesPerDocument = 2
@@ -110,7 +112,7 @@ package struct SearchExecution: Sendable {
     ///
     /// - Parameter source: the same state in every call.
     /// - Throws: `FAILED_PRECONDITION` if there is no index, with its definition; `RESOURCE_EXHAUSTED` beyond the
-    ///   memory; `INVALID_ARGUMENT` for a text query without words.
+    ///   memory or the entries that are sorted; `INVALID_ARGUMENT` for a text query without words.
     package mutating func next<Source: QuerySource & ~Copyable>(
         from source: borrowing Source, emit: (borrowing QueryRow, Double) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
@@ -121,7 +123,12 @@ package struct SearchExecution: Sendable {
         if case .scanning = phase { return .scans }
         if nextMatch < matches.count, settings.best == nil || isEnded { try fetch(source, emit) }
         if isEnded, nextMatch == matches.count { phase = .finished }
-        if case .finished = phase { return .finished }
+        if case .finished = phase {
+            matching = nil
+            matches = []
+            heldBytes = 0
+            return .finished
+        }
         return .paused
     }
 
@@ -233,7 +240,6 @@ package struct SearchExecution: Sendable {
         _ range: PostingRange, _ source: borrowing Source
     ) throws(RequestError) {
         let isSorted = ranges[place.leaf].count > 1 || tree?.leaves[place.leaf].isOfPlaces == true
-        var held = lists.reduce(0) { $0 + $1.byteCount }
         let start = place.key ?? range.lower
         // Where the rest begins if the source has to be waited for, or if the budget is spent.
         var rest = ByteBuffer(capacity: 128)
@@ -256,19 +262,25 @@ package struct SearchExecution: Sendable {
             value.reset()
             value.append(byte: range.onlyItself ? 1 : 0)
             value.append(cursor.value)
-            held += cursor.key.byteCount - documentStart + value.count + 16
-            if held > settings.memoryBytes {
-                throw RequestError(
-                    .resourceExhausted,
-                    "The search needs more than the \(settings.memoryBytes) bytes that a pipeline may hold "
-                        + "for the entries of its words.")
-            }
+            // A word may occur often in a large document.
+            work.budget -= value.count >> 11
+            try hold(cursor.key.byteCount - documentStart + value.count + PostingList.entryBytes)
             if isSorted, lists[place.leaf].count >= Self.sortedEntriesMax { return try refuseToSort() }
             lists[place.leaf].append(cursor.key.extracting(documentStart..<cursor.key.byteCount), value.bytes)
             // The smallest key after this one.
             rest.append(byte: 0)
         }
         isRead = true
+    }
+
+    private mutating func hold(_ bytes: Int) throws(RequestError) {
+        heldBytes += bytes
+        if heldBytes > settings.memoryBytes {
+            throw RequestError(
+                .resourceExhausted,
+                "The stage search of the pipeline needs more than the \(settings.memoryBytes) bytes "
+                    + "that a pipeline may hold.")
+        }
     }
 
     private mutating func refuseToSort() throws(RequestError) {
@@ -313,6 +325,7 @@ package struct SearchExecution: Sendable {
         defer { self.matching = matching }
         matching.fuel = Self.fuelPerStep
         var target = target
+        if settings.depth == 0 { isEnded = true }
         while matching.fuel > 0, !isEnded {
             switch matching.next(from: target) {
             case .nothing: isEnded = true
@@ -324,6 +337,7 @@ package struct SearchExecution: Sendable {
                 if isInScope(document) {
                     matches.append(Match(document: document, score: matching.score(of: document)))
                     found += 1
+                    try hold(document.count + MemoryLayout<Match>.size)
                 }
                 if let depth = settings.depth, found >= depth { isEnded = true }
                 if let best = settings.best, matches.count >= 2 * best + 256 { keepBest(best) }
