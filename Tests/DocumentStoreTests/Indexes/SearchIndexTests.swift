@@ -115,9 +115,13 @@ struct SearchIndexTests {
         try await waitForIndexes(first)
         first.store.close()
 
-        let second = try StoreHarness(in: first.directory, clock: first.clock) {
-            $0.textLibraries = { .missing("libicuuc") }
+        func opened(_ libraries: TextLibraries) throws -> StoreHarness {
+            try StoreHarness(in: first.directory, clock: first.clock) {
+                $0 = first.configuration
+                $0.textLibraries = { libraries }
+            }
         }
+        let second = try opened(.missing("libicuuc"))
         #expect(Set(listing(second)).contains("WAITING") && !listing(second).contains("READY"))
         try await commit(10, second, &random)
         let error = await #expect(throws: RequestError.self) {
@@ -126,7 +130,14 @@ struct SearchIndexTests {
         #expect(error?.code == .failedPrecondition && error?.message.contains("libicuuc") == true)
         second.store.close()
 
-        let third = try StoreHarness(in: first.directory, clock: first.clock)
+        // A directory is checked with whatever libraries there are.
+        for libraries in [TextLibraries.missing("libicuuc"), .ready(version: "new"), .system] {
+            var configuration = first.configuration
+            configuration.textLibraries = { libraries }
+            #expect(try StoreCheck.run(configuration).problems == [])
+        }
+
+        let third = try opened(.system)
         try await commit(10, third, &random)
         try await waitForIndexes(third)
         #expect(listing(third) == ["READY", "READY"])
