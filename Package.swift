@@ -69,6 +69,8 @@ let package = Package(
         .target(name: "CCurl", path: "Sources/System/CCurl"),
         // RE2 (apt: libre2-dev) has a C++ interface; the target has a C one.
         .target(name: "CRE2", path: "Sources/System/CRE2", linkerSettings: [.linkedLibrary("re2")]),
+        // ICU and Snowball, loaded when a text is first analysed. No headers are needed.
+        .target(name: "CText", path: "Sources/System/CText"),
         .target(name: "CFirestoreProto", dependencies: ["CProtobufC"]),
 
         // Bytes, text, status codes, threads, clocks.
@@ -97,6 +99,9 @@ let package = Package(
             dependencies: ["Basics", "COpenSSL", "CZlib", "DocumentModel", "DocumentJSON", "Expressions"],
             swiftSettings: strictAndUnsafe),
 
+        // Words of texts, for searches.
+        .target(name: "TextAnalysis", dependencies: ["Basics", "CText"], swiftSettings: strictAndUnsafe),
+
         // Storage: the seam and its rules, the log, two engines, and the type that holds either.
         .target(
             name: "Storage", dependencies: ["Basics"],
@@ -122,14 +127,17 @@ let package = Package(
         .target(
             name: "StoreFormat", dependencies: ["Basics", "COpenSSL", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
-            name: "Indexing", dependencies: ["Basics", "DocumentModel", "Storage", "StorageEngines", "StoreFormat"],
+            name: "Indexing",
+            dependencies: ["Basics", "DocumentModel", "Storage", "StorageEngines", "StoreFormat", "TextAnalysis"],
             swiftSettings: strictAndUnsafe),
         .target(
-            name: "QueryEngine", dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing"],
+            name: "QueryEngine",
+            dependencies: ["Basics", "DocumentModel", "StoreFormat", "Indexing", "TextAnalysis"],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
         // Pipelines: their stages and functions over the expressions and the operators of queries.
         .target(
-            name: "Pipelines", dependencies: ["Basics", "DocumentModel", "Expressions", "QueryEngine"],
+            name: "Pipelines",
+            dependencies: ["Basics", "DocumentModel", "Expressions", "QueryEngine", "TextAnalysis"],
             swiftSettings: strict),
         .target(name: "WriteEngine", dependencies: ["Basics", "DocumentModel"], swiftSettings: strictAndUnsafe),
         .target(
@@ -144,6 +152,7 @@ let package = Package(
             dependencies: [
                 "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine",
                 "MemoryEngine", "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "TextAnalysis",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
@@ -199,7 +208,7 @@ let package = Package(
             name: "Server",
             dependencies: [
                 "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
-                "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls",
+                "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls", "TextAnalysis",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
                 "NativeProtocol", "HTTPProtocols", "DocumentJSON", "FileSystem", "ManagedExport",
             ],
@@ -237,7 +246,7 @@ let package = Package(
                 "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "FirestoreJSON",
                 "Storage", "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
-                "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport",
+                "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport", "TextAnalysis",
             ],
             swiftSettings: strict),
 
@@ -307,6 +316,7 @@ let package = Package(
             dependencies: ["Basics", "DocumentModel", "StoreFormat", "QueryEngine", "TestSupport"],
             path: "Tests/StoreTestSupport", swiftSettings: strict),
         tests("StoreFormatTests", ["Basics", "DocumentModel", "StoreFormat", "StoreTestSupport"]),
+        tests("TextAnalysisTests", ["Basics", "TextAnalysis"]),
         tests("IndexingTests", ["Basics", "DocumentModel", "Indexing", "StoreTestSupport"]),
         tests(
             "QueryEngineTests",
@@ -320,7 +330,7 @@ let package = Package(
             "DocumentStoreTests",
             [
                 "Basics", "StoreFormat", "Indexing", "QueryEngine", "DocumentStore", "Storage", "MemoryEngine",
-                "StorageEngines", "DocumentModel", "StoreTestSupport",
+                "StorageEngines", "DocumentModel", "StoreTestSupport", "TextAnalysis",
             ],
             resources: [.copy("Indexes/IndexScripts")]),
         tests(
@@ -377,7 +387,7 @@ let package = Package(
             "PipelinesTests",
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "QueryEngine", "DocumentStore",
-                "FirestoreService", "Pipelines", "ServiceTestSupport", "StoreTestSupport",
+                "FirestoreService", "Indexing", "Pipelines", "ServiceTestSupport", "StoreTestSupport", "TextAnalysis",
             ],
             resources: [.copy("Requests")]),
         tests(

@@ -67,7 +67,7 @@ struct LocalEntryChanges: IndexEntrySink {
 
     mutating func put(entry key: RawSpan) { all.append(([UInt8](copying: key), [])) }
     mutating func remove(entry key: RawSpan) { all.append(([UInt8](copying: key), nil)) }
-    mutating func put(entry key: RawSpan, documentKey: RawSpan) {
-        all.append(([UInt8](copying: key), [UInt8](copying: documentKey)))
+    mutating func put(entry key: RawSpan, value: RawSpan) {
+        all.append(([UInt8](copying: key), [UInt8](copying: value)))
     }
 }

@@ -73,6 +73,7 @@ package final class DocumentStore: Sendable {
             try pipeline.rebuildIndexes()
             try engine.entriesAreBeingMade()
         }
+        try pipeline.renewSearches()
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
 
@@ -83,7 +84,7 @@ package final class DocumentStore: Sendable {
             KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue, KeySpace.fields.rawValue,
             KeySpace.definitions.rawValue, KeySpace.overrides.rawValue,
         ]
-        options.scannedSpaces = KeySpace.values.rawValue...KeySpace.declared.rawValue
+        options.scannedSpaces = KeySpace.values.rawValue...KeySpace.searches.rawValue
         options.groupBytesMax = min(configuration.groupBytesMax, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }
         return options

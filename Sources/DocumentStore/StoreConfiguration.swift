@@ -5,6 +5,7 @@ package import DocumentModel
 package import Indexing
 package import MemoryEngine
 package import Storage
+package import TextAnalysis
 
 /// The settings of one store.
 package struct StoreConfiguration: Sendable {
@@ -133,6 +134,9 @@ package struct StoreConfiguration: Sendable {
 
     /// Set for a store that keeps everything in memory: what takes the place of the directory.
     package var volume: MemoryVolume?
+
+    /// The libraries that analyse texts. Called when there is an index for searches.
+    package var textLibraries: @Sendable () -> TextLibraries = { .system }
 
     package init(directory: String) {
         self.directory = directory

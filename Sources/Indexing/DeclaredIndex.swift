@@ -2,6 +2,7 @@
 //
 //     05 | database, 4 | index number, 8    ->
 //         | state length | state | group?, 1 | id length | id | kind, 1 | path length | path | ...
+//         | state length | state | ff | analysis length | analysis | shape of an index for searches |
 //
 //     of collections   22 | index number | collection number | values, <= 220 | id segment | its byte count, 1
 //     of groups        22 | index number | values, <= 220 | path, <= 248 | 00 | its byte count, 1
@@ -25,8 +26,10 @@ package struct DeclaredIndex: Sendable, Equatable {
     /// The number that stands for the database in keys.
     package let database: UInt32
     package let shape: IndexShape
-    /// `clearing` means that it is being dropped.
+    /// `clearing` means that it is being dropped. `off` means that an index for searches waits for its libraries.
     package var state: IndexState
+    /// Of an index for searches the version of the libraries that made its entries (`TextLibraries`); empty without.
+    package var analysis = ""
 
     /// Whether ids or paths are inverted in its keys.
     package var invertsSuffix: Bool { shape.isNameDescending }
@@ -48,23 +51,36 @@ package struct DeclaredIndex: Sendable, Equatable {
         writer.reset()
         writer.appendVarint(UInt64(part.count))
         writer.append(part.bytes)
+        if shape.search != nil {
+            writer.append(byte: DeclaredIndex.analysisMarker)
+            writer.appendVarint(UInt64(analysis.utf8.count))
+            writer.append(utf8: analysis)
+        }
         shape.append(to: &writer)
     }
 
-    package init(number: UInt64, database: UInt32, shape: IndexShape, state: IndexState) {
+    /// Stands before the analysis of an index for searches; no shape begins with it.
+    private static let analysisMarker: UInt8 = 0xff
+
+    package init(number: UInt64, database: UInt32, shape: IndexShape, state: IndexState, analysis: String = "") {
         self.number = number
         self.database = database
         self.shape = shape
         self.state = state
+        self.analysis = analysis
     }
 
     /// Reads a definition; nil when it is none.
     package init?(key: RawSpan, value: RawSpan) {
         guard key.byteCount == 13 else { return nil }
         var reader = WireReader(value)
-        guard let stateBytes = try? reader.lengthDelimited(), let state = IndexState(stateBytes),
-            let shape = IndexShape(value.extracting(reader.position..<value.byteCount))
-        else { return nil }
+        guard let stateBytes = try? reader.lengthDelimited(), let state = IndexState(stateBytes) else { return nil }
+        if !reader.isAtEnd, value[byteAt: reader.position] == DeclaredIndex.analysisMarker {
+            reader.position += 1
+            guard let analysis = try? reader.lengthDelimited() else { return nil }
+            self.analysis = String(repairingUTF8: analysis)
+        }
+        guard let shape = IndexShape(value.extracting(reader.position..<value.byteCount)) else { return nil }
         database = DocumentKey.database(of: key)
         // In bounds by the check of the length.
         number = UInt64(bigEndian: unsafe key.unsafeLoadUnaligned(fromByteOffset: 5, as: UInt64.self))
@@ -83,7 +99,7 @@ package struct DeclaredIndex: Sendable, Equatable {
     /// The range of all its entries.
     package var entries: (from: [UInt8], to: [UInt8]) {
         var writer = ByteBuffer(capacity: 16)
-        writer.append(byte: KeySpace.declared.rawValue)
+        writer.append(byte: (shape.search == nil ? KeySpace.declared : KeySpace.searches).rawValue)
         writer.appendVarint(number)
         let from = writer.copyBytes()
         writer.appendAfterGroup()
@@ -93,9 +109,10 @@ package struct DeclaredIndex: Sendable, Equatable {
 
 extension IndexShape {
     package func append(to writer: inout ByteBuffer) {
-        writer.append(byte: (isGroup ? 1 : 0) | (reversesName ? 2 : 0))
+        writer.append(byte: (isGroup ? 1 : 0) | (reversesName ? 2 : 0) | (search == nil ? 0 : IndexShape.searchFlag))
         writer.appendVarint(UInt64(collectionID.utf8.count))
         writer.append(utf8: collectionID)
+        if let search { return search.append(to: &writer) }
         for part in parts {
             writer.append(byte: part.kind.rawValue)
             let path = "\(part.field)"
@@ -113,13 +130,20 @@ extension IndexShape {
 
     /// What stands where others have their `Part.Kind`, before the path and the dimension.
     private static let vectorKind: UInt8 = 4
+    private static let searchFlag: UInt8 = 4
 
     /// Reads what `append` wrote; nil when it is something else.
     package init?(_ bytes: RawSpan) {
-        guard bytes.byteCount > 1, bytes[byteAt: 0] <= 3 else { return nil }
+        guard bytes.byteCount > 1, bytes[byteAt: 0] <= 5 else { return nil }
         var reader = WireReader(bytes)
         reader.position = 1
         guard let id = try? reader.lengthDelimited() else { return nil }
+        if bytes[byteAt: 0] & IndexShape.searchFlag != 0 {
+            guard let search = SearchPart(&reader) else { return nil }
+            self.init(
+                collectionID: String(repairingUTF8: id), isGroup: bytes[byteAt: 0] & 1 != 0, parts: [], search: search)
+            return
+        }
         var parts: [Part] = []
         var vector: VectorPart?
         while reader.position < bytes.byteCount {
@@ -148,6 +172,8 @@ extension IndexShape {
 /// The declared indexes as the commit thread keeps them.
 package struct DeclaredIndexes: ~Copyable {
     package private(set) var all: [DeclaredIndex] = []
+    /// Those for searches.
+    package private(set) var searches: [DeclaredIndex] = []
     private var key = ByteBuffer(capacity: 512)
     private var oldKey = ByteBuffer(capacity: 512)
     private var suffix = ByteBuffer(capacity: 256)
@@ -164,10 +190,14 @@ package struct DeclaredIndexes: ~Copyable {
             }
             all.append(index)
         }
+        noteSearches()
     }
+
+    private mutating func noteSearches() { searches = all.filter { $0.shape.search != nil } }
 
     /// Takes a definition in its new state; nil removes it.
     package mutating func set(_ index: DeclaredIndex, _ state: IndexState?) {
+        defer { noteSearches() }
         all.removeAll { $0.number == index.number && $0.database == index.database }
         guard let state else { return }
         var changed = index
@@ -177,16 +207,22 @@ package struct DeclaredIndexes: ~Copyable {
     }
 
     /// Goes back to the definitions from before a commit that was rolled back.
-    package mutating func restore(_ definitions: [DeclaredIndex]) { all = definitions }
+    package mutating func restore(_ definitions: [DeclaredIndex]) {
+        all = definitions
+        noteSearches()
+    }
 
-    /// Brings the entries of a document up to date in all indexes of its collection that are kept.
+    /// Brings the entries of a document up to date in all indexes of its collection that are kept. `SearchDerivation`
+    /// does so in those for searches.
     package mutating func derive<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
     ) {
         if all.isEmpty { return }
         let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: document.path))
         for index in all
-        where index.database == document.database && index.state.isKept && Array(index.shape.collectionID.utf8) == id {
+        where index.database == document.database && index.state.isKept && index.shape.search == nil
+            && Array(index.shape.collectionID.utf8) == id
+        {
             derive(index, document, from: old, to: new, into: &sink)
         }
     }
@@ -204,7 +240,7 @@ package struct DeclaredIndexes: ~Copyable {
             if hadEntry, hasEntry, oldKey.bytes.equalsBytes(key.bytes) { return }
             if hadEntry { sink.remove(entry: oldKey.bytes) }
             if hasEntry {
-                sink.put(entry: key.bytes, documentKey: isCut ? document.key : document.key.extracting(0..<0))
+                sink.put(entry: key.bytes, value: isCut ? document.key : document.key.extracting(0..<0))
             }
             return
         }
@@ -222,7 +258,7 @@ package struct DeclaredIndexes: ~Copyable {
         {
             while let element = elements.next() {
                 if DeclaredIndexes.write(index, document, new, element: element, suffix, into: &key) {
-                    sink.put(entry: key.bytes, documentKey: isCut ? document.key : document.key.extracting(0..<0))
+                    sink.put(entry: key.bytes, value: isCut ? document.key : document.key.extracting(0..<0))
                 }
             }
         }

@@ -229,6 +229,7 @@ package struct IndexDeclaration: Sendable, Equatable {
         if indexes.count + fieldOverrides.count > Self.entriesMax {
             throw .invalidArgument("A database may have \(Self.entriesMax) indexes and field overrides.")
         }
+        try checkSearches()
         var fields: Set<FieldOverride> = []
         var expiring: Set<String> = []
         for override in fieldOverrides {

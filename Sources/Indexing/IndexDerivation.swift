@@ -21,14 +21,14 @@ package protocol IndexEntrySink: ~Copyable {
     mutating func put(entry key: RawSpan)
     /// An entry of either form that is there no longer.
     mutating func remove(entry key: RawSpan)
-    /// An entry of a group whose path is cut: the document's key is its value.
-    mutating func put(entry key: RawSpan, documentKey: RawSpan)
+    /// An entry with a value: in indexes of groups the key of the document if its path is cut.
+    mutating func put(entry key: RawSpan, value: RawSpan)
 }
 
 extension MutationBatch: IndexEntrySink {
     package mutating func put(entry key: RawSpan) { put(key: key, value: key.extracting(first: 0)) }
     package mutating func remove(entry key: RawSpan) { delete(key: key) }
-    package mutating func put(entry key: RawSpan, documentKey: RawSpan) { put(key: key, value: documentKey) }
+    package mutating func put(entry key: RawSpan, value: RawSpan) { put(key: key, value: value) }
 }
 
 /// The document whose entries are derived.

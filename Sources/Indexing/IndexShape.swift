@@ -52,22 +52,26 @@ package struct IndexShape: Sendable, Hashable {
     package var collectionID: String
     /// Entries of all these collections lie together; otherwise each collection's by themselves.
     package var isGroup: Bool
-    /// Empty only in an index that has a vector.
+    /// Empty only in an index that has a vector or is for searches.
     package var parts: [Part]
     /// Only documents with this vector have entries. The vector itself is not in them: searches are exact and measure
     /// what the document holds.
     package var vector: VectorPart?
     /// Names go against the last field; otherwise they go its way.
     package var reversesName: Bool
+    /// The fields of an index for searches, which has no parts and no vector.
+    package var search: SearchPart?
 
     package init(
-        collectionID: String, isGroup: Bool, parts: [Part], vector: VectorPart? = nil, reversesName: Bool = false
+        collectionID: String, isGroup: Bool, parts: [Part], vector: VectorPart? = nil, reversesName: Bool = false,
+        search: SearchPart? = nil
     ) {
         self.collectionID = collectionID
         self.isGroup = isGroup
         self.parts = parts
         self.vector = vector
         self.reversesName = reversesName
+        self.search = search
     }
 
     /// Whether entries with equal values are in the descending order of names.
@@ -75,6 +79,7 @@ package struct IndexShape: Sendable, Hashable {
 
     /// The fields as explain shows them, a vector at the end.
     package var properties: String {
+        if let search { return "(\(search.words.joined(separator: ", "))) \(search.language.code)" }
         var words = parts.map { "\($0.field) \($0.kind.word)" } + ["__name__ \(isNameDescending ? "DESC" : "ASC")"]
         if let vector { words.append("\(vector.field) VECTOR<\(vector.dimension)>") }
         return "(" + words.joined(separator: ", ") + ")"
@@ -82,7 +87,8 @@ package struct IndexShape: Sendable, Hashable {
 
     /// The first field, or the vector's if there is no other.
     package var firstField: FieldPath {
-        guard let field = parts.first?.field ?? vector?.field else { preconditionFailure("An index has a field.") }
+        guard let field = parts.first?.field ?? vector?.field ?? search?.texts.first ?? search?.points.first
+        else { preconditionFailure("An index has a field.") }
         return field
     }
 
@@ -94,6 +100,11 @@ package struct IndexShape: Sendable, Hashable {
             return FieldOverride(collectionID: collectionID, field: parts[0].field, indexes: modes).json
         }
         let scope = isGroup ? "COLLECTION_GROUP" : "COLLECTION"
+        if let search {
+            return "{\"collectionGroup\":\(JSONText.quoted(collectionID)),\"queryScope\":\"\(scope)\","
+                + "\"fields\":[\(search.jsonFields.joined(separator: ","))],"
+                + "\"searchIndexOptions\":{\"textLanguage\":\"\(search.language.code)\"}}"
+        }
         var fields = parts.map { "{\"fieldPath\":\(JSONText.quoted("\($0.field)")),\($0.kind.json)}" }
         if reversesName {
             let kind = isNameDescending ? Part.Kind.descending : .ascending

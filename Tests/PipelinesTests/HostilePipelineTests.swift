@@ -23,7 +23,6 @@ struct HostilePipelineTests {
     func `What is not served is refused by name`() throws {
         let harness = try Harness()
         let cases: [([Stage], String)] = [
-            ([.collection("c"), Stage("search", [])], "search"),
             ([.collection("c"), Stage("update", [])], "update"),
             ([.collection("c"), .select(("v", .call("array_shuffle", [1], 2)))], "array_shuffle"),
             ([.collection("c"), .aggregate([("v", .call("median", .field("a")))])], "median"),

@@ -245,7 +245,7 @@ private struct EntrySink: IndexEntrySink {
     var entries: Set<[UInt8]> = []
     mutating func put(entry key: RawSpan) { entries.insert([UInt8](copying: key)) }
     mutating func remove(entry key: RawSpan) { entries.remove([UInt8](copying: key)) }
-    mutating func put(entry key: RawSpan, documentKey: RawSpan) { put(entry: key) }
+    mutating func put(entry key: RawSpan, value: RawSpan) { put(entry: key) }
 }
 
 /// The database that tests query.

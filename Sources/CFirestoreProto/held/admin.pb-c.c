@@ -1946,7 +1946,7 @@ const ProtobufCMessageDescriptor held__admin__kept_rules__descriptor =
   (ProtobufCMessageInit) held__admin__kept_rules__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__index__field_descriptors[3] =
+static const ProtobufCFieldDescriptor held__admin__index__field_descriptors[4] =
 {
   {
     "collection_group",
@@ -1984,16 +1984,29 @@ static const ProtobufCFieldDescriptor held__admin__index__field_descriptors[3] =
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "text_language",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__Index, text_language),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__index__field_indices_by_name[] = {
   0,   /* field[0] = collection_group */
   2,   /* field[2] = fields */
   1,   /* field[1] = spans_group */
+  3,   /* field[3] = text_language */
 };
 static const ProtobufCIntRange held__admin__index__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor held__admin__index__descriptor =
 {
@@ -2003,7 +2016,7 @@ const ProtobufCMessageDescriptor held__admin__index__descriptor =
   "Held__Admin__Index",
   "held.admin",
   sizeof(Held__Admin__Index),
-  3,
+  4,
   held__admin__index__field_descriptors,
   held__admin__index__field_indices_by_name,
   1,  held__admin__index__number_ranges,
@@ -2215,23 +2228,27 @@ const ProtobufCMessageDescriptor held__admin__single_field_index__descriptor =
   (ProtobufCMessageInit) held__admin__single_field_index__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue held__admin__mode__enum_values_by_number[5] =
+static const ProtobufCEnumValue held__admin__mode__enum_values_by_number[7] =
 {
   { "MODE_UNSPECIFIED", "HELD__ADMIN__MODE__MODE_UNSPECIFIED", 0 },
   { "ASCENDING", "HELD__ADMIN__MODE__ASCENDING", 1 },
   { "DESCENDING", "HELD__ADMIN__MODE__DESCENDING", 2 },
   { "CONTAINS", "HELD__ADMIN__MODE__CONTAINS", 3 },
   { "VECTOR", "HELD__ADMIN__MODE__VECTOR", 4 },
+  { "TEXT", "HELD__ADMIN__MODE__TEXT", 5 },
+  { "GEO", "HELD__ADMIN__MODE__GEO", 6 },
 };
 static const ProtobufCIntRange held__admin__mode__value_ranges[] = {
-{0, 0},{0, 5}
+{0, 0},{0, 7}
 };
-static const ProtobufCEnumValueIndex held__admin__mode__enum_values_by_name[5] =
+static const ProtobufCEnumValueIndex held__admin__mode__enum_values_by_name[7] =
 {
   { "ASCENDING", 1 },
   { "CONTAINS", 3 },
   { "DESCENDING", 2 },
+  { "GEO", 6 },
   { "MODE_UNSPECIFIED", 0 },
+  { "TEXT", 5 },
   { "VECTOR", 4 },
 };
 const ProtobufCEnumDescriptor held__admin__mode__descriptor =
@@ -2241,9 +2258,9 @@ const ProtobufCEnumDescriptor held__admin__mode__descriptor =
   "Mode",
   "Held__Admin__Mode",
   "held.admin",
-  5,
+  7,
   held__admin__mode__enum_values_by_number,
-  5,
+  7,
   held__admin__mode__enum_values_by_name,
   1,
   held__admin__mode__value_ranges,

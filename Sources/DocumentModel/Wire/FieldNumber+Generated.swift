@@ -953,6 +953,7 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var collectionGroup: Int { 1 }
             @inlinable @inline(__always) package static var spansGroup: Int { 2 }
             @inlinable @inline(__always) package static var fields: Int { 3 }
+            @inlinable @inline(__always) package static var textLanguage: Int { 4 }
         }
         /// The fields of `hearth.admin.v1.IndexField`.
         @usableFromInline package enum IndexField {

@@ -18,6 +18,7 @@ internal import Indexing
 internal import Storage
 internal import StorageEngines
 internal import StoreFormat
+internal import TextAnalysis
 
 /// Derives keys and tables from log items and records. Belongs to the commit thread, or to recovery.
 ///
@@ -40,13 +41,32 @@ struct CommitApplier: ~Copyable {
     private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
     private var value = ByteBuffer(capacity: 64)
 
-    /// - Parameter latest: the newest state, without the commit that is being applied.
+    /// - Parameters:
+    ///   - latest: the newest state, without the commit that is being applied.
+    ///   - textLibraries: see `StoreConfiguration.textLibraries`.
     /// - Throws: a `StorageError` if the stored index definitions cannot be read.
-    init(latest: LatestReader, sessions: consuming SessionTable, databases: DatabaseDirectory) throws(StorageError) {
-        indexes = try IndexMaintenance(latest: latest)
+    init(
+        latest: LatestReader, sessions: consuming SessionTable, databases: DatabaseDirectory,
+        textLibraries: @escaping @Sendable () -> TextLibraries
+    ) throws(StorageError) {
+        indexes = try IndexMaintenance(latest: latest, textLibraries: textLibraries)
         self.sessions = sessions
         self.databases = databases
         self.latest = latest
+    }
+
+    // MARK: Searches
+
+    /// What brings the indexes for searches in line with the libraries that analyse texts.
+    func searchRenewal() -> [DeclaredIndex] { indexes.searchRenewal() }
+
+    /// The version of these libraries, which are loaded now.
+    ///
+    /// - Throws: `FAILED_PRECONDITION` if they are required and missing.
+    func analysisVersion(isRequired: Bool) throws(RequestError) -> String {
+        let libraries = indexes.search.libraries
+        if isRequired { try libraries.require() }
+        return libraries.version ?? ""
     }
 
     // MARK: One commit
@@ -139,11 +159,12 @@ struct CommitApplier: ~Copyable {
         }
     }
 
-    /// Puts the entries of the catalogue and the field numbers that the commit has changed. So a reader at its version
+    /// Puts the entries of the catalogue, the field numbers and the statistics of searches that the commit has changed.
+    /// So a reader at its version
     /// finds them with the documents, and a checkpoint after any commit has them.
     mutating func finish(into mutations: inout MutationBatch) {
         catalogue.writeChanges(into: &mutations)
-        indexes.derivation.fields.writeChanges(into: &mutations)
+        indexes.writeChanges(into: &mutations)
     }
 
     /// The commit is staged: the tables keep it.

@@ -119,6 +119,16 @@ final class CommitPipeline: @unchecked Sendable {
         writer.finishReading()
     }
 
+    /// Brings the indexes for searches in line with the libraries that analyse texts, durably. Before `run`, on the
+    /// thread that opens the store.
+    func renewSearches() throws(StorageError) {
+        let changes = stage.draft.applier.searchRenewal()
+        if changes.isEmpty { return }
+        _ = try stage.perform(.renewSearches(changes))
+        _ = try writer.commitGroup()
+        writer.finishReading()
+    }
+
     /// Does the commit thread's work for one request on the calling thread, which has claimed the queue; false, and
     /// nothing done, when it would have to wait for more than its own sync.
     func performClaimed(_ request: QueuedRequest) -> Bool {
@@ -284,12 +294,15 @@ final class CommitPipeline: @unchecked Sendable {
     private func declare(_ change: DeclarationChange, in name: DatabaseName) throws(RequestError) {
         var wanted = IndexDeclaration()
         if let number = databases.number(of: name) { wanted = stage.draft.applier.indexes.declaration(of: number) }
+        let known = wanted
         try change.apply(&wanted)
         try wanted.check()
+        let isNew = wanted.indexes.contains { $0.search != nil && !known.indexes.contains($0) }
+        let analysis = wanted.hasSearches ? try stage.draft.applier.analysisVersion(isRequired: isNew) : ""
         let (database, isStored) = try databases.reserve(name)
         do throws(StorageError) {
             if !isStored { try stage.begin(database: database, newDatabase: name).keep() }
-            _ = try stage.perform(.declaration(wanted, database: database))
+            _ = try stage.perform(.declaration(wanted, database: database, analysis: analysis))
         } catch {
             throw RequestError(error)
         }

@@ -5,6 +5,7 @@ internal import DocumentModel
 internal import Storage
 internal import StorageEngines
 internal import StoreFormat
+internal import TextAnalysis
 
 /// Applies the records of the log, in order. The rules are those of `CommitApplier`; nothing is validated or decided
 /// here.
@@ -16,11 +17,13 @@ final class Recovery {
     private var isLoaded = false
     private let nowMilliseconds: UInt64
     private let onDerived: StoreConfiguration.DerivedObserver?
+    private let textLibraries: @Sendable () -> TextLibraries
 
     init(configuration: StoreConfiguration, databases: DatabaseDirectory) {
         self.databases = databases
         nowMilliseconds = configuration.clock.elapsedMilliseconds
         onDerived = configuration.onDerived
+        textLibraries = configuration.textLibraries
         loadedSessions = SessionTable(
             sessionsMax: configuration.sessionsMax, resultsMax: configuration.resultsPerSessionMax,
             idleMilliseconds: configuration.sessionIdleMilliseconds)
@@ -32,7 +35,8 @@ final class Recovery {
     ) throws {
         if replay == nil {
             try loadIfNeeded(from: latest)
-            let applier = try CommitApplier(latest: latest, sessions: loadedSessions, databases: databases)
+            let applier = try CommitApplier(
+                latest: latest, sessions: loadedSessions, databases: databases, textLibraries: textLibraries)
             replay = Replaying(
                 applier: applier, replay: RecordReplay(latest: latest, nowMilliseconds: nowMilliseconds))
         }
@@ -65,7 +69,8 @@ final class Recovery {
     func makeApplier(latest: LatestReader) throws(StorageError) -> CommitApplier {
         try loadIfNeeded(from: latest)
         let sessions = replay?.applier.sessions ?? loadedSessions
-        return try CommitApplier(latest: latest, sessions: sessions, databases: databases)
+        return try CommitApplier(
+            latest: latest, sessions: sessions, databases: databases, textLibraries: textLibraries)
     }
 
     // MARK: Tables in memory

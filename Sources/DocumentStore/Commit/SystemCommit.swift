@@ -14,7 +14,11 @@ enum SystemCommit {
     /// Changes indexes on demand.
     case adapt([IndexChange])
     /// Makes the indexes and field overrides of a database those of a declaration.
-    case declaration(IndexDeclaration, database: UInt32)
+    ///
+    /// The analysis is the version of the libraries that analyse texts; empty if no index needs them.
+    case declaration(IndexDeclaration, database: UInt32, analysis: String)
+    /// Puts definitions of indexes for searches, those that are dropped among them.
+    case renewSearches([DeclaredIndex])
     /// Deletes the remembered results of sessions.
     case forgetSessions([SessionTable.SessionName])
     /// Only a version: later versions are above it, also after a restart.
@@ -23,7 +27,7 @@ enum SystemCommit {
     /// Whether the states of indexes may change with it.
     var changesIndexes: Bool {
         switch self {
-        case .indexStep, .rebuild, .adapt, .declaration: true
+        case .indexStep, .rebuild, .adapt, .declaration, .renewSearches: true
         case .forgetSessions, .clockNote: false
         }
     }
@@ -43,8 +47,12 @@ enum SystemCommit {
             return tables.indexes.decideRebuild(of: kind, into: &record)
         case .adapt(let changes):
             return tables.indexes.decide(changes, at: version, into: &record)
-        case .declaration(let wanted, let database):
-            return tables.indexes.decide(wanted, in: database, at: version, into: &record)
+        case .declaration(let wanted, let database, let analysis):
+            return tables.indexes.decide(wanted, in: database, at: version, analysis: analysis, into: &record)
+        case .renewSearches(let indexes):
+            DefinitionRecord.write(
+                from: [], to: [], indexes.map { .index($0, isDropped: false) }, into: &record)
+            return !indexes.isEmpty
         case .forgetSessions(let sessions):
             SessionsRecord.write(sessions, into: &record)
             return !sessions.isEmpty

@@ -32,6 +32,8 @@ extension DocumentStore {
         case building = "BUILDING"
         case ready = "READY"
         case dropping = "DROPPING"
+        /// An index for searches, until the store is opened with the libraries that it needs.
+        case waiting = "WAITING"
     }
 
     /// A database's declared indexes, those that overrides ask for among them.
@@ -43,11 +45,20 @@ extension DocumentStore {
             let state: IndexProgress =
                 switch index.state.phase {
                 case .complete: index.state.isComplete(at: published) ? .ready : .building
-                case .clearing, .off: .dropping
+                case .clearing: .dropping
+                case .off: .waiting
                 case .building: .building
                 }
             return (index.shape, state)
         }
+    }
+
+    /// What is missing that indexes for searches wait for; nil if none waits.
+    package var missingTextLibraries: String? {
+        guard indexState.current.declared.contains(where: { $0.state.phase == .off }),
+            case .missing(let what) = configuration.textLibraries()
+        else { return nil }
+        return what
     }
 
     // MARK: Single indexes and fields

@@ -12,10 +12,13 @@ extension IndexMaintenance {
     /// Decides what makes the indexes of a database the declared ones: new ones begin to be built, others to be
     /// cleared, and entries of single fields to be brought in line with overrides.
     ///
-    /// - Parameter record: takes the record of the change.
+    /// - Parameters:
+    ///   - analysis: the version of the libraries that analyse texts; empty if no index needs them.
+    ///   - record: takes the record of the change.
     /// - Returns: false if nothing has to change.
     func decide(
-        _ wanted: IndexDeclaration, in database: UInt32, at version: CommitVersion, into record: inout ByteBuffer
+        _ wanted: IndexDeclaration, in database: UInt32, at version: CommitVersion, analysis: String,
+        into record: inout ByteBuffer
     ) -> Bool {
         var definitions: [IndexDefinition] = []
         let documents = Self.documents(of: database)
@@ -28,8 +31,10 @@ extension IndexMaintenance {
         var number = (declared.all.map(\.number).max() ?? 0) + 1
         for shape in shapes where !present.contains(where: { $0.shape == shape }) {
             let state = IndexState(phase: .building, position: documents.from)
-            definitions.append(
-                .index(DeclaredIndex(number: number, database: database, shape: shape, state: state), isDropped: false))
+            let index = DeclaredIndex(
+                number: number, database: database, shape: shape, state: state,
+                analysis: shape.search == nil ? "" : analysis)
+            definitions.append(.index(index, isDropped: false))
             number += 1
         }
         let overridden = Dictionary(grouping: wanted.fieldOverrides, by: \.collectionID)
@@ -131,7 +136,10 @@ extension IndexMaintenance {
         switch definition {
         case .index(let index, let isDropped):
             declared.set(index, isDropped ? nil : index.state)
-            if isDropped { return batch.delete(key: key.bytes) }
+            if isDropped {
+                search.forgetDropped()
+                return batch.delete(key: key.bytes)
+            }
         case .group(let group, let isDropped):
             if isDropped {
                 groups.remove(group)

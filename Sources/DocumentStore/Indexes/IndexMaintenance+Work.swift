@@ -14,6 +14,8 @@ extension IndexMaintenance {
     private static let documentsPerStep = 512
     /// Bytes of stored documents; their index entries take several times as much.
     private static let documentBytesPerStep = 256 << 10
+    /// How many times more a document costs whose texts are analysed.
+    private static let searchCost = 8
 
     enum Work {
         /// The keys are entries, and are deleted.
@@ -32,6 +34,10 @@ extension IndexMaintenance {
             case .build(let index): Array(index.shape.collectionID.utf8)
             case .settle(let group): group.isCommon ? nil : group.idBytes
             }
+        }
+
+        fileprivate var isForSearches: Bool {
+            if case .build(let index) = self { index.shape.search != nil } else { false }
         }
 
         fileprivate var isClearing: Bool {
@@ -55,6 +61,10 @@ extension IndexMaintenance {
         visited = 0
         var keysLeft = work.isClearing ? Self.entriesPerStep : Self.documentsPerStep
         var bytesLeft = work.isClearing ? Self.entryBytesPerStep : Self.documentBytesPerStep
+        if work.isForSearches {
+            keysLeft /= Self.searchCost
+            bytesLeft /= Self.searchCost
+        }
         var stop: [UInt8]?
         var documents = 0
         try Self.forEachKey(of: work, from: from, to: to, latest) { key, value, document throws(StorageError) in
@@ -106,6 +116,8 @@ extension IndexMaintenance {
         switch work {
         case .clear: break
         case .buildAutomatic: try deriveAutomatic(document, from: nothing, to: found.fields, into: &batch)
+        case .build(let index) where index.shape.search != nil:
+            try search.derive(index, document, from: nothing, to: found.fields, into: &batch, latest: latest)
         case .build(let index): declared.derive(index, document, from: nothing, to: found.fields, into: &batch)
         case .settle(let group):
             let rules = group.rules

@@ -10,6 +10,7 @@ internal import Indexing
 internal import Storage
 internal import StorageEngines
 internal import StoreFormat
+internal import TextAnalysis
 
 /// Keeps the entries and the state. Belongs to the commit thread, or to recovery.
 struct IndexMaintenance: ~Copyable {
@@ -18,6 +19,7 @@ struct IndexMaintenance: ~Copyable {
     private(set) var state: IndexState
     var declared: DeclaredIndexes
     var groups: OverriddenGroups
+    var search: SearchDerivation
     /// The states before the commit that is being made, if it changes them.
     private var statesBefore: IndexStates?
     /// No state of the automatic indexes is stored yet.
@@ -26,13 +28,17 @@ struct IndexMaintenance: ~Copyable {
     let latest: LatestReader
 
     /// Begins with what is stored.
-    init(latest: LatestReader) throws(StorageError) {
+    /// - Parameter textLibraries: see `StoreConfiguration.textLibraries`.
+    init(
+        latest: LatestReader, textLibraries: @escaping @Sendable () -> TextLibraries
+    ) throws(StorageError) {
         let state = try IndexState.stored(latest)
         let declared = try DeclaredIndexes(latest: latest)
         let groups = try OverriddenGroups(latest: latest)
         let key = IndexState.key
         let isNew = try latest.value(forKey: key.byteSpan) == nil
         derivation = IndexDerivation(FieldNumbers(latest: latest))
+        search = SearchDerivation(libraries: textLibraries)
         self.state = state
         self.declared = declared
         self.groups = groups
@@ -51,6 +57,8 @@ struct IndexMaintenance: ~Copyable {
     ) throws(StorageError) {
         if state.isKept { try deriveAutomatic(document, from: old, to: new, into: &sink) }
         declared.derive(document, from: old, to: new, into: &sink)
+        if declared.searches.isEmpty { return }
+        try search.derive(declared.searches, document, from: old, to: new, into: &sink, latest: latest)
     }
 
     /// Brings the automatic entries of a document up to date.
@@ -89,18 +97,26 @@ struct IndexMaintenance: ~Copyable {
     /// The commit is staged.
     mutating func keepCommit() {
         derivation.fields.keepCommit()
+        search.keepCommit()
         statesBefore = nil
     }
 
     /// The commit came to nothing: field numbers and states are as before.
     mutating func rollBackCommit() {
         derivation.fields.rollBackCommit()
+        search.rollBackCommit()
         guard let before = statesBefore else { return }
         state = before.automatic
         declared.restore(before.declared)
         groups = before.groups
         isNew = wasNew
         statesBefore = nil
+    }
+
+    /// Puts what the commit has changed besides entries: the numbers of new fields, the statistics of searches.
+    mutating func writeChanges(into batch: inout MutationBatch) {
+        derivation.fields.writeChanges(into: &batch)
+        search.writeChanges(into: &batch)
     }
 
     /// To be called before a commit changes a state or definition.

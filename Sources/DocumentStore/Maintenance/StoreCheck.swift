@@ -7,6 +7,7 @@ internal import Indexing
 package import Storage
 internal import StorageEngines
 internal import StoreFormat
+internal import TextAnalysis
 
 /// Looks at everything that is promised about a store's files and contents, and says what is wrong.
 ///
@@ -129,6 +130,9 @@ private struct StoreWalk: ~Copyable {
     private var balance = EntryBalance()
     private var declared = DeclaredIndexes()
     private var groups = OverriddenGroups()
+    private var search = SearchDerivation { .system }
+    /// Statistics that the documents require, by their keys; those that were found are removed.
+    private var searchCounts: [[UInt8]: SearchCounts] = [:]
 
     init(databases: Set<UInt32>) {
         self.databases = databases
@@ -158,19 +162,44 @@ private struct StoreWalk: ~Copyable {
             groups.set(group)
         case .values, .elements: if indexState.phase == .complete { countEntry(key, &report) }
         case .declared: visitDeclared(key, &report)
+        case .searches: visitSearches(key, value, &report)
         }
+    }
+
+    /// Counts an entry of an index for searches, and compares statistics with those of the documents, which come
+    /// before.
+    private mutating func visitSearches(_ key: RawSpan, _ value: RawSpan, _ report: inout StoreCheck.Report) {
+        guard let index = declaredIndex(of: key, &report), isChecked(index) else { return }
+        guard let search = index.shape.search, SearchKey.isStatistics(key) else { return countEntry(key, &report) }
+        let expected = searchCounts.removeValue(forKey: [UInt8](copying: key))
+        if SearchCounts(value, fields: search.texts.count) != expected ?? SearchCounts(fields: search.texts.count) {
+            report.note(
+                "the statistics of an index for searches are not those of the documents: \(StoreWalk.hex(key))",
+                isAboutEntries: true)
+        }
+    }
+
+    /// Whether the entries of an index have to be those of the documents.
+    private func isChecked(_ index: DeclaredIndex) -> Bool {
+        index.state.phase == .complete
+            && (index.shape.search == nil || search.libraries.version == index.analysis)
     }
 
     /// Counts an entry of a declared index; those of one being made or dropped may be any number.
     private mutating func visitDeclared(_ key: RawSpan, _ report: inout StoreCheck.Report) {
+        if declaredIndex(of: key, &report)?.state.phase == .complete { countEntry(key, &report) }
+    }
+
+    /// The index that an entry belongs to.
+    private func declaredIndex(of key: RawSpan, _ report: inout StoreCheck.Report) -> DeclaredIndex? {
         var reader = WireReader(key)
         reader.position = 1
         let number = (try? reader.varint()) ?? 0
-        guard let index = declared.all.first(where: { $0.number == number }) else {
-            return report.note(
-                "an index entry belongs to no declared index: \(StoreWalk.hex(key))", isAboutEntries: true)
+        let index = declared.all.first { $0.number == number }
+        if index == nil {
+            report.note("an index entry belongs to no declared index: \(StoreWalk.hex(key))", isAboutEntries: true)
         }
-        if index.state.phase == .complete { countEntry(key, &report) }
+        return index
     }
 
     private mutating func countEntry(_ key: RawSpan, _ report: inout StoreCheck.Report) {
@@ -252,8 +281,15 @@ private struct StoreWalk: ~Copyable {
         }
         let id = String(repairingUTF8: KeyedDocument.collectionID(ofDocument: path.bytes))
         for index in declared.all
-        where index.state.phase == .complete && index.database == document.database && index.shape.collectionID == id {
-            declared.derive(index, document, from: nothing, to: record.fields, into: &entries)
+        where isChecked(index) && index.database == document.database && index.shape.collectionID == id {
+            guard index.shape.search != nil else {
+                declared.derive(index, document, from: nothing, to: record.fields, into: &entries)
+                continue
+            }
+            guard let counts = search.entries(index, document, from: nothing, to: record.fields, into: &entries)
+            else { continue }
+            let key = search.statisticsKey(index, document)
+            searchCounts[key, default: SearchCounts(fields: counts.fields.count)].add(counts)
         }
     }
 
@@ -360,6 +396,11 @@ private struct StoreWalk: ~Copyable {
                 "there are \(report.indexEntries) index entries, but the documents require \(entriesDue)",
                 isAboutEntries: true)
         }
+        for key in searchCounts.keys {
+            report.note(
+                "the statistics of an index for searches are missing: \(StoreWalk.hex(key.byteSpan))",
+                isAboutEntries: true)
+        }
         for count in counts where count.catalogued != count.found {
             report.note(
                 "the catalogue counts \(count.catalogued) documents where there are \(count.found): "
@@ -384,7 +425,7 @@ private struct EntryList: IndexEntrySink, ~Copyable {
 
     mutating func put(entry key: RawSpan) { keys.set(key, to: mark) }
     mutating func remove(entry key: RawSpan) {}
-    mutating func put(entry key: RawSpan, documentKey: RawSpan) { keys.set(key, to: mark) }
+    mutating func put(entry key: RawSpan, value: RawSpan) { keys.set(key, to: mark) }
 }
 
 /// The numbers of fields that were found in the store; a field without one has 0, which no entry has.

@@ -57,7 +57,11 @@ package struct StoreSource: QuerySource, ~Copyable {
 
     // MARK: Index metadata
 
-    package var declaredIndexes: [DeclaredIndex] {
+    package var declaredIndexes: [DeclaredIndex] { completeIndexes.filter { $0.shape.search == nil } }
+
+    package var searchIndexes: [DeclaredIndex] { completeIndexes.filter { $0.shape.search != nil } }
+
+    private var completeIndexes: [DeclaredIndex] {
         guard let database = point.databaseNumber else { return [] }
         return reader.store.indexState.current.declared.filter {
             $0.database == database && $0.state.isComplete(at: point.version)

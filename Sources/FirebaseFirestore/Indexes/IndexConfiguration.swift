@@ -65,7 +65,7 @@ enum IndexConfiguration {
         }
         let isOfElements = try field.string("arrayConfig") == "CONTAINS"
         _ = try field.string("order")
-        if parsed.isDocumentName || field.has("vectorConfig") { return nil }
+        if parsed.isDocumentName || field.has("vectorConfig") || field.has("searchConfig") { return nil }
         return LocalIndexDefinition(collectionID: collectionID, field: parsed, isOfElements: isOfElements)
     }
 

@@ -97,6 +97,8 @@ package enum IndexMode: UInt8, Sendable {
     case descending = 2
     case contains = 3
     case vector = 4
+    case text = 5
+    case geo = 6
 
     /// An unknown number reads as unspecified.
     fileprivate init(_ mode: Held__Admin__Mode) {
@@ -147,18 +149,22 @@ package struct IndexMessage: FirestoreMessage, Equatable, Sendable {
     /// Entries of all these collections lie together.
     package var spansGroup: Bool
     package var fields: [Field]
+    /// Of an index for searches; else empty.
+    package var textLanguage: String
 
-    package init(collectionGroup: String, spansGroup: Bool, fields: [Field]) {
+    package init(collectionGroup: String, spansGroup: Bool, fields: [Field], textLanguage: String = "") {
         self.collectionGroup = collectionGroup
         self.spansGroup = spansGroup
         self.fields = fields
+        self.textLanguage = textLanguage
     }
 
     package init(wire: RawSpan) throws {
         self = try unsafe Self.layout.read(wire) { message in
             unsafe IndexMessage(
                 collectionGroup: message.collection_group.text, spansGroup: message.spans_group != 0,
-                fields: try elements(message.fields, message.n_fields) { try unsafe $0.lend { try Field(wire: $0) } })
+                fields: try elements(message.fields, message.n_fields) { try unsafe $0.lend { try Field(wire: $0) } },
+                textLanguage: message.text_language.text)
         }
     }
 
@@ -167,6 +173,7 @@ package struct IndexMessage: FirestoreMessage, Equatable, Sendable {
             unsafe message.collection_group = arena.bytes(collectionGroup)
             unsafe message.spans_group = spansGroup ? 1 : 0
             unsafe (message.n_fields, message.fields) = arena.list(fields) { unsafe arena.bytes($0.encode) }
+            unsafe message.text_language = arena.bytes(textLanguage)
         }
     }
 }

@@ -51,7 +51,8 @@ struct ExpressionCompiler {
         if let lambda = try ElementLambda(call) { return try compile(lambda) }
         if let subquery = try Subquery(call, scope) { return try compile(subquery) }
         guard let function = PipelineFunction.table[call.name] else {
-            throw RequestError(.unimplemented, "The pipeline function \(call.name) is not implemented.")
+            throw SearchFunctions.misplaced(call.name)
+                ?? RequestError(.unimplemented, "The pipeline function \(call.name) is not implemented.")
         }
         if let option = call.options.first {
             throw RequestError(

@@ -53,7 +53,7 @@ struct PipelineFunction: Sendable {
         let all =
             ComparisonFunctions.all + LogicFunctions.all + ArithmeticFunctions.all + MapFunctions.all
             + TypeFunctions.all + StringFunctions.all + PatternFunctions.all + ArrayFunctions.all
-            + VectorFunctions.all + TimeFunctions.all + CalendarFunctions.all
+            + VectorFunctions.all + TimeFunctions.all + CalendarFunctions.all + GeoFunctions.all
         return Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
     }()
 }

@@ -116,6 +116,7 @@ final class RowHost: EvaluationHost {
         guard let property = DocumentProperty(rawValue: number) else { return row.fields }
         guard let document = row.document else { return .absent }
         switch property {
+        case .score: return .double(row.score)
         case .name: return .reference(namePrefix + String(decoding: document.path, as: UTF8.self))
         case .createTime: return .timestamp(TimestampValue(microseconds: Int64(clamping: document.createMicroseconds)))
         case .updateTime: return .timestamp(TimestampValue(microseconds: Int64(clamping: document.updateMicroseconds)))

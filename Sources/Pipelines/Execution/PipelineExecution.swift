@@ -70,7 +70,7 @@ package final class PipelineExecution {
     ) throws(RequestError) {
         let parsed = try ParsedPipeline(structuredPipeline: wire)
         explanation = try PipelineExplanation(parsed.options)
-        var builder = PipelineBuilder(database)
+        var builder = PipelineBuilder(database, memoryBytes: options.memoryBytes)
         top = try builder.buildRequest(parsed.stages)
         demands = builder.demands
         reads = builder.reads
@@ -128,14 +128,10 @@ package final class PipelineExecution {
     // MARK: Statistics
 
     /// Documents looked at so far.
-    package var scannedDocuments: Int {
-        reads.reduce(work.share.scannedDocuments) { $0 + $1.withQuery { $0.scannedDocuments } }
-    }
+    package var scannedDocuments: Int { reads.reduce(work.share.scannedDocuments) { $0 + $1.scanned.documents } }
 
     /// Index entries looked at so far.
-    package var scannedEntries: Int {
-        reads.reduce(work.share.scannedEntries) { $0 + $1.withQuery { $0.scannedEntries } }
-    }
+    package var scannedEntries: Int { reads.reduce(work.share.scannedEntries) { $0 + $1.scanned.entries } }
 
     /// The operators as a tree of text, those of the queries included.
     package var tree: String {

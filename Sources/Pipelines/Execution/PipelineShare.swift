@@ -5,7 +5,8 @@ internal import QueryEngine
 
 /// The budgets of one execution. Confined to one thread.
 final class PipelineShare {
-    private let memoryBytesMax: Int
+    /// What they may hold.
+    let memoryBytesMax: Int
     private var memoryBytes = 0
     /// Rows that the present step may still look at.
     var rowsLeft = 0

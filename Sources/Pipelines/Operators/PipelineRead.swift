@@ -8,6 +8,10 @@ package import QueryEngine
 /// The documents of a query, or of a list of names.
 package final class PipelineRead: PipelineOperator {
     private var run: QueryExecution
+    /// Reads in the place of the query, if an index serves it.
+    private var search: SearchExecution?
+    /// Bytes of memory that the pipeline has taken for the search.
+    private var searchBytes = 0
     private var queue: [PipelineRow] = []
     private var position = 0
     private var isExhausted = false
@@ -20,15 +24,21 @@ package final class PipelineRead: PipelineOperator {
     /// What access control has to permit before the next fill; nil if that was asked.
     package private(set) var demand: PipelineDemand?
 
-    init(_ plan: QueryPlan, demand: PipelineDemand? = nil) {
+    init(_ plan: QueryPlan, demand: PipelineDemand? = nil, search settings: SearchSettings? = nil) {
         run = QueryExecution(plan)
         self.demand = demand
+        search = settings.map { SearchExecution(plan, $0) }
     }
 
     /// The query.
     package var plan: QueryPlan { run.plan }
 
     func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
+        let held = search?.heldBytes ?? 0
+        if held != searchBytes {
+            try work.hold(held - searchBytes, for: SearchStage.name)
+            searchBytes = held
+        }
         if position < queue.count {
             defer { position += 1 }
             return .row(queue[position])
@@ -41,6 +51,7 @@ package final class PipelineRead: PipelineOperator {
     /// Reads the next rows into the queue; perhaps none, if much was looked at for nothing.
     func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
         demand = nil
+        if try fillBySearch(from: source) { return }
         var rows: [PipelineRow] = []
         var bytes = 0
         let progress = try run.next(from: source) { (row) throws(RequestError) in
@@ -53,15 +64,53 @@ package final class PipelineRead: PipelineOperator {
         if case .finished = progress { isExhausted = true }
     }
 
+    /// The same for a search.
+    /// - Returns: false if there is none, or no index serves it.
+    private func fillBySearch<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source
+    ) throws(RequestError) -> Bool {
+        guard search != nil else { return false }
+        var rows: [PipelineRow] = []
+        var bytes = 0
+        let progress = try search?.next(from: source) { (row, score) throws(RequestError) in
+            bytes += row.fields.byteCount
+            var found = PipelineRow(row)
+            found.score = score
+            rows.append(found)
+            return bytes < Self.queueBytes && rows.count < Self.queueRows ? .more : .full
+        }
+        queue = rows
+        position = 0
+        switch progress {
+        case .finished: isExhausted = true
+        case .scans:
+            search = nil
+            return false
+        case .paused, nil: break
+        }
+        return true
+    }
+
     /// Plans the query, unless that is done.
     func chooseOperators<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) {
-        try run.chooseOperators(source)
+        if search != nil {
+            try search?.choose(source)
+            if search?.isScan == true { search = nil }
+        }
+        if search == nil { try run.chooseOperators(source) }
+    }
+
+    /// Documents and index entries looked at so far.
+    var scanned: (documents: Int, entries: Int) {
+        (
+            run.scannedDocuments + (search?.scannedDocuments ?? 0), run.scannedEntries + (search?.scannedEntries ?? 0)
+        )
     }
 
     /// Lends the execution of the query.
     package func withQuery<Answer>(_ body: (borrowing QueryExecution) -> Answer) -> Answer { body(run) }
 
-    var line: String { run.tree }
+    var line: String { search?.line ?? run.tree }
 
     var inputs: [any PipelineOperator] { [] }
 }

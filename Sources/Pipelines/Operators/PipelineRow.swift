@@ -26,6 +26,8 @@ struct PipelineRow: Sendable {
     var computed: [Result<Operand, ExpressionError>] = []
     /// Bytes that expressions have built for the row, stage after stage.
     var builtBytes = 0
+    /// How well the document matches the search that found it; 0 without a search for text.
+    var score = 0.0
 
     init(fields: Operand = .map([:]), document: RowDocument? = nil) {
         self.fields = fields

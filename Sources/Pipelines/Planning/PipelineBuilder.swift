@@ -18,6 +18,8 @@ package enum PipelineDemand: Sendable {
 /// Builds the operators of one request.
 struct PipelineBuilder {
     private let database: DatabaseName
+    /// What a pipeline may hold.
+    private let memoryBytes: Int
     private var compiler = ExpressionCompiler()
     private(set) var reads: [PipelineRead] = []
     private(set) var demands: [PipelineDemand] = []
@@ -30,23 +32,27 @@ struct PipelineBuilder {
 
     var tree: ExpressionTree { compiler.tree }
 
-    init(_ database: DatabaseName) {
+    /// - Parameter memoryBytes: what the pipeline may hold.
+    init(_ database: DatabaseName, memoryBytes: Int) {
         self.database = database
+        self.memoryBytes = memoryBytes
         outer = .none
         level = 0
     }
 
     /// Builds a subquery to run it.
-    init(_ database: DatabaseName, within call: SubqueryCall) {
+    init(_ database: DatabaseName, memoryBytes: Int, within call: SubqueryCall) {
         self.database = database
+        self.memoryBytes = memoryBytes
         outer = .row(call.document)
         level = 1
         compiler.scope.bindings = call.bindings
     }
 
     /// Builds a subquery to check it: variables have no values yet.
-    private init(checking names: Set<String>, _ database: DatabaseName, level: Int) {
+    private init(checking names: Set<String>, _ database: DatabaseName, memoryBytes: Int, level: Int) {
         self.database = database
+        self.memoryBytes = memoryBytes
         self.level = level
         outer = .unknown
         compiler.scope.bindings = Dictionary(uniqueKeysWithValues: names.map { ($0, .absent) })
@@ -130,7 +136,8 @@ struct PipelineBuilder {
             throw .invalidArgument(
                 "Pipelines may be nested at most \(PipelineLimits.nestedPipelines) deep in expressions.")
         }
-        var builder = PipelineBuilder(checking: names, database, level: level + 1)
+        var builder = PipelineBuilder(
+            checking: names, database, memoryBytes: memoryBytes, level: level + 1)
         _ = try builder.build(subquery.stages)
     }
 
@@ -140,6 +147,10 @@ struct PipelineBuilder {
         switch source {
         case .collections(let selector, let path):
             let parent = path.isEmpty ? database.documentsRoot : "\(database.documentsRoot)/\(path)"
+            if let stage = rest.first, stage.name == SearchStage.name {
+                rest = rest.dropFirst()
+                return try search(try SearchStage(stage), selector, parent: parent)
+            }
             let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
             let head = try PipelineHead(selector, rest, parent: parent, folding)
             rest = rest.dropFirst(head.stageCount)
@@ -182,11 +193,48 @@ struct PipelineBuilder {
         return top
     }
 
-    private mutating func read(_ plan: QueryPlan, _ demand: PipelineDemand) -> PipelineRead {
+    /// The documents that match a search, in its order.
+    private mutating func search(
+        _ stage: SearchStage, _ selector: CollectionSelector, parent: String
+    ) throws(RequestError) -> any PipelineOperator {
+        if selector.collectionID.isEmpty {
+            throw .invalidArgument("The stage search must be the first one after collection or collection_group.")
+        }
+        let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
+        let head = try PipelineHead(selector, [], parent: parent, folding)
+        var settings = stage.settings
+        settings.memoryBytes = memoryBytes
+        var top: any PipelineOperator = read(
+            head.plan, .query(head.query, parent: parent), search: settings)
+        top = try filtered(top, stage.residual)
+        if !stage.orderings.isEmpty || stage.isByScore, stage.settings.best == nil {
+            var orderings: [Ordering] = []
+            for ordering in stage.orderings {
+                orderings.append(
+                    Ordering(
+                        expression: try compile(ordering.expression.withScore),
+                        isDescending: ordering.isDescending))
+            }
+            if orderings.isEmpty {
+                let score = try compile(.document(.score))
+                orderings = [Ordering(expression: score, isDescending: true)]
+            }
+            top = RowSort(top, orderings, wanted: stage.wanted)
+        }
+        if stage.offset > 0 { top = RowLimit(top, offset: stage.offset) }
+        if stage.limit < .max { top = RowLimit(top, limit: stage.limit) }
+        if stage.addedFields.isEmpty { return top }
+        let fields = stage.addedFields.map { NamedValue(name: $0.name, value: $0.value.withScore) }
+        return RowChange(top, .add(try named(fields)))
+    }
+
+    private mutating func read(
+        _ plan: QueryPlan, _ demand: PipelineDemand, search: SearchSettings? = nil
+    ) -> PipelineRead {
         // What a subquery reads is judged when the subquery begins.
         var later: PipelineDemand?
         if case .row = outer { later = demand }
-        let read = PipelineRead(plan, demand: later)
+        let read = PipelineRead(plan, demand: later, search: search)
         reads.append(read)
         demands.append(demand)
         return read
@@ -197,7 +245,9 @@ struct PipelineBuilder {
     private mutating func add(
         _ stage: PipelineStage, to input: any PipelineOperator
     ) throws(RequestError) -> any PipelineOperator {
-        if stage.name != "unnest", stage.name != "find_nearest" { try stage.refuseOptions() }
+        if stage.name != "unnest", stage.name != "find_nearest", stage.name != SearchStage.name {
+            try stage.refuseOptions()
+        }
         switch stage.name {
         case "where": return RowFilter(input, try compile(try stage.only()))
         case "limit":
@@ -226,6 +276,8 @@ struct PipelineBuilder {
         case "find_nearest": return try findNearest(input, stage)
         case "update", "delete":
             throw .invalidArgument("The stage \(stage.name) may only be the last of a pipeline that is not nested.")
+        case SearchStage.name:
+            throw .invalidArgument("The stage search must be the first one after collection or collection_group.")
         case "collection", "collection_group", "database", "documents", "literals", "subcollection":
             throw .invalidArgument("The stage \(stage.name) may only be the first of a pipeline.")
         default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")

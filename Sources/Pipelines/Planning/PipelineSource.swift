@@ -29,7 +29,7 @@ enum PipelineSource: Sendable {
     ///
     /// - Parameter outer: the row around the pipeline, for the stage `subcollection`.
     init(_ stage: PipelineStage, in database: DatabaseName, within outer: OuterRow) throws(RequestError) {
-        try stage.refuseOptions(besides: ["force_index", "hints"])
+        if stage.name != SearchStage.name { try stage.refuseOptions(besides: ["force_index", "hints"]) }
         switch stage.name {
         case "collection":
             let path = try PipelineSource.path(try stage.only(), of: stage.name, in: database)
@@ -102,7 +102,7 @@ enum PipelineSource: Sendable {
     /// Stages that need rows.
     private static let followers: Set<String> = [
         "where", "sort", "limit", "offset", "select", "add_fields", "remove_fields", "replace_with", "distinct",
-        "aggregate", "unnest", "sample", "union", "find_nearest", "let", "update", "delete",
+        "aggregate", "unnest", "sample", "union", "find_nearest", "let", "update", "delete", SearchStage.name,
     ]
 
     private static func documents(

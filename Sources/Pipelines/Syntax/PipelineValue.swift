@@ -32,6 +32,8 @@ enum DocumentProperty: Int, Sendable {
     case name = 1
     case createTime = 2
     case updateTime = 3
+    /// How well it matches the search that found it.
+    case score = 4
 }
 
 /// A function with its arguments.

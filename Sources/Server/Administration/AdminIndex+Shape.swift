@@ -26,6 +26,9 @@ extension IndexShape {
     /// The index with its name and state. The position of the document's name is explicit.
     func adminMessage(in database: DatabaseName, isReady: Bool) -> AdminIndex {
         var fields = parts.map { AdminIndex.Field(path: "\($0.field)", mode: AdminIndex.Field.Mode($0.kind)) }
+        if let search {
+            fields += (search.texts + search.points).map { AdminIndex.Field(path: "\($0)", mode: .unspecified) }
+        }
         fields.append(AdminIndex.Field(path: "__name__", mode: isNameDescending ? .descending : .ascending))
         if let vector {
             fields.append(

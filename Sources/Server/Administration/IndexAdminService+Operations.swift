@@ -24,7 +24,7 @@ extension IndexAdminService {
         let index = shape.adminMessage(in: database, isReady: state == .ready)
         let (operationState, result): (OperationState, LongRunningOperation.Result?) =
             switch state {
-            case .building: (.processing, nil)
+            case .building, .waiting: (.processing, nil)
             case .ready: (.successful, .response(AnyMessage(index, type: "google.firestore.admin.v1.Index")))
             case .dropping:
                 (.cancelled, .error(StatusMessage(code: .cancelled, message: "The index was deleted.")))

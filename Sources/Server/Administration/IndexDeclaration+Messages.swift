@@ -3,6 +3,7 @@ internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import Indexing
+internal import TextAnalysis
 
 // Declarations of indexes as messages of `hearth.admin.v1`, both ways.
 
@@ -28,6 +29,10 @@ extension IndexShape {
         var fields = message.fields[...]
         let group = message.collectionGroup
         self.init(collectionID: group, isGroup: message.spansGroup, parts: [])
+        if fields.contains(where: { $0.mode == .text || $0.mode == .geo }) {
+            search = try SearchPart(message)
+            return
+        }
         if let last = fields.last, last.mode == .vector {
             guard (1...Int32(Limits.vectorDimension)).contains(last.dimension) else {
                 throw .invalidArgument("\(group).\(last.path): a vector has 1 to \(Limits.vectorDimension) dimensions.")
@@ -51,6 +56,7 @@ extension IndexShape {
     }
 
     var message: IndexMessage {
+        if let search { return search.message(of: self) }
         var fields = parts.map { IndexMessage.Field(path: "\($0.field)", mode: $0.kind.mode) }
         if reversesName {
             let isDescending = parts.last?.kind != .descending
@@ -65,13 +71,39 @@ extension IndexShape {
     }
 }
 
+extension IndexShape.SearchPart {
+    fileprivate init(_ message: IndexMessage) throws(RequestError) {
+        self.init(
+            texts: [],
+            language: message.textLanguage.isEmpty ? .english : try TextLanguage(tag: message.textLanguage))
+        for field in message.fields {
+            switch field.mode {
+            case .text: texts.append(try FieldPath(field.path))
+            case .geo: points.append(try FieldPath(field.path))
+            case .unspecified, .ascending, .descending, .contains, .vector:
+                throw .invalidArgument(
+                    "\(message.collectionGroup).\(field.path): all fields of an index for searches are texts or points."
+                )
+            }
+        }
+    }
+
+    fileprivate func message(of shape: IndexShape) -> IndexMessage {
+        IndexMessage(
+            collectionGroup: shape.collectionID, spansGroup: shape.isGroup,
+            fields: texts.map { IndexMessage.Field(path: "\($0)", mode: .text) }
+                + points.map { IndexMessage.Field(path: "\($0)", mode: .geo) },
+            textLanguage: language.code)
+    }
+}
+
 extension IndexShape.Part.Kind {
     fileprivate init?(_ mode: IndexMode) {
         switch mode {
         case .ascending: self = .ascending
         case .descending: self = .descending
         case .contains: self = .contains
-        case .unspecified, .vector: return nil
+        case .unspecified, .vector, .text, .geo: return nil
         }
     }
 

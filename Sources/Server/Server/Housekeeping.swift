@@ -48,6 +48,7 @@ private struct Housekeeping {
     init(store: DocumentStore, log: Log) {
         self.store = store
         self.log = log
+        if let missing = store.missingTextLibraries { log(.warning, "text_libraries_missing", ["message": missing]) }
     }
 
     mutating func look() {

@@ -10,6 +10,7 @@
 //     definitions 05 | database, 4 | index number, 8
 //     overrides   06 | database, 4 | collection id, <= 248
 //     elements    21 | the same, for each element of an array
+//     searches    23 | index number, varint | collection number, varint | kind, 1 | ...
 //
 // Never change a value here: every data directory has it.
 
@@ -37,6 +38,8 @@ package enum KeySpace: UInt8 {
     case elements = 0x21
     /// Entries of declared indexes, with history; see `DeclaredIndex`.
     case declared = 0x22
+    /// Entries of indexes for searches, with history; see `SearchKey`.
+    case searches = 0x23
 }
 
 /// Sizes and marker bytes of the key layout.

@@ -8,6 +8,7 @@ import FirestoreMessages
 import FirestoreService
 import Indexing
 import Server
+import TextAnalysis
 
 /// Applies a `firestore.indexes.json`, or lists what is there.
 enum IndexesCommand: AsyncSubcommand {
@@ -21,7 +22,8 @@ enum IndexesCommand: AsyncSubcommand {
         in FILE, which has the format of Firebase's firestore.indexes.json. The server builds
         new indexes in the background and drops indexes that are not in FILE. list prints each
         index with its state: BUILDING, READY or DROPPING, and for indexes over several fields
-        or collection groups about how many entries are on disk, and their bytes.
+        or collection groups about how many entries are on disk, and their bytes. An index for
+        searches is WAITING if the server lacks the libraries ICU and Snowball.
 
         suggest prints a firestore.indexes.json: the declared indexes, and those that queries
         since the start of the server would have been cheaper with, or were refused without
@@ -117,7 +119,7 @@ enum IndexesCommand: AsyncSubcommand {
             store.declareIndexes(wanted, in: database) { continuation.resume(returning: $0) }
         }
         try result.get()
-        while store.indexListing(in: database).contains(where: { $0.state != .ready }) {
+        while store.indexListing(in: database).contains(where: { $0.state != .ready && $0.state != .waiting }) {
             try await Task.sleep(for: .milliseconds(20))
         }
         try StandardOutput.print("\(what) applied and built")
@@ -192,6 +194,10 @@ struct IndexFile {
         var parts: [IndexShape.Part] = []
         var vector: IndexShape.VectorPart?
         var nameKind: IndexShape.Part.Kind?
+        if let search = try Self.search(index, collectionID) {
+            return append(
+                IndexShape(collectionID: collectionID, isGroup: try Self.isGroup(index), parts: [], search: search))
+        }
         for field in try index.objects("fields") ?? [] {
             let path = try Self.required("fieldPath", of: field)
             let vectorConfiguration = try field.object("vectorConfig")
@@ -224,6 +230,31 @@ struct IndexFile {
             IndexShape(
                 collectionID: collectionID, isGroup: try Self.isGroup(index), parts: parts, vector: vector,
                 reversesName: nameKind.map { ($0 == .descending) != (parts.last?.kind == .descending) } ?? false))
+    }
+
+    /// The fields of an index for searches; nil for another index.
+    private static func search(_ index: JSONObject, _ collectionID: String) throws -> IndexShape.SearchPart? {
+        let fields = try index.objects("fields") ?? []
+        guard try fields.contains(where: { try $0.object("searchConfig") != nil }) else { return nil }
+        let tag = try index.object("searchIndexOptions")?.string("textLanguage")
+        var search = IndexShape.SearchPart(texts: [], language: try tag.map { try TextLanguage(tag: $0) } ?? .english)
+        for field in fields {
+            let path = try required("fieldPath", of: field)
+            // Each index of the cloud ends with the name; it says nothing about a search.
+            if path == "__name__" { continue }
+            guard let configuration = try field.object("searchConfig") else {
+                throw CommandFailure("\(collectionID).\(path): all fields of an index for searches have a searchConfig")
+            }
+            let (isText, isPoint) = (
+                try configuration.object("textSpec") != nil, try configuration.object("geoSpec") != nil
+            )
+            guard isText != isPoint else {
+                throw CommandFailure("\(collectionID).\(path): a searchConfig has either textSpec or geoSpec")
+            }
+            let field = try DocumentModel.FieldPath(path)
+            if isText { search.texts.append(field) } else { search.points.append(field) }
+        }
+        return search
     }
 
     private mutating func add(override: JSONObject) throws {

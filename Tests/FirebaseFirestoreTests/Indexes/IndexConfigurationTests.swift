@@ -30,6 +30,8 @@ struct IndexConfigurationTests {
                     { "fieldPath": "tags", "arrayConfig": "CONTAINS" },
                     { "fieldPath": "__name__", "order": "ASCENDING" },
                     { "fieldPath": "v", "vectorConfig": { "dimension": 3, "flat": {} } } ] },
+                { "collectionGroup": "books", "fields": [
+                    { "fieldPath": "text", "searchConfig": { "textSpec": {} } } ] },
                 { "collectionGroup": "empty" }
               ],
               "fieldOverrides": [ { "collectionGroup": "x", "fieldPath": "y", "indexes": [] } ]

@@ -188,7 +188,11 @@ struct IndexesCommandTests {
         let file = directory.path(of: "firestore.indexes.json")
         let json = """
             {"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": [
-                {"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "DESCENDING"}]}],
+                {"fieldPath": "a", "order": "ASCENDING"}, {"fieldPath": "b", "order": "DESCENDING"}]},
+                {"collectionGroup": "t", "queryScope": "COLLECTION_GROUP", "fields": [
+                {"fieldPath": "text", "searchConfig": {"textSpec": {}}},
+                {"fieldPath": "place", "searchConfig": {"geoSpec": {}}}, {"fieldPath": "__name__"}],
+                "searchIndexOptions": {"textLanguage": "de-AT"}}],
              "fieldOverrides": [{"collectionGroup": "g", "fieldPath": "n", "indexes": [
                 {"order": "ASCENDING", "queryScope": "COLLECTION"},
                 {"order": "ASCENDING", "queryScope": "COLLECTION_GROUP"}]},
@@ -202,7 +206,9 @@ struct IndexesCommandTests {
             listed = try HearthBinary.run(["indexes", "list", "--data", data]).output
         } while listed.contains("BUILDING")
         #expect(listed.contains("READY\t{\"collectionGroup\":\"c\",\"fieldPath\":\"notes\",\"indexes\":[]}"))
-        #expect(listed.split(separator: "\n").count == 3 && listed.contains("READY\t{\"collectionGroup\":\"c\""))
+        #expect(listed.split(separator: "\n").count == 4 && listed.contains("READY\t{\"collectionGroup\":\"c\""))
+        #expect(listed.contains("{\"fieldPath\":\"place\",\"searchConfig\":{\"geoSpec\":{}}}],"))
+        #expect(listed.contains("\"searchIndexOptions\":{\"textLanguage\":\"de\"}}"))
         let query = ["query", "--address", "127.0.0.1:\(server.port)", "g", "n >= 3", "--group"]
         #expect(try HearthBinary.run(query + ["--explain"]).output.contains("IndexScan (n ASC, __name__ ASC)"))
         #expect(try HearthBinary.run(query).output.split(separator: "\n").count == 2)
@@ -231,6 +237,16 @@ struct IndexesCommandTests {
             #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "__name__", "order": "ASCENDING"}, "#
                 + #"{"fieldPath": "a", "order": "ASCENDING"}]}]}"#,
             "no field may follow __name__"
+        ),
+        (
+            #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": "ASCENDING"}, "#
+                + #"{"fieldPath": "b", "searchConfig": {"textSpec": {}}}]}]}"#,
+            "all fields of an index for searches have a searchConfig"
+        ),
+        (
+            #"{"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "b", "searchConfig": {"textSpec": {}}}], "#
+                + #""searchIndexOptions": {"textLanguage": "xx"}}]}"#,
+            "Languages are: ar, ca"
         ),
         (#"{"indexes": 5}"#, "invalid firestore.indexes.json"),
     ])

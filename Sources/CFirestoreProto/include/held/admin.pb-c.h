@@ -58,7 +58,15 @@ typedef enum _Held__Admin__Mode {
   /*
    * For nearest neighbours.
    */
-  HELD__ADMIN__MODE__VECTOR = 4
+  HELD__ADMIN__MODE__VECTOR = 4,
+  /*
+   * The words of a text, for searches.
+   */
+  HELD__ADMIN__MODE__TEXT = 5,
+  /*
+   * The place of a point, for searches.
+   */
+  HELD__ADMIN__MODE__GEO = 6
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__ADMIN__MODE)
 } Held__Admin__Mode;
 
@@ -363,14 +371,19 @@ struct  Held__Admin__Index
    */
   protobuf_c_boolean spans_group;
   /*
-   * In order. `__name__` may be the last field with a direction; a vector comes last.
+   * In order. `__name__` may be the last field with a direction; a vector comes last. Of an index for searches all
+   * fields are texts or points.
    */
   size_t n_fields;
   ProtobufCBinaryData *fields;
+  /*
+   * The language of the texts, for searches; else empty.
+   */
+  ProtobufCBinaryData text_language;
 };
 #define HELD__ADMIN__INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__index__descriptor) \
-    , {0,NULL}, 0, 0,NULL }
+    , {0,NULL}, 0, 0,NULL, {0,NULL} }
 
 
 struct  Held__Admin__IndexField

@@ -1946,7 +1946,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__kept_rules__descriptor =
   (ProtobufCMessageInit) hearth__admin__v1__kept_rules__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__index__field_descriptors[3] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__index__field_descriptors[4] =
 {
   {
     "collection_group",
@@ -1984,16 +1984,29 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__index__field_descriptor
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "text_language",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__Index, text_language),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__index__field_indices_by_name[] = {
   0,   /* field[0] = collection_group */
   2,   /* field[2] = fields */
   1,   /* field[1] = spans_group */
+  3,   /* field[3] = text_language */
 };
 static const ProtobufCIntRange hearth__admin__v1__index__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__index__descriptor =
 {
@@ -2003,7 +2016,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__index__descriptor =
   "Hearth__Admin__V1__Index",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__Index),
-  3,
+  4,
   hearth__admin__v1__index__field_descriptors,
   hearth__admin__v1__index__field_indices_by_name,
   1,  hearth__admin__v1__index__number_ranges,
@@ -2215,23 +2228,27 @@ const ProtobufCMessageDescriptor hearth__admin__v1__single_field_index__descript
   (ProtobufCMessageInit) hearth__admin__v1__single_field_index__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCEnumValue hearth__admin__v1__mode__enum_values_by_number[5] =
+static const ProtobufCEnumValue hearth__admin__v1__mode__enum_values_by_number[7] =
 {
   { "MODE_UNSPECIFIED", "HEARTH__ADMIN__V1__MODE__MODE_UNSPECIFIED", 0 },
   { "ASCENDING", "HEARTH__ADMIN__V1__MODE__ASCENDING", 1 },
   { "DESCENDING", "HEARTH__ADMIN__V1__MODE__DESCENDING", 2 },
   { "CONTAINS", "HEARTH__ADMIN__V1__MODE__CONTAINS", 3 },
   { "VECTOR", "HEARTH__ADMIN__V1__MODE__VECTOR", 4 },
+  { "TEXT", "HEARTH__ADMIN__V1__MODE__TEXT", 5 },
+  { "GEO", "HEARTH__ADMIN__V1__MODE__GEO", 6 },
 };
 static const ProtobufCIntRange hearth__admin__v1__mode__value_ranges[] = {
-{0, 0},{0, 5}
+{0, 0},{0, 7}
 };
-static const ProtobufCEnumValueIndex hearth__admin__v1__mode__enum_values_by_name[5] =
+static const ProtobufCEnumValueIndex hearth__admin__v1__mode__enum_values_by_name[7] =
 {
   { "ASCENDING", 1 },
   { "CONTAINS", 3 },
   { "DESCENDING", 2 },
+  { "GEO", 6 },
   { "MODE_UNSPECIFIED", 0 },
+  { "TEXT", 5 },
   { "VECTOR", 4 },
 };
 const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
@@ -2241,9 +2258,9 @@ const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
   "Mode",
   "Hearth__Admin__V1__Mode",
   "hearth.admin.v1",
-  5,
+  7,
   hearth__admin__v1__mode__enum_values_by_number,
-  5,
+  7,
   hearth__admin__v1__mode__enum_values_by_name,
   1,
   hearth__admin__v1__mode__value_ranges,

@@ -58,7 +58,15 @@ typedef enum _Hearth__Admin__V1__Mode {
   /*
    * For nearest neighbours.
    */
-  HEARTH__ADMIN__V1__MODE__VECTOR = 4
+  HEARTH__ADMIN__V1__MODE__VECTOR = 4,
+  /*
+   * The words of a text, for searches.
+   */
+  HEARTH__ADMIN__V1__MODE__TEXT = 5,
+  /*
+   * The place of a point, for searches.
+   */
+  HEARTH__ADMIN__V1__MODE__GEO = 6
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HEARTH__ADMIN__V1__MODE)
 } Hearth__Admin__V1__Mode;
 
@@ -361,14 +369,19 @@ struct  Hearth__Admin__V1__Index
    */
   protobuf_c_boolean spans_group;
   /*
-   * In order. `__name__` may be the last field with a direction; a vector comes last.
+   * In order. `__name__` may be the last field with a direction; a vector comes last. Of an index for searches all
+   * fields are texts or points.
    */
   size_t n_fields;
   Hearth__Admin__V1__IndexField **fields;
+  /*
+   * The language of the texts, for searches; else empty.
+   */
+  char *text_language;
 };
 #define HEARTH__ADMIN__V1__INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__index__descriptor) \
-    , (char *)protobuf_c_empty_string, 0, 0,NULL }
+    , (char *)protobuf_c_empty_string, 0, 0,NULL, (char *)protobuf_c_empty_string }
 
 
 struct  Hearth__Admin__V1__IndexField

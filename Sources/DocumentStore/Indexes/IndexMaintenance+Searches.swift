@@ -1,0 +1,37 @@
+// Indexes for searches whose entries were made by other versions of the libraries that analyse texts.
+//
+//     version of the index            libraries      what happens
+//     that of the libraries           there          its entries are kept
+//     another                         there          it is dropped, and built again under another number
+//     any                             missing        it is dropped, and waits under another number
+//
+// This is decided before the first commit after the store was opened. So no document is written while an index with the
+// right version is not kept. At recovery commits are applied as they were decided: an index with another version than
+// that of the libraries is left alone, and what is missing then does not matter, since the index is made again.
+
+internal import Basics
+internal import Indexing
+internal import Storage
+
+extension IndexMaintenance {
+    /// What brings the indexes for searches in line with the libraries.
+    func searchRenewal() -> [DeclaredIndex] {
+        if declared.searches.isEmpty { return [] }
+        let version = search.libraries.version
+        var number = (declared.all.map(\.number).max() ?? 0) + 1
+        var changes: [DeclaredIndex] = []
+        for var index in declared.searches where index.state.phase != .clearing {
+            if let version, index.analysis == version { continue }
+            if version == nil, index.state.phase == .off { continue }
+            let start = IndexState(phase: .building, position: Self.documents(of: index.database).from)
+            changes.append(
+                DeclaredIndex(
+                    number: number, database: index.database, shape: index.shape, state: version == nil ? .off : start,
+                    analysis: version ?? ""))
+            number += 1
+            index.state = IndexState(phase: .clearing, position: index.entries.from)
+            changes.append(index)
+        }
+        return changes
+    }
+}

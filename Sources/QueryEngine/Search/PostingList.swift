@@ -1,0 +1,152 @@
+// The entries of one word, read into memory.
+//
+// An entry takes about 40 bytes. They are read in steps, by ranges of keys, and lie in the order of the documents.
+
+internal import Basics
+internal import DocumentModel
+internal import Indexing
+
+/// The entries of one leaf of a search.
+struct PostingList: Sendable {
+    private var documents: [UInt8] = []
+    private var documentEnds: [Int] = []
+    private var values: [UInt8] = []
+    private var valueEnds: [Int] = []
+    /// The order of the entries, if they were not read in the order of documents.
+    private var order: [Int] = []
+
+    var count: Int { documentEnds.count }
+
+    /// Bytes of memory that an entry takes besides its own.
+    static let entryBytes = 24
+
+    mutating func append(_ document: RawSpan, _ value: RawSpan) {
+        documents += [UInt8](copying: document)
+        documentEnds.append(documents.count)
+        values += [UInt8](copying: value)
+        valueEnds.append(values.count)
+    }
+
+    /// Brings entries into the order of documents that were read in another one.
+    mutating func sort() {
+        var order = Array(0..<count)
+        order.sort { left, right in
+            let comparison = compare(position: left, position: right)
+            return comparison != 0 ? comparison < 0 : left < right
+        }
+        self.order = order
+    }
+
+    private func place(_ index: Int) -> Int { order.isEmpty ? index : order[index] }
+
+    private func range(_ ends: [Int], _ place: Int) -> Range<Int> { (place == 0 ? 0 : ends[place - 1])..<ends[place] }
+
+    private func compare(position left: Int, position right: Int) -> Int {
+        let bytes = documents.byteSpan
+        return bytes.extracting(range(documentEnds, left)).compareBytes(bytes.extracting(range(documentEnds, right)))
+    }
+
+    /// What stands for the document of an entry.
+    func document(_ index: Int) -> [UInt8] { Array(documents[range(documentEnds, place(index))]) }
+
+    func value(_ index: Int) -> [UInt8] { Array(values[range(valueEnds, place(index))]) }
+
+    /// The order of an entry's document in relation to another: negative, 0, positive.
+    func compare(_ index: Int, _ document: [UInt8]) -> Int {
+        documents.byteSpan.extracting(range(documentEnds, place(index))).compareBytes(document.byteSpan)
+    }
+
+    /// The first entry from `start` on whose document is not before another one.
+    func firstIndex(notBefore document: [UInt8], from start: Int) -> Int {
+        var step = 1
+        var low = start
+        var high = start
+        while high < count, compare(high, document) < 0 {
+            low = high + 1
+            high += step
+            step *= 2
+        }
+        high = min(high, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if compare(middle, document) < 0 { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// The number of different documents.
+    var documentCount: Int {
+        if order.isEmpty { return count }
+        var different = 0
+        for index in 0..<count where index == 0 || compare(position: order[index - 1], position: order[index]) != 0 {
+            different += 1
+        }
+        return different
+    }
+}
+
+/// A range of keys whose entries belong to a leaf.
+struct PostingRange: Sendable {
+    let lower: [UInt8]
+    let upper: [UInt8]
+    /// Where the document begins in a key; nil if a word ends before it.
+    let documentStart: Int?
+    /// Where the word begins.
+    let wordStart: Int
+    /// Only places count where the word is its stem: entries of others are those of another range.
+    let onlyItself: Bool
+
+    /// The ranges of a leaf.
+    static func ranges(
+        of leaf: SearchTree.Leaf, in index: DeclaredIndex, collection: UInt64
+    ) -> [PostingRange] {
+        var key = ByteBuffer(capacity: 128)
+        func begin(_ kind: SearchKey.Kind) -> [UInt8] {
+            SearchKey.begin(kind, of: index, collection: collection, into: &key)
+            return key.copyBytes()
+        }
+        switch leaf {
+        case .stem(let stem):
+            let start = begin(.stem)
+            let lower = start + stem + [SearchKey.wordEnd]
+            return [
+                PostingRange(
+                    lower: lower, upper: start + stem + [SearchKey.wordEnd + 1], documentStart: lower.count,
+                    wordStart: start.count, onlyItself: false)
+            ]
+        case .prefix(let word):
+            return [SearchKey.Kind.stem, .word].map { kind in
+                let start = begin(kind)
+                // No byte of UTF-8 is as large.
+                return PostingRange(
+                    lower: start + word, upper: start + word + [0xff], documentStart: nil, wordStart: start.count,
+                    onlyItself: kind == .stem)
+            }
+        case .places(let area):
+            guard let field = index.shape.search?.points.firstIndex(of: area.field) else { return [] }
+            let start = begin(.place) + [UInt8(field)]
+            return area.ranges.map { codes in
+                let upper =
+                    codes.upperBound == .max
+                    ? start + [UInt8](repeating: 0xff, count: 9)
+                    : start + bytes(codes.upperBound + 1)
+                return PostingRange(
+                    lower: start + bytes(codes.lowerBound), upper: upper,
+                    documentStart: start.count + SearchKey.cellBytes, wordStart: start.count, onlyItself: false)
+            }
+        }
+    }
+
+    private static func bytes(_ code: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: code >> UInt64(56 - 8 * $0)) }
+    }
+
+    /// Where the document begins in a key of the range; nil if it is damaged.
+    func documentStart(in key: RawSpan) -> Int? {
+        if let documentStart { return documentStart < key.byteCount ? documentStart : nil }
+        guard let end = key.firstOffset(of: SearchKey.wordEnd, from: wordStart), end + 1 < key.byteCount else {
+            return nil
+        }
+        return end + 1
+    }
+}
