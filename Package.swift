@@ -107,6 +107,11 @@ let package = Package(
             name: "EmbeddedEngine",
             dependencies: ["Basics", "CLMDB", "CLinux", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
+        // Archives: bases and records beside a data directory, and restores to a commit.
+        .target(
+            name: "Archive",
+            dependencies: ["Basics", "CXXHash", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine"],
+            swiftSettings: strictAndUnsafe),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
             name: "StorageEngines", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine"],
@@ -134,8 +139,8 @@ let package = Package(
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "MemoryEngine",
-                "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
+                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "EmbeddedEngine", "Archive",
+                "MemoryEngine", "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
             ],
             swiftSettings: strictAndUnsafe + [.enableExperimentalFeature("SuppressedAssociatedTypes")]),
 
@@ -190,7 +195,7 @@ let package = Package(
         .target(
             name: "Server",
             dependencies: [
-                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
+                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage", "Archive",
                 "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
                 "NativeProtocol", "HTTPProtocols",
@@ -227,7 +232,7 @@ let package = Package(
             name: "hearth",
             dependencies: [
                 "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
-                "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
+                "FileSystem", "EmbeddedEngine", "Archive", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
                 "Expressions", "SecurityRules", "Identity", "KeyFetching",
             ],
@@ -286,8 +291,13 @@ let package = Package(
         tests(
             "EmbeddedEngineTests",
             [
-                "Basics", "CWriteFaults", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "StorageEngines",
-                "EngineTestSupport",
+                "Basics", "CWriteFaults", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "Archive",
+                "StorageEngines", "EngineTestSupport",
+            ]),
+        tests(
+            "ArchiveTests",
+            [
+                "Basics", "Storage", "FileSystem", "EmbeddedEngine", "Archive", "StorageEngines", "EngineTestSupport",
             ]),
         tests("MemoryEngineTests", ["Storage", "MemoryEngine", "EngineTestSupport"]),
         tests("StorageEnginesTests", ["Basics", "Storage", "MemoryEngine", "StorageEngines", "EngineTestSupport"]),

@@ -177,7 +177,10 @@ extension CheckpointThread {
     /// manifest.
     private func recordCleanShutdown() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.writeFailure == nil && $0.frozen == nil }
-        guard isClean, core.registry.viewForUpdate.active.isEmpty, let end = core.log.end else { return }
+        // What an archive has not taken stays where the next open finds it.
+        guard isClean, core.registry.viewForUpdate.active.isEmpty, !core.log.isHeld, let end = core.log.end else {
+            return
+        }
         do throws(StorageError) {
             try core.runs.change(.commitRun) { $0.logStart = end }
         } catch {
@@ -198,7 +201,7 @@ extension CheckpointThread {
             !isIdleCheckpoint && memtable.byteCount <= core.options.memtableBytesMax * 5 / 4)
         var checkpoint = Checkpoint(core: core, memtable: memtable)
         do throws(StorageError) {
-            try checkpoint.run(logStart: core.log.position(after: memtable.versionMax))
+            try checkpoint.run(logStart: core.log.trimPosition(after: memtable.versionMax))
         } catch {
             return handle(error)
         }

@@ -19,6 +19,7 @@ enum ExportCommand: AsyncSubcommand {
 
           hearth export --collection books > books.jsonl
           hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
+          hearth export --collection books --at 2031-05-02T08:15:30Z
         """
 
     static let collection = Flag<String>(
@@ -30,7 +31,7 @@ enum ExportCommand: AsyncSubcommand {
     static let flagGroups = [
         FlagGroup(
             heading: "Source",
-            flags: [ServerFlags.address, collection] + ServerFlags.rest + [recursive]),
+            flags: [ServerFlags.address, collection] + ServerFlags.rest + [recursive, ReadingFlags.at]),
         FlagGroup(heading: "Options", flags: [output] + ProgressFlags.all),
     ]
 
@@ -41,6 +42,7 @@ enum ExportCommand: AsyncSubcommand {
         do {
             var exporter = Exporter(
                 client: client, collection: path, isRecursive: arguments[recursive],
+                readTime: arguments.value(of: ReadingFlags.at)?.time,
                 output: try openOutput(arguments.value(of: output)), progressLine: ProgressFlags.line(arguments))
             let count = try await exporter.run()
             if !arguments[ProgressFlags.quiet] {

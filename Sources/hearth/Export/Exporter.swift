@@ -14,6 +14,8 @@ struct Exporter {
     let isRecursive: Bool
     /// Takes the lines of a page.
     let output: Output
+    /// The time whose state is read; nil for now.
+    private let readTime: TimestampValue?
     private var progressLine: ProgressLine
     private var writer: JSONLineWriter
 
@@ -22,9 +24,10 @@ struct Exporter {
     private static let pageDocumentsMax = 2000
 
     init(
-        client: HearthClient, collection: CollectionPath, isRecursive: Bool, output: @escaping Output,
-        progressLine: ProgressLine
+        client: HearthClient, collection: CollectionPath, isRecursive: Bool, readTime: TimestampValue? = nil,
+        output: @escaping Output, progressLine: ProgressLine
     ) {
+        self.readTime = readTime
         self.client = client
         self.collection = collection
         self.isRecursive = isRecursive
@@ -35,7 +38,7 @@ struct Exporter {
 
     /// Writes everything; returns how many documents that was.
     mutating func run() async throws -> Int {
-        let readTime = try await currentReadTime()
+        let readTime = if let readTime { readTime } else { try await currentReadTime() }
         let prefix = "\(collection)/"
         var last: String?
         var documents = 0
