@@ -120,6 +120,11 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         // A log shared by several servers: lease and append as a state machine.
         .target(name: "Replication", swiftSettings: strict),
+        // Archives: bases and records beside a data directory, and restores to a commit.
+        .target(
+            name: "Archive",
+            dependencies: ["Basics", "CXXHash", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine"],
+            swiftSettings: strictAndUnsafe),
         .target(name: "MemoryEngine", dependencies: ["Basics", "Storage"], swiftSettings: strictAndUnsafe),
         .target(
             name: "StorageEngines", dependencies: ["Storage", "CommitLog", "EmbeddedEngine", "MemoryEngine"],
@@ -150,7 +155,7 @@ let package = Package(
         .target(
             name: "DocumentStore",
             dependencies: [
-                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine",
+                "Basics", "CXXHash", "DocumentModel", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "Archive",
                 "MemoryEngine", "StorageEngines", "StoreFormat", "Indexing", "QueryEngine", "WriteEngine",
                 "TextAnalysis",
             ],
@@ -207,7 +212,7 @@ let package = Package(
         .target(
             name: "Server",
             dependencies: [
-                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage",
+                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage", "Archive",
                 "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls", "TextAnalysis",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
                 "NativeProtocol", "HTTPProtocols", "DocumentJSON", "FileSystem", "ManagedExport",
@@ -244,7 +249,7 @@ let package = Package(
             name: "hearth",
             dependencies: [
                 "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "FirestoreJSON",
-                "Storage", "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
+                "Storage", "FileSystem", "EmbeddedEngine", "Archive", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
                 "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport", "TextAnalysis",
             ],
@@ -305,8 +310,13 @@ let package = Package(
         tests(
             "EmbeddedEngineTests",
             [
-                "Basics", "CWriteFaults", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "StorageEngines",
-                "EngineTestSupport",
+                "Basics", "CWriteFaults", "Storage", "FileSystem", "CommitLog", "EmbeddedEngine", "Archive",
+                "StorageEngines", "EngineTestSupport",
+            ]),
+        tests(
+            "ArchiveTests",
+            [
+                "Basics", "Storage", "FileSystem", "EmbeddedEngine", "Archive", "StorageEngines", "EngineTestSupport",
             ]),
         tests("MemoryEngineTests", ["Storage", "MemoryEngine", "EngineTestSupport"]),
         tests("StorageEnginesTests", ["Basics", "Storage", "MemoryEngine", "StorageEngines", "EngineTestSupport"]),

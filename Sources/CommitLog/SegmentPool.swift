@@ -171,6 +171,20 @@ final class SegmentPool: Sendable {
         }
     }
 
+    /// The first segment to keep when the runs have all records up to `version`, and an archive those up to `held`.
+    ///
+    /// Segments are kept for the archive as long as they are at most `bytesMax` together, and the disk has space.
+    func firstKept(after version: CommitVersion, held: CommitVersion, bytesMax: Int) -> UInt64 {
+        let needed = firstSegment(after: version)
+        if held >= version { return needed }
+        let wanted = firstSegment(after: held)
+        return state.withLock { state in
+            let kept = state.inUse.filter { wanted..<max(wanted, needed) ~= $0.segment.sequence }
+            let bytes = kept.reduce(0) { $0 + $1.segment.byteCount }
+            return bytes <= bytesMax && state.error == nil ? min(wanted, needed) : needed
+        }
+    }
+
     /// The first segment from a sequence on that was handed out.
     func segment(from sequence: UInt64) -> LogSegment? {
         state.withLock { state in state.inUse.first { $0.segment.sequence >= sequence }?.segment }

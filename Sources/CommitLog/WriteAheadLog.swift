@@ -55,6 +55,8 @@ package final class WriteAheadLog: Sendable {
     let pool: SegmentPool
     private let synchronizer: LogSynchronizer
     private let threads = Monitor<[SystemThread]>([])
+    /// Records after this are kept for an archive.
+    private let held: Atomic<UInt64>
 
     /// Called with each record, in order; the bytes are valid for the call.
     package typealias Visit = (CommitVersion, RawSpan) throws -> Void
@@ -67,6 +69,7 @@ package final class WriteAheadLog: Sendable {
         fault = FaultInjection(fault: options.fault)
         pool = SegmentPool(directory: directory, options: options)
         synchronizer = LogSynchronizer(fault: fault)
+        held = Atomic(options.logHeldBytesMax > 0 ? 0 : .max)
     }
 
     /// Starts the threads that prepare segments and sync groups. `close` ends them.
@@ -187,12 +190,28 @@ extension WriteAheadLog {
         LogPosition(segment: pool.firstSegment(after: version))
     }
 
-    /// The position to `trim` before when all records up to `version` are durable elsewhere. What followers may need
-    /// (`EngineOptions.logKeptBytes`) is after it, unless the disk is full.
+    /// The position to `trim` before when all records up to `version` are durable elsewhere: that after it, or an
+    /// earlier one while an archive has not taken the records (``hold(after:)``). What followers may need
+    /// (`EngineOptions.logKeptBytes`) is after it too, unless the disk is full.
     package func trimPosition(after version: CommitVersion) -> LogPosition {
-        let needed = pool.firstSegment(after: version)
-        return LogPosition(segment: pool.firstSegment(before: needed, keeping: options.logKeptBytes))
+        let archived = pool.firstKept(after: version, held: heldVersion, bytesMax: options.logHeldBytesMax)
+        let followed = pool.firstSegment(before: pool.firstSegment(after: version), keeping: options.logKeptBytes)
+        return LogPosition(segment: min(archived, followed))
     }
+
+    /// Keeps the records after `version` from being trimmed, up to `EngineOptions.logHeldBytesMax`. A log with such a
+    /// bound begins with all records held. Only ever moves forward.
+    package func hold(after version: CommitVersion) {
+        held.max(version.microseconds, ordering: .relaxed)
+    }
+
+    private var heldVersion: CommitVersion { CommitVersion(microseconds: held.load(ordering: .relaxed)) }
+
+    /// Whether an archive has not taken all durable records.
+    package var isHeld: Bool { heldVersion < durableVersion }
+
+    /// Records up to here may be gone.
+    package var base: CommitVersion { pool.base }
 
     /// Gives up the records before a position, whose segments are used again. The segment being written stays.
     /// - Parameter position: is durable: the next recovery reads from there on.

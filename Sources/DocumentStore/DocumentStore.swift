@@ -5,8 +5,10 @@
 //     StoreReader            one per reading thread
 //     EmbeddedEngine         log, memtable, sorted runs (docs/storage.md); docs/keys.md describes the keys
 
+internal import Archive
 package import Basics
 package import DocumentModel
+internal import EmbeddedEngine
 internal import FileSystem
 internal import Glibc
 internal import Indexing
@@ -35,6 +37,8 @@ package final class DocumentStore: Sendable {
     private let pipeline: CommitPipeline
     let counters = StoreCounters()
     let changes: ChangeFeed
+    /// Nil unless the store is archived.
+    let archiver: Archiver?
     /// The commit thread; nil once it has been joined.
     private let commitThread: Mutex<SystemThread?>
 
@@ -74,6 +78,7 @@ package final class DocumentStore: Sendable {
             try engine.entriesAreBeingMade()
         }
         try pipeline.renewSearches()
+        archiver = try engine.makeArchiver(configuration.archive)
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
 
@@ -87,11 +92,12 @@ package final class DocumentStore: Sendable {
         options.scannedSpaces = KeySpace.values.rawValue...KeySpace.searches.rawValue
         options.groupBytesMax = min(configuration.groupBytesMax, EngineLimits.groupBytesMax / 4)
         options.clock = { configuration.clock.nowMicroseconds }
+        options.logHeldBytesMax = configuration.archive?.logHeldBytesMax ?? 0
         return options
     }
 
-    /// Answers what was submitted, writes everything to a run and frees the directory. Later submissions are
-    /// answered `UNAVAILABLE`. No reader may be in use. Closing twice is fine.
+    /// Answers what was submitted, archives it, writes everything to a run and frees the directory. Later submissions
+    /// are answered `UNAVAILABLE`. No reader may be in use. Closing twice is fine.
     /// - Returns: what kept the storage from closing cleanly; nothing acknowledged is lost by it.
     @discardableResult
     package func close() -> (any Error)? {
@@ -100,6 +106,7 @@ package final class DocumentStore: Sendable {
         guard let thread else { return nil }
         thread.join()
         versions.failWaits(.shuttingDown)
+        archiver?.stop()
         do throws(StorageError) {
             try engine.close()
             return nil
@@ -338,7 +345,7 @@ package final class DocumentStore: Sendable {
             housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
             transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
             databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
-            engine: engine.statistics)
+            archive: archiver?.statistics, engine: engine.statistics)
     }
 
     /// Writes everything committed so far into a sorted run, and returns when it is there.
@@ -367,9 +374,19 @@ package final class DocumentStore: Sendable {
         guard Directory.exists(directory + "/FORMAT") else {
             throw StorageError(.unsupportedFormat, "not a data directory: it has no FORMAT file", file: directory)
         }
+        if !Directory.isWritable(directory) { return try copyReadOnly(directory, to: target) }
         let store = try openWaiting(.forTool(directory))
         defer { store.close() }
         return try store.fork(to: target)
+    }
+
+    /// Copies a directory that this process must not change. Links would change its files too.
+    /// - Returns: the bytes that were copied.
+    private static func copyReadOnly(_ directory: String, to target: String) throws(StorageError) -> Int {
+        if Directory.exists(target), try Directory.names(in: target).isEmpty { try Directory.remove(target) }
+        var bytes = 0
+        try DirectoryCopy.run(from: directory, to: target) { bytes = $0.done }
+        return bytes
     }
 
     private static func openWaiting(_ configuration: StoreConfiguration) throws -> DocumentStore {

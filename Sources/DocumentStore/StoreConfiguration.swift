@@ -1,5 +1,6 @@
 // What an operator or a test may choose about a store; every bound that protects memory or time stands here.
 
+package import Archive
 import Basics
 package import DocumentModel
 package import Indexing
@@ -131,6 +132,9 @@ package struct StoreConfiguration: Sendable {
     /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's
     /// to set.
     package var engine = EngineOptions()
+
+    /// Where and how the commits are archived; nil archives nothing.
+    package var archive: ArchiveSettings?
 
     /// Set for a store that keeps everything in memory: what takes the place of the directory.
     package var volume: MemoryVolume?

@@ -21,6 +21,12 @@ extension Directory {
         var number: UInt64
     }
 
+    /// Whether two paths lead to one device, so that its loss takes what is at both. False if one leads nowhere.
+    package static func areOnOneDevice(_ one: String, _ other: String) -> Bool {
+        guard let first = status(of: one).identity, let second = status(of: other).identity else { return false }
+        return first.device == second.device
+    }
+
     /// Looks at what a path leads to (stat(2), or lstat(2) if `followsLink` is false).
     package static func status(of path: String, followsLink: Bool = true) -> Status {
         var found = stat()

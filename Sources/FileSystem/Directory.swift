@@ -20,6 +20,11 @@ package enum Directory {
         unsafe access(path, F_OK) == 0
     }
 
+    /// Whether names may be made in a directory: false on a file system that is only read.
+    package static func isWritable(_ path: String) -> Bool {
+        unsafe access(path, W_OK) == 0
+    }
+
     /// The names in a directory, sorted, without `.` and `..`.
     package static func names(in path: String) throws(StorageError) -> [String] {
         guard let stream = unsafe opendir(path) else { throw .system(errno, "cannot list", file: path) }
@@ -55,6 +60,18 @@ package enum Directory {
         guard result == 0 else {
             throw .system(errno, "cannot rename to \(newPath)", file: path)
         }
+    }
+
+    /// The same on file systems that may have no rename, such as mounts of object stores.
+    ///
+    /// - Returns: false if the file system cannot do it; nothing has changed then.
+    package static func renameIfPossible(_ path: String, to newPath: String) throws(StorageError) -> Bool {
+        let result = DiskWatch.of(path).make(.rename(path: path, newPath: newPath)) {
+            unsafe Int(Glibc.rename(path, newPath))
+        }
+        if result == 0 { return true }
+        if [EXDEV, EPERM, EOPNOTSUPP, ENOSYS].contains(errno) { return false }
+        throw .system(errno, "cannot rename to \(newPath)", file: path)
     }
 
     /// Gives a file another name, in a directory of the same file system. Durable after `sync` of that directory.

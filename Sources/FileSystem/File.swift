@@ -91,6 +91,22 @@ package final class File: Sendable {
         return filled
     }
 
+    /// Opens a file to be read from the disk, past the page cache, where the file system can do that (O_DIRECT).
+    /// Buffers and offsets of reads must be aligned to pages.
+    package static func openDirectly(_ path: String) throws(StorageError) -> File {
+        if let file = try? File(path, flags: O_RDONLY | Int32(HEARTH_O_DIRECT)) { return file }
+        return try File(path, flags: O_RDONLY)
+    }
+
+    /// Fills as much of `buffer` as one read does (pread(2)); 0 at the end of the file.
+    package func readOnce(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(StorageError) -> Int {
+        while true {
+            let result = unsafe pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset))
+            if result >= 0 { return result }
+            if errno != EINTR { throw .system(errno, "cannot read", file: path) }
+        }
+    }
+
     /// Maps the file's first `byteCount` bytes for reading (mmap(2)), also those it does not have yet. The caller
     /// unmaps them.
     package func map(byteCount: Int) throws(StorageError) -> UnsafeMutableRawPointer {

@@ -28,6 +28,10 @@ package struct EngineOptions: Sendable {
     /// none.
     package var logKeptBytes = 0
 
+    /// Bytes of the log that are kept for an archive that has not taken them, beyond those that recovery needs. 0 keeps
+    /// nothing, and the log has no hold.
+    package var logHeldBytesMax = 0
+
     /// The log's part of the reserve.
     package var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
 
@@ -82,6 +86,9 @@ package struct EngineOptions: Sendable {
     /// Nothing is written: the log is replayed into memory, and commits are visible until the engine is closed, as far
     /// as there is room in memory. For tools, and for file systems that are read-only.
     package var isReadOnly = false
+
+    /// Time in which a thread reads every file of a run once and verifies it, in milliseconds. 0 starts no thread.
+    package var scrubMilliseconds: UInt64 = 0
 
     /// Fault injection for tests: called before each file operation, which fails with the returned `errno` unless it
     /// is 0. The engine in memory calls it with `syncLog` only.

@@ -73,5 +73,29 @@ package struct EngineStatistics: Sendable, Equatable {
     /// Set once a write or sync of the log failed, or a merge met damage: no more commits until a restart.
     package var hasFailed = false
 
+    /// What the scrub has found.
+    package var scrub = ScrubStatistics()
+
     package init() {}
+}
+
+/// What the thread that verifies all files has done since the engine was opened (`EngineOptions.scrubMilliseconds`).
+package struct ScrubStatistics: Sendable, Equatable {
+    /// Complete passes over all files.
+    package var passes: UInt64 = 0
+    /// Bytes that were read.
+    package var bytesRead: UInt64 = 0
+    /// When the last pass ended, in microseconds since 1970; nil before the first end.
+    package var lastEndMicroseconds: UInt64?
+    /// Damage of files that are still in use, one for each.
+    package var damage: [StorageError] = []
+
+    package init(
+        passes: UInt64 = 0, bytesRead: UInt64 = 0, lastEndMicroseconds: UInt64? = nil, damage: [StorageError] = []
+    ) {
+        self.passes = passes
+        self.bytesRead = bytesRead
+        self.lastEndMicroseconds = lastEndMicroseconds
+        self.damage = damage
+    }
 }

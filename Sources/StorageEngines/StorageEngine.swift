@@ -133,6 +133,14 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``EngineStatistics/scrub``; cheaper than all figures.
+    package var scrub: ScrubStatistics {
+        switch self {
+        case .embedded(let engine): engine.scrub
+        case .memory: ScrubStatistics()
+        }
+    }
+
     /// See ``EmbeddedEngine/areEntriesDropped``.
     package var areEntriesDropped: Bool {
         switch self {

@@ -26,8 +26,11 @@ private final class OpenLog {
     private let outcomes = Monitor<[String]>([])
     private static let segmentBytes = 16 << 10
 
-    static func options(_ fault: (@Sendable (FileOperation) -> Int32)? = nil) -> EngineOptions {
+    static func options(
+        _ fault: (@Sendable (FileOperation) -> Int32)? = nil, heldBytesMax: Int = 0
+    ) -> EngineOptions {
         var options = EngineOptions.small
+        options.logHeldBytesMax = heldBytesMax
         options.logSegmentBytes = segmentBytes
         options.diskReserveBytes = 0
         options.fault = fault
@@ -36,9 +39,9 @@ private final class OpenLog {
 
     init(
         _ directory: String, from start: UInt64 = 0, after checkpoint: UInt64 = 0,
-        fault: (@Sendable (FileOperation) -> Int32)? = nil
+        fault: (@Sendable (FileOperation) -> Int32)? = nil, heldBytesMax: Int = 0
     ) throws {
-        log = WriteAheadLog(directory: directory, options: Self.options(fault))
+        log = WriteAheadLog(directory: directory, options: Self.options(fault, heldBytesMax: heldBytesMax))
         var recovered: [Seen] = []
         let outcomes = outcomes
         appender = try log.recover(
@@ -156,6 +159,36 @@ extension LogRecords {
         #expect(try open.reader(after: 40).take() == [])
         try open.commit(Self.records(41...42))
         #expect(try open.reader(after: 40).take() == Self.records(41...42))
+    }
+
+    @Test
+    func `What an archive has not taken is not trimmed, up to a bound`() throws {
+        let all = Self.records(1...40, bytes: 2_000)
+        let open = try OpenLog(directory.path, heldBytesMax: 5 * 16 << 10)
+        func trim(after version: UInt64) {
+            open.log.trim(before: open.log.trimPosition(after: CommitVersion(microseconds: version)))
+        }
+        for record in all[..<20] { try open.commit([record]) }
+        trim(after: 20)
+        #expect(open.log.isHeld)
+        #expect(try open.reader(after: 0).take() == Array(all[..<20]))
+        open.log.hold(after: CommitVersion(microseconds: 12))
+        // It does not go back.
+        open.log.hold(after: CommitVersion(microseconds: 3))
+        trim(after: 20)
+        #expect(try open.reader(after: 12).take() == Array(all[12..<20]))
+        #expect(open.log.base.microseconds > 0)
+        open.log.hold(after: CommitVersion(microseconds: 20))
+        #expect(!open.log.isHeld)
+        for record in all[20...] { try open.commit([record]) }
+        trim(after: 25)
+        #expect(try open.reader(after: 20).take() == Array(all[20...]))
+        // 17 records of 2,000 bytes take more than four segments, 20 more than five.
+        for record in Self.records(41...80, bytes: 2_000) { try open.commit([record]) }
+        trim(after: 80)
+        let error = #expect(throws: StorageError.self) { try open.reader(after: 20).take() }
+        #expect(error?.code == .versionTooOld)
+        #expect(open.log.statistics.segmentsInUse == 1)
     }
 
     @Test

@@ -21,6 +21,9 @@ package final class TemporaryDisk: Sendable {
     /// The path of something on the disk.
     package func path(of name: String) -> String { "\(path)/\(name)" }
 
+    /// From now on nothing can be written.
+    package func makeReadOnly() throws { try Self.run("mount", ["-o", "remount,ro", directory.path]) }
+
     private static func run(_ command: String, _ arguments: [String]) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -37,8 +37,11 @@ package enum StoreSalvage {
     ///   - directory: the damaged one, which no process has open. It is not changed.
     ///   - target: the new one. It must not exist. Work is done in `target.salvaging`, which a failure leaves nothing
     ///     of.
+    ///   - selection: the documents that are wanted.
     /// - Throws: `StorageError`, for example `locked`, or `full` if there is no space for twice the documents.
-    package static func run(_ directory: String, to target: String) throws -> Report {
+    package static func run(
+        _ directory: String, to target: String, taking selection: StoreSelection = StoreSelection()
+    ) throws -> Report {
         let partial = target + ".salvaging"
         try Directory.removeAll(partial)
         try Directory.create(partial)
@@ -47,7 +50,7 @@ package enum StoreSalvage {
             defer { table.close() }
             try EngineSalvage.run(directory: directory, into: table)
             try table.sort()
-            let writer = try SalvageWriter(partial + "/data", table)
+            let writer = try SalvageWriter(partial + "/data", table, selection)
             try writer.run()
             try Directory.rename(partial + "/data", to: target)
             try Directory.syncName(of: target)
@@ -257,12 +260,14 @@ private final class SalvageWriter {
     private let writer: EngineWriter
     private var catalogue = Catalogue()
     private var batch = MutationBatch()
-    private var databases: Set<UInt32> = []
+    private var databases: [UInt32: DatabaseName] = [:]
+    private let selection: StoreSelection
     /// The version of the documents in the batch.
     private var version: UInt64 = 1
 
-    init(_ directory: String, _ table: SalvageTable) throws {
+    init(_ directory: String, _ table: SalvageTable, _ selection: StoreSelection) throws {
         self.table = table
+        self.selection = selection
         let options = DocumentStore.engineOptions(.forTool(directory))
         engine = try StorageEngine.open(directory: directory, options: options) { _, _, _, _ in }
         writer = try engine.makeWriter()
@@ -303,11 +308,11 @@ private final class SalvageWriter {
         }
         var key = ByteBuffer(capacity: 256)
         var value = ByteBuffer(capacity: 256)
-        for (number, name) in found.sorted(by: { $0.key < $1.key }) {
+        databases = found.filter { selection.takes($0.value) }
+        for (number, name) in databases.sorted(by: { $0.key < $1.key }) {
             DatabaseDirectory.write(name, number: number, key: &key, value: &value)
             batch.put(key: key.bytes, value: value.bytes)
         }
-        databases = Set(found.keys)
     }
 
     /// Declared indexes begin with the first document again; overrides of fields stay as they are.
@@ -318,11 +323,13 @@ private final class SalvageWriter {
             try table.forEachKey(in: space) { stored, _, contents in
                 switch IndexDefinition(key: stored, value: contents, isDropped: false) {
                 case .index(var index, _):
-                    guard index.state.isKept else { return }
+                    guard index.state.isKept, self.databases[index.database] != nil else { return }
                     let start = IndexMaintenance.documents(of: index.database).from
                     index.state = IndexState(phase: .building, position: start)
                     IndexDefinition.index(index, isDropped: false).write(key: &key, value: &value)
                 case .group(let group, _):
+                    // Of database 0 are those that count for all.
+                    guard group.database == 0 || self.databases[group.database] != nil else { return }
                     IndexDefinition.group(group, isDropped: false).write(key: &key, value: &value)
                 case nil: return self.table.note("the definition of an index cannot be read")
                 }
@@ -345,6 +352,7 @@ private final class SalvageWriter {
         guard isCanonical, expected.bytes.equalsBytes(key) else {
             return table.note("the document \(String(repairingUTF8: path.bytes)) is not valid")
         }
+        guard databases[DocumentKey.database(of: key)] != nil, selection.takes(path: path.bytes) else { return }
         let collection = key.extracting(0..<parts.collectionByteCount)
         _ = try catalogue.adjust(collection, path: path.bytes, by: 1, latest: writer.latest)
         batch.put(key: key, value: value)

@@ -1,5 +1,6 @@
 // Figures about a running store.
 
+package import Archive
 package import Basics
 package import Storage
 internal import Synchronization
@@ -33,6 +34,8 @@ package struct StoreStatistics: Sendable {
     package var databases = 0
     /// Indexes that were made on demand.
     package var adaptiveIndexes = AdaptiveIndexStatistics()
+    /// Of the archive; nil without one.
+    package var archive: ArchiveStatistics?
     /// The storage engine's own figures.
     package var engine: EngineStatistics
 }
@@ -45,6 +48,9 @@ extension DocumentStore {
     /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing. It
     /// is made again; cheaper than the figures.
     package var recentWriteFailure: StorageError? { engine.recentWriteFailure }
+
+    /// Damage that the scrub has found; cheaper than the figures.
+    package var scrubDamage: [StorageError] { engine.scrub.damage }
 
     /// How often the store's own commits have failed, and the last failure; cheaper than the figures.
     package var housekeepingFailures: (count: UInt64, last: String?) {

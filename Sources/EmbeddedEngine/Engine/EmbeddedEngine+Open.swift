@@ -36,9 +36,11 @@ extension EmbeddedEngine {
         core.settleSpace()
         let start = try TimelineFile.start(
             in: directory, now: options.clock(), creates: options.beginsTimeline && !options.isReadOnly)
+        let identity = try IdentityFile.identity(
+            in: directory, creates: options.beginsTimeline && !options.isReadOnly)
         return try EmbeddedEngine(
             core: core, log: log, checkpointThread: CheckpointThread(core), mergeThread: MergeThread(core),
-            timelineStart: start)
+            timelineStart: start, identity: identity)
     }
 
     /// - Throws: `unsupportedFormat` if other spaces had history when the documents were written: the keys would be

@@ -26,11 +26,15 @@ extension EmbeddedEngine {
         statistics.writeFailure = writeFailure
         statistics.refusal = refusal
         statistics.shortage = shortage
+        statistics.scrub = core.scrubber.statistics
         statistics.reserveBytes = log.reserveBytes + core.runs.space.bytesReserved
         readMemtables(into: &statistics)
         readRuns(into: &statistics)
         return statistics
     }
+
+    /// What the scrub has found; cheaper than all figures.
+    package var scrub: ScrubStatistics { core.scrubber.statistics }
 
     package func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate {
         // The set keeps its files open.

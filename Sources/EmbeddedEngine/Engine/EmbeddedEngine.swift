@@ -9,6 +9,7 @@ internal import Synchronization
 ///     DIR/FORMAT            the format of the directory; an unknown one is refused
 ///     DIR/LOCK              locked (flock) by the process that has the directory open
 ///     DIR/TIMELINE          the time from which the directory's history is its own (``TimelineFile``)
+///     DIR/IDENTITY          random digits that no other directory has (``IdentityFile``)
 ///     DIR/log/….log         segments of the log (`LogFormat`)
 ///     DIR/runs/MANIFEST     which runs there are (`Manifest`)
 ///     DIR/runs/….run        files of sorted runs (`RunFormat`)
@@ -25,6 +26,8 @@ internal import Synchronization
 package final class EmbeddedEngine: KeyValueEngine, KeyValueDisk {
     let core: EngineCore
     package let timelineStart: CommitVersion
+    /// That of the directory; nil if it has none yet: it is only read, or its disk is full.
+    package let identity: StoreIdentity?
     private let parts: Monitor<Parts>
 
     /// What is handed out or ended once.
@@ -39,9 +42,10 @@ package final class EmbeddedEngine: KeyValueEngine, KeyValueDisk {
 
     init(
         core: EngineCore, log: LogAppender, checkpointThread: CheckpointThread, mergeThread: MergeThread,
-        timelineStart: CommitVersion
+        timelineStart: CommitVersion, identity: StoreIdentity?
     ) throws(StorageError) {
         self.core = core
+        self.identity = identity
         self.timelineStart = timelineStart
         parts = Monitor(Parts(log: log))
         if core.options.isReadOnly { return }
@@ -49,6 +53,7 @@ package final class EmbeddedEngine: KeyValueEngine, KeyValueDisk {
         try core.log.startThreads()
         let thread = try SystemThread.start("checkpoint") { runner.checkpointThread.run() }
         let merging = try SystemThread.start("merge") { runner.mergeThread.run() }
+        if core.options.scrubMilliseconds > 0 { core.scrubber.start(core) }
         parts.withLock { parts in
             parts.mergeThread = merging
             parts.checkpointThread = thread
@@ -61,6 +66,8 @@ package final class EmbeddedEngine: KeyValueEngine, KeyValueDisk {
 
     package var directory: String { core.directory }
     package var options: EngineOptions { core.options }
+    /// The log, for an archive, which reads records and holds those that it has not taken.
+    package var log: WriteAheadLog { core.log }
 
     /// The one writer.
     /// - Throws: `closed`. Asking twice is a bug of the caller, and traps.
@@ -162,6 +169,7 @@ package final class EmbeddedEngine: KeyValueEngine, KeyValueDisk {
         core.merging.update { $0.isStopping = true }
         threads.mergeThread?.join()
         threads.checkpointThread?.join()
+        core.scrubber.stop()
         core.log.close()
         core.pages.close()
         core.isClosed.store(true, ordering: .sequentiallyConsistent)

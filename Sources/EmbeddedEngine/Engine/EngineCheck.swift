@@ -52,6 +52,7 @@ package enum EngineCheck {
         var report = Report()
         do throws(StorageError) {
             _ = try TimelineFile.read(in: directory)
+            _ = try IdentityFile.read(in: directory)
         } catch {
             report.note(error.description)
         }

@@ -77,6 +77,7 @@ final class EngineCore: Sendable {
     let isPublishAwaited = Atomic<Bool>(false)
 
     let counters = EngineCounters()
+    let scrubber = Scrubber()
     /// The last attempt of a checkpoint or a merge that failed although there was space.
     private let lastFailure = Mutex<(error: StorageError, nanoseconds: UInt64)?>(nil)
 

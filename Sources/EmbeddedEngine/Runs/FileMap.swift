@@ -19,11 +19,34 @@ final class FileMap: @unchecked Sendable {  // Nothing changes but by `close`, w
     static func open(
         _ paths: [String]
     ) throws(StorageError) -> (maps: [FileMap], words: UnsafeMutableBufferPointer<Atomic<UInt64>>) {
+        unsafe try open(paths) { path throws(StorageError) in
+            // The map keeps the file; a descriptor for each would be many.
+            try File(path, flags: O_RDONLY)
+        } makeMap: { file, byteCount, words throws(StorageError) in
+            unsafe try FileMap(file, byteCount, words)
+        }
+    }
+
+    /// Reads the files of one ``RunFile`` from the disk to memory.
+    /// - Parameter progress: called after each piece; what it throws ends the reading.
+    static func read(
+        _ paths: [String], _ progress: (_ byteCount: Int) throws(StorageError) -> Void
+    ) throws(StorageError) -> (maps: [FileMap], words: UnsafeMutableBufferPointer<Atomic<UInt64>>) {
+        unsafe try open(paths) { path throws(StorageError) in
+            try File.openDirectly(path)
+        } makeMap: { file, byteCount, _ throws(StorageError) in
+            try FileMap(reading: file, byteCount, progress)
+        }
+    }
+
+    private static func open(
+        _ paths: [String], openFile: (String) throws(StorageError) -> File,
+        makeMap: (File, Int, UnsafeMutableBufferPointer<Atomic<UInt64>>) throws(StorageError) -> FileMap
+    ) throws(StorageError) -> (maps: [FileMap], words: UnsafeMutableBufferPointer<Atomic<UInt64>>) {
         var files: [(file: File, byteCount: Int)] = []
         for path in paths {
             if !Directory.exists(path) { throw StorageError(.corrupt, "a file of a run is missing", file: path) }
-            // The map keeps the file; a descriptor for each would be many.
-            let file = try File(path, flags: O_RDONLY)
+            let file = try openFile(path)
             files.append((file, try file.byteCount()))
             guard files[files.count - 1].byteCount >= RunFooter.fixedBytesMin else {
                 throw StorageError(.corrupt, "a file of a run is too short", file: path)
@@ -32,7 +55,7 @@ final class FileMap: @unchecked Sendable {  // Nothing changes but by `close`, w
         let words = unsafe RunPart.makeWords(byteCount: files.reduce(0) { $0 + $1.byteCount })
         var maps: [FileMap] = []
         do throws(StorageError) {
-            for (file, byteCount) in files { unsafe maps.append(try FileMap(file, byteCount, words)) }
+            for (file, byteCount) in files { unsafe maps.append(try makeMap(file, byteCount, words)) }
         } catch {
             for map in maps { map.close() }
             unsafe words.deallocate()
@@ -50,6 +73,47 @@ final class FileMap: @unchecked Sendable {  // Nothing changes but by `close`, w
         unsafe base = UnsafeRawPointer(memory)
         // From here on a page that cannot be read is a page of zeros.
         faultSlot = unsafe MapFaults.add(memory, byteCount: byteCount, file: path, words: words)
+    }
+
+    /// Bytes that are read at once; a multiple of every page.
+    private static let pieceBytes = 1 << 20
+
+    /// Memory with the bytes of a file.
+    private init(
+        reading file: File, _ byteCount: Int, _ progress: (_ byteCount: Int) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        path = file.path
+        self.byteCount = byteCount
+        faultSlot = nil
+        let memory = unsafe mmap(nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        guard let memory = unsafe memory, unsafe memory != MAP_FAILED else {
+            throw .system(errno, "cannot allocate \(byteCount) bytes", file: file.path)
+        }
+        unsafe base = UnsafeRawPointer(memory)
+        do throws(StorageError) {
+            unsafe try Self.read(file, byteCount, to: memory, progress)
+        } catch {
+            unsafe munmap(memory, byteCount)
+            throw error
+        }
+    }
+
+    private static func read(
+        _ file: File, _ byteCount: Int, to memory: UnsafeMutableRawPointer,
+        _ progress: (_ byteCount: Int) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        var offset = 0
+        while offset < byteCount {
+            // A direct read ends with a page, which the memory has too.
+            let pages = (min(pieceBytes, byteCount - offset) + 4095) & ~4095
+            let piece = unsafe UnsafeMutableRawBufferPointer(start: memory + offset, count: pages)
+            let count = unsafe try file.readOnce(into: piece, at: offset)
+            guard count > 0 else {
+                throw StorageError(.corrupt, "the file has become shorter", file: file.path, offset: offset)
+            }
+            offset += count
+            try progress(count)
+        }
     }
 
     /// Unmaps the file. Nothing may use it any more.

@@ -24,14 +24,31 @@ final class RunFile: Sendable {
     /// - Parameters:
     ///   - identity: what the manifest says about the file; nil if nothing does.
     /// - Throws: `corrupt`, `inputOutput`.
-    init(
+    convenience init(
         directory: String, number: UInt64, kind: RunKind = .entries, identity: UInt64? = nil
+    ) throws(StorageError) {
+        let paths = RunFormat.fileNames(number, kind).map { directory + "/" + $0 }
+        unsafe try self.init(number, kind, identity, paths, FileMap.open(paths))
+    }
+
+    /// A copy in memory of an open file, read from the disk, with nothing verified yet but the footer and the table.
+    ///
+    /// - Parameter progress: called after each piece; what it throws ends the reading.
+    convenience init(
+        reading file: RunFile, _ progress: (_ byteCount: Int) throws(StorageError) -> Void
+    ) throws(StorageError) {
+        let paths = file.maps.map(\.path)
+        unsafe try self.init(file.number, file.kind, file.footer.identity, paths, FileMap.read(paths, progress))
+    }
+
+    /// - Parameter files: of `paths`; taken over.
+    private init(
+        _ number: UInt64, _ kind: RunKind, _ identity: UInt64?, _ paths: [String],
+        _ files: (maps: [FileMap], words: UnsafeMutableBufferPointer<Atomic<UInt64>>)
     ) throws(StorageError) {
         self.number = number
         self.kind = kind
-        let paths = RunFormat.fileNames(number, kind).map { directory + "/" + $0 }
         path = paths[0]
-        let files = unsafe try FileMap.open(paths)
         unsafe maps = files.maps
         byteCount = maps.reduce(0) { $0 + $1.byteCount }
         let index = maps[maps.count - 1]
@@ -76,6 +93,9 @@ final class RunFile: Sendable {
             }
         if !isRight { throw StorageError(.corrupt, "a file of a run has another size", file: data.path) }
     }
+
+    /// The bytes of each of its files.
+    var byteCounts: [Int] { maps.map(\.byteCount) }
 
     /// The file will be removed when nothing uses it.
     func markObsolete() { isObsolete.store(true, ordering: .releasing) }

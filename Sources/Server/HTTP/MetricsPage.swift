@@ -3,6 +3,7 @@
 // The loops count by plain loads and stores on separate memory; the page adds up what it finds there. Only what the
 // transport counts is asked of each loop, so the answer comes a turn later.
 
+internal import Archive
 internal import Basics
 internal import Connections
 internal import DocumentModel
@@ -138,6 +139,27 @@ final class MetricsPage: Sendable {
         appendCommitGroups(store, &page)
         appendFiles(store.engine, &page)
         appendIndexSizes(&page)
+        if let archive = store.archive { appendArchive(archive, &page) }
+    }
+
+    private func appendArchive(_ archive: ArchiveStatistics, _ page: inout MetricsText) {
+        page.single(
+            "hearth_archive_lag_seconds", .gauge, "Time since the archive had every commit; 0 if it has.",
+            Double(archive.lagMilliseconds) / 1e3)
+        page.single(
+            "hearth_archive_failing", .gauge, "1 while the archive cannot be written and that is tried again.",
+            archive.failure != nil)
+        page.single(
+            "hearth_archive_failures_total", .counter, "Attempts to write the archive that failed.", archive.failures)
+        page.single(
+            "hearth_archive_written_bytes_total", .counter, "Bytes written to the archive.", archive.bytesWritten)
+        page.single("hearth_archive_bases_total", .counter, "Bases written to the archive.", archive.bases)
+        page.single(
+            "hearth_archive_base_seconds", .gauge, "Time of the newest base's last commit, in seconds since 1970.",
+            Double(archive.baseVersion?.microseconds ?? 0) / 1e6)
+        page.single(
+            "hearth_archive_gaps_total", .counter, "Times that the archive lost commits because it lagged too far.",
+            archive.gaps)
     }
 
     private func appendCommitGroups(_ store: StoreStatistics, _ page: inout MetricsText) {

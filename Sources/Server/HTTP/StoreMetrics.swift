@@ -91,6 +91,9 @@ struct StoreMetric: Sendable {
         .counter(
             "hearth_store_failed_attempts_total", "Checkpoints and merges that failed and were tried again."
         ) { $0.engine.failedAttempts },
+        .counter("hearth_scrub_passes_total", "Times that all files have been verified.") { $0.engine.scrub.passes },
+        .counter("hearth_scrub_read_bytes_total", "Bytes read to verify files.") { $0.engine.scrub.bytesRead },
+        .gauge("hearth_scrub_damaged_files", "Files in use that are damaged.") { $0.engine.scrub.damage.count },
         .gauge(
             "hearth_store_failed", "1 after a write of the log has failed or a merge has met damage, until a restart."
         ) { $0.engine.hasFailed },

@@ -44,6 +44,8 @@ private struct Housekeeping {
     private var failure = ShortageReport()
     /// Failures of the store's own commits that have been logged.
     private var failuresLogged: UInt64 = 0
+    /// Damage of the scrub that has been logged.
+    private var damageLogged: [StorageError] = []
 
     init(store: DocumentStore, log: Log) {
         self.store = store
@@ -56,6 +58,7 @@ private struct Housekeeping {
         reportShortage()
         reportWriteFailure()
         reportFailures()
+        reportDamage()
         reportIndexes()
         trim()
     }
@@ -103,6 +106,15 @@ private struct Housekeeping {
                     "kind": event.isOfElements ? "array-contains" : "values",
                 ])
         }
+    }
+
+    /// Logs what the scrub has found since the last look.
+    private mutating func reportDamage() {
+        let damage = store.scrubDamage
+        for error in damage where !damageLogged.contains(error) {
+            log(.error, "damage_found", ["message": "\(error)"])
+        }
+        damageLogged = damage
     }
 
     /// Logs that the store's own commits have failed since the last look.

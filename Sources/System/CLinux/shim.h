@@ -10,6 +10,13 @@ extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
 /// memfd_create(2); declared in <sys/mman.h> only for _GNU_SOURCE.
 extern int memfd_create(const char *name, unsigned int flags);
 
+/// O_DIRECT, which <fcntl.h> declares only for _GNU_SOURCE: reads come from the disk and not from the page cache.
+#if defined(__aarch64__) || defined(__arm__)
+enum { HEARTH_O_DIRECT = 0200000 };
+#else
+enum { HEARTH_O_DIRECT = 040000 };
+#endif
+
 /// MFD_CLOEXEC: programs that are started do not get the file.
 enum { HEARTH_MEMFD_CLOEXEC = 1 };
 

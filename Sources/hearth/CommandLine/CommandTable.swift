@@ -6,8 +6,8 @@ enum CommandTable {
             ServeCommand.self, ListCommand.self, GetCommand.self, QueryCommand.self, WatchCommand.self, SetCommand.self,
             UpdateCommand.self, DeleteCommand.self, CopyCommand.self, LoadCommand.self, ExportCommand.self,
             ImportCommand.self,
-            CheckCommand.self, BackupCommand.self, ForkCommand.self, RestoreCommand.self, SalvageCommand.self,
-            UpgradeCommand.self,
+            CheckCommand.self, BackupCommand.self, ArchiveCommand.self, ForkCommand.self, RestoreCommand.self,
+            SalvageCommand.self, UpgradeCommand.self,
             IndexesCommand.self, RulesCommand.self, TokenCommand.self, HealthCommand.self, CompletionCommand.self,
             ManualCommand.self,
         ]

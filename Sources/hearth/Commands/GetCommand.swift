@@ -3,6 +3,7 @@
 import DocumentJSON
 import DocumentModel
 import DocumentStore
+import FirestoreMessages
 import FirestoreService
 import HearthClient
 import Server
@@ -12,7 +13,7 @@ enum GetCommand: AsyncSubcommand {
     static let name = "get"
     static let summary = "Prints documents by name, as lines of JSON."
     static let words = ["NAME..."]
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: ReadingFlags.all)]
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: ReadingFlags.all + [ReadingFlags.at])]
 
     static let discussion = """
         NAME is a document's path, such as books/ulysses or books/ulysses/reviews/1, or its
@@ -27,6 +28,7 @@ enum GetCommand: AsyncSubcommand {
           hearth get books/ulysses
           hearth get --address 10.0.0.5:8080 --project shop orders/1 orders/2
           hearth get --data /var/lib/hearth books/ulysses
+          hearth get --at 2031-05-02T08:15:30Z books/ulysses
         """
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -36,7 +38,8 @@ enum GetCommand: AsyncSubcommand {
         var missing: [String] = []
         try await ReadingFlags.withClient(arguments) { client in
             for name in names {
-                if let document = try await client.getDocument(name) {
+                let consistency = ReadingFlags.consistency(arguments)
+                if let document = try await client.getDocument(name, consistency: consistency) {
                     try printer.print(name: name, fields: document.fields)
                 } else {
                     missing.append(name)
@@ -58,6 +61,15 @@ enum ReadingFlags {
         "data", "DIR", required: false,
         help: "Read this data directory, through the server that uses it, or directly if there is none.")
     static let all: [any FlagDeclaration] = [ServerFlags.address, data] + ServerFlags.rest
+
+    static let at = Flag<PointInTime>(
+        "at", "TIME", required: false,
+        help: "Read the state of this time, such as 2031-05-02T08:15:30Z, within the retention of the server.")
+
+    /// What a read with `--at` is to see.
+    static func consistency(_ arguments: ParsedArguments) -> ReadConsistency {
+        arguments.value(of: at).map { .readTime($0.time) } ?? .latest
+    }
 
     static func database(_ arguments: ParsedArguments) throws -> DatabaseName {
         try DatabaseName(project: arguments[ServerFlags.project], database: arguments[ServerFlags.database])

@@ -1,19 +1,38 @@
-// `hearth restore`: a data directory from a backup.
+// `hearth restore`: a data directory from a backup, or from an archive.
 
+import Archive
+import DocumentModel
 import DocumentStore
 import EmbeddedEngine
 import FileSystem
 import Storage
 
-/// Makes a data directory out of a backup, after checking it.
+/// Makes a data directory out of a backup, after checking it, or out of an archive.
 enum RestoreCommand: MainThreadSubcommand {
     static let name = "restore"
-    static let summary = "Creates a data directory from a backup."
-    static let words = ["BACKUP"]
+    static let summary = "Creates a data directory from a backup, or from an archive as of a time."
+    static let words = ["[BACKUP]"]
     static let data = Flag(
         "data", "DIR", default: "./hearth-data",
-        help: "The data directory to create. It must not exist or must be empty.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all)]
+        help: "The data directory to create. It must not exist or must be empty."
+    ).alias("to")
+    static let source = Flag<String>("from", "ARCHIVE", required: false, help: "The archive, in place of BACKUP.")
+    static let at = Flag<PointInTime>(
+        "at", "TIME", required: false,
+        help: "The last commit is the last one until this time, such as 2031-05-02T08:15:30Z.")
+    static let version = Flag<Int>(
+        "version", "N", in: 1...Int.max,
+        help: "The last commit is the last one until this version: a commit time in microseconds since 1970.")
+    static let database = Flag<String>(
+        "database", "ID", required: false, help: "Take the documents of this database only.")
+    static let collection = Flag<String>(
+        "collection", "PATH", required: false,
+        help: "Take the documents of this collection only, with everything below them.")
+    static let flagGroups = [
+        FlagGroup(heading: "Flags", flags: [data] + ProgressFlags.all),
+        FlagGroup(
+            heading: "Archive", flags: [source, at, version, database, ServerFlags.project, collection]),
+    ]
 
     static let discussion = """
         Copies the backup to DIR.restoring, verifies the copy as hearth check does, and then
@@ -22,34 +41,60 @@ enum RestoreCommand: MainThreadSubcommand {
         other. A restore that fails leaves nothing; what a killed one leaves is
         removed by the next.
 
-        Example:
+        With --from ARCHIVE it makes the state of any commit that the archive of hearth serve
+        --archive has: the last one, or that of --at or --version. All checksums are
+        verified. A server may write to the archive meanwhile. With --database or
+        --collection the directory has the newest documents of that part with their times,
+        without earlier versions.
+
+        Examples:
 
           hearth restore --data /var/lib/hearth /backups/hearth-monday
+          hearth restore --from /backups/hearth --to /var/lib/hearth-noon --at 2031-05-02T12:00:00Z
         """
 
     static func run(_ arguments: ParsedArguments) throws {
-        let backup = arguments.words[0]
-        guard Directory.exists("\(backup)/FORMAT") else { throw CommandFailure("\(backup) is not a backup") }
         let directory = Directory.resolved(arguments[data])
         let partial = "\(directory).restoring"
-        for path in [directory, partial] { try Directory.checkApart(backup, path, for: "hearth restore") }
+        guard let origin = arguments.value(of: source) ?? arguments.words.first else {
+            throw UsageError(message: "missing argument BACKUP, or --from ARCHIVE")
+        }
+        let isArchive = arguments.has(source) && !Directory.exists("\(origin)/FORMAT")
+        if arguments.has(source), !arguments.words.isEmpty {
+            throw UsageError(message: "BACKUP and --from cannot be combined")
+        }
+        let others: [any FlagDeclaration] = [at, version, database, collection]
+        if !isArchive, let flag = others.first(where: { arguments.has($0) }) {
+            throw UsageError(message: "--\(flag.name) needs --from with an archive")
+        }
+        guard isArchive || Directory.exists("\(origin)/FORMAT") else {
+            throw CommandFailure("\(origin) is not a backup")
+        }
+        for path in [directory, partial] { try Directory.checkApart(origin, path, for: "hearth restore") }
         if Directory.exists(directory), (try? Directory.names(in: directory).isEmpty) != true {
             throw CommandFailure("\(directory) exists and is not an empty directory")
         }
         try DirectoryCopy.removeUnfinished(partial)
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
-        try copy(backup, to: partial) { line.update($0) }
+        let note: String
         do {
-            try verify(partial, of: backup) { line.update($0) }
+            if isArchive {
+                note = try ArchivedState(arguments, origin).restore(to: partial) { line.update($0) }
+            } else {
+                try copy(origin, to: partial) { line.update($0) }
+                try verify(partial, of: origin) { line.update($0) }
+                note = ""
+            }
             try Directory.rename(partial, to: directory)
             try Directory.syncName(of: directory)
         } catch {
-            try? Directory.removeAll(partial)
+            // A process that is writing it keeps what it has.
+            if (error as? StorageError)?.code != .locked { try? Directory.removeAll(partial) }
             throw error
         }
         line.clear()
-        try StandardOutput.print("\(directory) restored from \(backup)")
+        try StandardOutput.print("\(directory) restored from \(origin)\(note)")
     }
 
     private static func copy(

@@ -115,6 +115,9 @@ enum ServeCommand: MainThreadSubcommand {
     private static func makeFork(_ arguments: ParsedArguments) throws -> TemporaryFork? {
         guard let source = arguments.value(of: ServeSettings.forkOf) else { return nil }
         if arguments.given.contains("data") { throw UsageError(message: "--data and --fork-of cannot be combined") }
+        if arguments.has(ArchiveFlags.archive) {
+            throw UsageError(message: "--archive and --fork-of cannot be combined: the fork is deleted at the end")
+        }
         try PathWords.checkDataDirectory(source)
         let fork = try TemporaryFork(of: source)
         do {

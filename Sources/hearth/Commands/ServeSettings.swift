@@ -19,6 +19,7 @@ enum ServeSettings {
         configuration.transport.port = 8080
         configuration.loops = max(sysconf(Int32(_SC_NPROCESSORS_ONLN)), 1)
         configuration.store.expiryIntervalMilliseconds = 60_000
+        configuration.store.engine.scrubMilliseconds = 7 * 86_400_000
         return configuration
     }()
 
@@ -306,6 +307,12 @@ enum ServeSettings {
         .time(
             "ttl-interval", \.store.expiryIntervalMilliseconds,
             "Time between two sweeps that delete expired documents (field overrides with ttl). 0s disables them."),
+        .time(
+            "scrub-interval", \.store.engine.scrubMilliseconds,
+            """
+            Time in which all files are read once and verified, so that damage is found before the data are needed. 0s \
+            disables it.
+            """),
     ]
 
     static let forkOf = Flag<String>(
@@ -368,6 +375,7 @@ enum ServeSettings {
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
         FlagGroup(heading: "Commits and transactions", flags: commits.map(\.flag)),
         FlagGroup(heading: "Storage", flags: storage.map(\.flag) + ServeIndexes.flags + [repairIndexes, upgrade]),
+        FlagGroup(heading: "Archive", flags: ArchiveFlags.all),
         FlagGroup(heading: "Process", flags: process.map(\.flag) + [logLevel] + statistics.map(\.flag)),
     ]
 
@@ -389,6 +397,7 @@ enum ServeSettings {
                 allowedHosts: allowedHosts(arguments, isLoopback: self.isLoopback(address.host)),
                 allowedOrigins: configuration.http.allowedOrigins)
         }
+        configuration.store.archive = ArchiveFlags.settings(arguments, log)
         let emulator = arguments[emulatorEndpoints]
         configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
         if configuration.http.emulatorEndpoints, isLoopback { configuration.http.emulatorFiles = EmulatorFiles() }

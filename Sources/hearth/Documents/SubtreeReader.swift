@@ -39,12 +39,16 @@ struct SubtreeReader: Sendable {
     /// - Parameters:
     ///   - namesOnly: whether the documents come without fields.
     ///   - last: the full name of the document after which to begin; nil for the first.
-    init(_ client: HearthClient, _ place: Place, namesOnly: Bool = false, after last: String? = nil) async throws {
+    ///   - time: the time whose state is read; nil for now.
+    init(
+        _ client: HearthClient, _ place: Place, namesOnly: Bool = false, after last: String? = nil,
+        at time: TimestampValue? = nil
+    ) async throws {
         self.client = client
         self.place = place
         self.namesOnly = namesOnly
         self.last = last
-        readTime = try await Self.currentReadTime(client, place)
+        readTime = if let time { time } else { try await Self.currentReadTime(client, place) }
     }
 
     /// The next documents; empty after the last one.

@@ -26,6 +26,7 @@ enum ExportCommand: AsyncSubcommand {
           hearth export --collection books > books.jsonl
           hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
           hearth export --project my-project --format managed --output ./export-2026-01-31
+          hearth export --collection books --at 2031-05-02T08:15:30Z
         """
 
     static let collection = Flag<String>(
@@ -41,7 +42,7 @@ enum ExportCommand: AsyncSubcommand {
     static let flagGroups = [
         FlagGroup(
             heading: "Source",
-            flags: [ServerFlags.address, collection] + ServerFlags.rest + [recursive]),
+            flags: [ServerFlags.address, collection] + ServerFlags.rest + [recursive, ReadingFlags.at]),
         FlagGroup(heading: "Options", flags: [format, output] + ProgressFlags.all),
     ]
 
@@ -49,7 +50,9 @@ enum ExportCommand: AsyncSubcommand {
         let place = try place(arguments)
         let output = try makeOutput(place, arguments)
         try await ReadingFlags.withClient(arguments, of: arguments[ServerFlags.address]) { client in
-            var exporter = Exporter(client: client, place: place, progressLine: ProgressFlags.line(arguments))
+            var exporter = Exporter(
+                client: client, place: place, readTime: arguments.value(of: ReadingFlags.at)?.time,
+                progressLine: ProgressFlags.line(arguments))
             let count = try await exporter.run { try output.write($0) }
             try output.finish()
             if !arguments[ProgressFlags.quiet] {

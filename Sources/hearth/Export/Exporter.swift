@@ -6,6 +6,8 @@ import HearthClient
 struct Exporter {
     let client: HearthClient
     let place: SubtreeReader.Place
+    /// The time whose state is read; nil for now.
+    var readTime: TimestampValue?
     var progressLine: ProgressLine
 
     /// Writes everything.
@@ -16,7 +18,7 @@ struct Exporter {
         let prefix = Self.prefix(of: place)
         var documents = 0
         var bytes = 0
-        var reading = Self.read(try await SubtreeReader(client, place))
+        var reading = Self.read(try await SubtreeReader(client, place, at: readTime))
         defer { reading.cancel() }
         while true {
             let (page, reader) = try await reading.value

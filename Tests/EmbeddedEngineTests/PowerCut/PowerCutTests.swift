@@ -11,7 +11,7 @@ import Testing
 @testable import EmbeddedEngine
 
 /// Makes recordings.
-private final class RecordedRun {
+final class RecordedRun {
     let directory = TemporaryDirectory()
     let recorder: DiskRecorder
     var recording: Recording
@@ -66,7 +66,7 @@ private final class RecordedRun {
         try store.engine.close()
     }
 
-    private func commitGroup(_ store: Store) throws {
+    func commitGroup(_ store: Store) throws {
         var last: UInt64 = 0
         for _ in 0..<(1 + random.below(3)) {
             last = (recording.commits.last?.version ?? 0) + 1
@@ -165,7 +165,7 @@ struct PowerCutTests {
     private static let syncs = [
         "sync .log", "sync .prepare", "sync log", "sync .run", "sync .mdb", "sync .side",
         "sync MANIFEST.new", "sync runs",
-        "sync runs with MANIFEST", "sync FORMAT.new", "sync TIMELINE.new", "sync data", "sync top",
+        "sync runs with MANIFEST", "sync FORMAT.new", "sync TIMELINE.new", "sync IDENTITY.new", "sync data", "sync top",
     ]
 
     @Test(arguments: CaseShare.of(syncs, 4))

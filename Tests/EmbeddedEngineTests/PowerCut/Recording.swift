@@ -43,6 +43,7 @@ struct Recording {
             case .begin: return "begin"
             case .acknowledge: return "acknowledge"
             case .endCopy: return "end of a copy"
+            case .archive: return "archive"
             }
         }
     }
@@ -186,7 +187,7 @@ struct PowerCut {
         let runs = Files.names(in: directory + "/runs").filter { $0 != "MANIFEST" && $0 != "space" }
         if runs != named { return "the files of runs are \(runs), the manifest names \(named)" }
         let names = Files.names(in: directory).filter { !$0.hasSuffix(".new") }
-        if names != ["FORMAT", "LOCK", "TIMELINE", "log", "runs"] { return "there are the files \(names)" }
+        if names != ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"] { return "there are the files \(names)" }
         let log = Files.names(in: directory + "/log").filter { !$0.hasSuffix(".log") && $0 != "reserve" }
         return log == [] ? nil : "the log has the files \(log)"
     }

@@ -31,6 +31,8 @@ enum DiskEvent {
     case acknowledge(version: UInt64)
     /// A backup or a fork is complete.
     case endCopy
+    /// The archive has all commits up to a version.
+    case archive(version: UInt64)
 }
 
 /// Paths are relative to the directory of the simulation, whose name is durable.
@@ -72,6 +74,8 @@ struct SimulatedDisk {
     private(set) var begun: UInt64 = 0
     private(set) var acknowledged: UInt64 = 0
     private(set) var hasCopy = false
+    /// What the archive has said to have.
+    private(set) var archived: UInt64 = 0
 
     init() {}
 
@@ -165,6 +169,7 @@ struct SimulatedDisk {
         case .begin(let version): begun = version
         case .acknowledge(let version): acknowledged = version
         case .endCopy: hasCopy = true
+        case .archive(let version): archived = version
         }
     }
 

@@ -1,0 +1,121 @@
+internal import Basics
+internal import CommitLog
+internal import FileSystem
+internal import Storage
+
+/// Copies records of a log to files of an archive. Used by one thread.
+///
+/// While the last file is small, it is replaced by one that has more records, so that an archive of a store with few
+/// commits does not consist of very many files.
+final class RecordWriter {
+    private let directory: String
+    private let owner: ArchiveOwner
+    private let log: WriteAheadLog
+    private var records: LogRecords
+    /// The number of the file that is being made, and what the one before it says.
+    private var number: UInt64
+    private var previousSum: UInt64
+    /// Where the file begins, and what is in it.
+    private var after: CommitVersion
+    private var last: CommitVersion
+    private var recordCount = 0
+    private var payload = ByteBuffer(capacity: 64 << 10)
+    /// How much of it is durable.
+    private var written = (bytes: 0, records: 0)
+    /// Every record up to here is durable in the archive.
+    private(set) var end: CommitVersion
+    /// Whether files can be replaced.
+    private var canReplace = true
+
+    /// Size at which a file is written although more records are there.
+    private static let fileBytesMax = 8 << 20
+    /// Size up to which the last file is replaced.
+    private static let replacedBytesMax = 512 << 10
+    /// More memory than this is given back after a large record.
+    private static let bytesKept = 16 << 20
+
+    /// - Parameters:
+    ///   - number: of the next file.
+    ///   - previousSum: of the header of the file before; 0 begins a chain.
+    ///   - after: the version of the last record that the archive has, or after which the chain begins.
+    init(
+        _ directory: String, _ owner: ArchiveOwner, _ log: WriteAheadLog, number: UInt64, previousSum: UInt64,
+        after: CommitVersion
+    ) {
+        self.directory = directory
+        self.owner = owner
+        self.log = log
+        self.number = number
+        self.previousSum = previousSum
+        self.after = after
+        last = after
+        end = after
+        records = log.records(after: after)
+    }
+
+    /// Copies what is durable in the log.
+    ///
+    /// - Returns: the bytes that were written.
+    /// - Throws: `versionTooOld` if the log has lost what comes next; `corrupt` if it is damaged; `full`,
+    ///   `inputOutput`. Another call begins where the archive ends.
+    func run() throws(StorageError) -> Int {
+        var bytes = 0
+        do throws(StorageError) {
+            while try records.next() {
+                let record = records.record
+                if payload.count > 0, payload.count + record.byteCount > Self.fileBytesMax { bytes += try write() }
+                append(record, records.version)
+            }
+            bytes += try write()
+        } catch {
+            takeBack()
+            throw error
+        }
+        return bytes
+    }
+
+    private func append(_ record: RawSpan, _ version: CommitVersion) {
+        payload.append(littleEndian: version.microseconds)
+        payload.append(littleEndian: UInt32(record.byteCount))
+        payload.append(record)
+        recordCount += 1
+        last = version
+    }
+
+    /// Forgets what is not durable.
+    private func takeBack() {
+        payload.truncate(to: written.bytes)
+        recordCount = written.records
+        last = end
+        records = log.records(after: end)
+    }
+
+    /// Writes the file, unless it is durable as it is.
+    /// - Returns: its bytes.
+    private func write() throws(StorageError) -> Int {
+        if payload.count == written.bytes { return 0 }
+        let header = RecordHeader(
+            number: number, owner: owner, previousSum: previousSum, after: after, last: last,
+            recordCount: recordCount, payload: payload.bytes)
+        var file = ByteBuffer(capacity: header.fileBytes)
+        file.append(header.encoded)
+        file.append(payload.bytes)
+        let path = ArchiveFormat.recordFile(number, in: directory)
+        canReplace = try ArchiveFiles.write(
+            file.bytes, to: path, in: "\(directory)/\(ArchiveFormat.recordsName)")
+        end = last
+        log.hold(after: end)
+        written = (payload.count, recordCount)
+        if !canReplace || payload.count > Self.replacedBytesMax { beginFile(after: header) }
+        return header.fileBytes
+    }
+
+    private func beginFile(after header: RecordHeader) {
+        number += 1
+        previousSum = header.sum
+        after = header.last
+        payload.reset(keeping: Self.bytesKept)
+        recordCount = 0
+        written = (0, 0)
+    }
+}

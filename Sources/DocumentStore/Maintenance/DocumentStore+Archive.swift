@@ -1,0 +1,22 @@
+internal import Archive
+internal import Storage
+internal import StorageEngines
+
+extension StorageEngine {
+    /// Begins to archive what is committed; nil without settings.
+    /// - Throws: `unsupported` for an engine without files; what ``Archiver/init(_:_:)`` throws.
+    func makeArchiver(_ settings: ArchiveSettings?) throws(StorageError) -> Archiver? {
+        guard let settings else { return nil }
+        switch self {
+        case .embedded(let engine): return try Archiver(engine, settings)
+        case .memory: throw StorageError(.unsupported, "a store in memory cannot be archived")
+        }
+    }
+}
+
+extension DocumentStore {
+    /// Waits until the archive has every commit that is durable now. Returns at once if the archive fails.
+    ///
+    /// - Returns: whether it has; false without an archive.
+    package func flushArchive() -> Bool { archiver?.flush() ?? false }
+}

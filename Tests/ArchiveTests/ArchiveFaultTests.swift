@@ -1,0 +1,278 @@
+// Archives that are full, slow, damaged, of other stores, or on mounts that lack something.
+
+import EngineTestSupport
+import Foundation
+import Glibc
+import Storage
+import TestSupport
+import Testing
+
+@testable import Archive
+@testable import EmbeddedEngine
+@testable import FileSystem
+
+@Suite(.timeLimit(.minutes(20))) struct ArchiveFaultTests {
+    private let directory = TemporaryDirectory("archive")
+    private var data: String { directory.path(of: "data") }
+    private var archive: String { directory.path(of: "archive") }
+    private var restored: String { directory.path(of: "restored") }
+
+    /// Makes commits to a store and a model.
+    private func commit(
+        _ versions: ClosedRange<UInt64>, to archived: ArchivedStore, _ model: inout Model, bytes: Int = 300
+    ) throws {
+        for version in versions {
+            let changes = [Change.put("k\(version % 9)", "\(version)" + String(repeating: "x", count: bytes))]
+            try archived.store.commit(version, changes)
+            model.commit(version, changes)
+        }
+    }
+
+    private func error(_ body: () throws -> Void) -> StorageError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error as? StorageError
+        }
+    }
+
+    private func restore(_ version: UInt64? = nil) throws {
+        _ = try ArchiveRestore.run(
+            from: archive, to: restored, upTo: version.map { CommitVersion(microseconds: $0) })
+    }
+
+    @Test(arguments: [ENOSPC, EIO])
+    func `An archive that cannot be written delays no commit, is reported, and is complete later`(
+        status: Int32
+    ) throws {
+        var model = Model()
+        let archived = try ArchivedStore(data, archive: archive)
+        try commit(1...20, to: archived, &model)
+        try archived.archiveAll()
+        let failing = FailingDirectory(archive, failure: status) {
+            if case .write = $0 { true } else { false }
+        }
+        try commit(21...200, to: archived, &model, bytes: 2_000)
+        try archived.store.engine.checkpointNow()
+        #expect(!archived.archiver.flush())
+        #expect(archived.archiver.statistics.failure?.code == (status == ENOSPC ? .full : .inputOutput))
+        #expect(archived.events.count { if case .failing = $0 { true } else { false } } == 1)
+        failing.set(0)
+        try archived.archiveAll()
+        #expect(archived.archiver.statistics.failure == nil)
+        #expect(archived.archiver.statistics.gaps == 0)
+        #expect(archived.events.count { if case .recovered = $0 { true } else { false } } == 1)
+        failing.end()
+        try archived.close()
+        for version in [20, 21, 111, 200] as [UInt64] {
+            try expectRestored(model, upTo: version, from: archive, to: restored)
+        }
+        #expect(try ArchiveCheck.run(archive) == [])
+    }
+
+    @Test func `An archive that lags too far continues with a new base, and reports it`() throws {
+        var model = Model()
+        var options = ArchivedStore.options
+        options.logHeldBytesMax = 64 << 10
+        let archived = try ArchivedStore(data, archive: archive, options)
+        try commit(1...20, to: archived, &model)
+        try archived.archiveAll()
+        let failing = FailingDirectory(archive, failure: ENOSPC) {
+            if case .write = $0 { true } else { false }
+        }
+        #expect(archived.archiver.flush())
+        for start in stride(from: UInt64(21), to: 221, by: 20) {
+            try commit(start...(start + 19), to: archived, &model, bytes: 2_000)
+            try archived.store.engine.checkpointNow()
+        }
+        // The log has not grown: what the archive lacks is given up.
+        #expect(archived.store.engine.statistics.logSegmentsInUse < 10)
+        failing.set(0)
+        try archived.archiveAll()
+        #expect(archived.archiver.statistics.gaps == 1)
+        try waitUntil("there is a new base") {
+            _ = archived.archiver.flush()
+            return archived.archiver.statistics.bases == 2
+        }
+        try commit(221...240, to: archived, &model)
+        failing.end()
+        try archived.close()
+        for version in [20, 220, 221, 240] as [UInt64] {
+            try expectRestored(model, upTo: version, from: archive, to: restored)
+        }
+        let lost = error { try restore(100) }
+        #expect(lost?.code == .versionTooOld)
+        #expect(lost?.message.contains("between versions 20 and 100") == true)
+        #expect(try ArchiveCheck.run(archive) == [])
+    }
+
+    /// Mounts of object stores and others: each lacks one thing.
+    @Test(arguments: [EPERM, EXDEV, ENOSYS, EOPNOTSUPP])
+    func `Mounts without rename and links are archived to, also after a kill while a file is written`(
+        status: Int32
+    ) throws {
+        var model = Model()
+        let mount = FailingDirectory(archive, failure: status) { change in
+            switch change {
+            case .rename, .link: true
+            default: false
+            }
+        }
+        defer { mount.end() }
+        let archived = try ArchivedStore(data, archive: archive)
+        for start in stride(from: UInt64(1), to: 61, by: 10) {
+            try commit(start...(start + 9), to: archived, &model)
+            try archived.archiveAll()
+        }
+        #expect(try ArchiveCatalogue(archive).files.count >= 5)
+        try archived.close()
+        for version in [1, 15, 60] as [UInt64] {
+            try expectRestored(model, upTo: version, from: archive, to: restored)
+        }
+        // Half of the last file, as a kill leaves it: the log has what it lacks.
+        let last = ArchiveFormat.recordFile(try ArchiveCatalogue(archive).files.count.number, in: archive)
+        let bytes = Files.read(last)
+        for length in [0, 50, RecordHeader.byteCount, bytes.count - 1] {
+            Files.write(Array(bytes.prefix(length)), to: last)
+            #expect(try ArchiveCatalogue(archive).problems == [])
+            try expectRestored(model, upTo: 45, from: archive, to: restored)
+        }
+        let again = try ArchivedStore(data, archive: archive)
+        try again.archiveAll()
+        try again.close()
+        try expectRestored(model, upTo: 60, from: archive, to: restored)
+        #expect(try ArchiveCheck.run(archive) == [])
+    }
+
+    @Test func `Damaged and missing files are refused with their name and a remedy, and others still lead to a state`()
+        throws
+    {
+        var model = Model()
+        let archived = try ArchivedStore(data, archive: archive) { $0.baseRecordBytesMin = 1 << 30 }
+        try commit(1...10, to: archived, &model)
+        try archived.archiveAll()
+        let base = try #require(try ArchiveCatalogue(archive).bases.last)
+        try commit(11...1_500, to: archived, &model, bytes: 1_000)
+        #expect(archived.archiver.flush())
+        try commit(1_501...1_600, to: archived, &model, bytes: 1_000)
+        try archived.close()
+        let files = try ArchiveCatalogue(archive).files
+        #expect(files.count >= 2)
+        let records = ArchiveFormat.recordFile(files[files.count - 1].number, in: archive)
+        let baseFiles = ["BASE"] + base.parts.map(\.path)
+        let paths = baseFiles.map { "\(ArchiveFormat.baseDirectory(base.number, in: archive))/\($0)" } + [records]
+        var random = SeededGenerator(seed: 9)
+        for path in paths {
+            let bytes = Files.read(path)
+            for _ in 0..<4 {
+                var damaged = bytes
+                damaged[random.below(bytes.count)] ^= UInt8(1 << random.below(8))
+                Files.write(damaged, to: path)
+                #expect(try ArchiveCheck.run(archive).contains { $0.file == path && $0.remedy != nil })
+                if path.hasSuffix("BASE") {
+                    // The archive has all commits since the store was new, so another way leads there.
+                    try expectRestored(model, upTo: 1_600, from: archive, to: restored)
+                    continue
+                }
+                let found = error { try restore() }
+                #expect(found?.code == .corrupt && found?.file == path, "\(path): \(String(describing: found))")
+                #expect(found?.remedy?.contains("hearth archive check") == true)
+                #expect(!FileManager.default.fileExists(atPath: restored))
+            }
+            Files.write(bytes, to: path)
+        }
+        // What does not need the damaged file is restored.
+        var damaged = Files.read(records)
+        damaged[50] ^= 1
+        Files.write(damaged, to: records)
+        try expectRestored(model, upTo: 700, from: archive, to: restored)
+        Files.remove(ArchiveFormat.recordFile(files[0].number, in: archive))
+        #expect(try ArchiveCheck.run(archive) != [])
+        #expect(error { try restore(700) }?.code != nil)
+        try expectRestored(model, upTo: base.version.microseconds, from: archive, to: restored)
+    }
+
+    @Test func `An archive takes the commits of one store and of one history alone`() throws {
+        var model = Model()
+        let archived = try ArchivedStore(data, archive: archive)
+        try commit(1...10, to: archived, &model)
+        try archived.archiveAll()
+        let older = directory.path(of: "older")
+        #expect(archived.archiver.flush())
+        Files.copyTree(data, to: older)
+        #expect(error { _ = try ArchivedStore(directory.path(of: "second"), archive: archive) }?.code == .locked)
+        try commit(11...20, to: archived, &model)
+        #expect(try archived.store.engine.fork(to: directory.path(of: "fork")) == 0)
+        try archived.close()
+        try restore()
+        for other in ["fork", "restored", "new"] {
+            let refusal = error { _ = try ArchivedStore(directory.path(of: other), archive: archive) }
+            #expect(refusal?.message.contains("of another store") == true, "\(other)")
+            #expect(refusal?.remedy?.contains("name a new one") == true)
+        }
+        // An older copy of the directory lacks commits, and then has others.
+        #expect(error { _ = try ArchivedStore(older, archive: archive) }?.remedy?.contains("restore it") == true)
+        do {
+            let store = try Store(older, ArchivedStore.options)
+            for version in 11...30 as ClosedRange<UInt64> { try store.commit(version, [.put("other", "\(version)")]) }
+        }
+        #expect(error { _ = try ArchivedStore(older, archive: archive) }?.message.contains("another commit 20") == true)
+        let again = try ArchivedStore(data, archive: archive)
+        try again.close()
+        #expect(error { _ = try ArchivedStore(data, archive: "\(data)/archive") }?.code == .inputOutput)
+        #expect(error { _ = try ArchivedStore(data, archive: directory.path) }?.code == .inputOutput)
+    }
+
+    @Test func `What is older than the retention is removed, and the rest can be restored`() throws {
+        var model = Model()
+        let archived = try ArchivedStore(data, archive: archive) { settings in
+            settings.retentionMilliseconds = 0
+            settings.clock = { 1_000_000 }
+            settings.baseMilliseconds = 0
+        }
+        for start in stride(from: UInt64(1), to: 1_001, by: 100) {
+            try commit(start...(start + 99), to: archived, &model, bytes: 6_000)
+            try archived.archiveAll()
+            try waitUntil("there is a base of the round") {
+                _ = archived.archiver.flush()
+                return archived.archiver.statistics.baseVersion?.microseconds ?? 0 >= start
+            }
+        }
+        try archived.close()
+        let catalogue = try ArchiveCatalogue(archive)
+        #expect(catalogue.bases.count <= 2)
+        #expect(catalogue.files.first?.number ?? 0 > 1)
+        let first = try #require(catalogue.bases.first).version.microseconds
+        #expect(first > 800)
+        try expectRestored(model, upTo: first, from: archive, to: restored)
+        try expectRestored(model, upTo: 1_000, from: archive, to: restored)
+        #expect(error { try restore(first - 1) }?.message.contains("begins with version \(first)") == true)
+        #expect(try ArchiveCheck.run(archive) == [])
+        #expect(try ArchiveRetention.pruneUnused(archive, before: .max).bases == catalogue.bases.count - 1)
+        try expectRestored(model, upTo: 1_000, from: archive, to: restored)
+    }
+
+    @Test func `A restored directory has a new identity and a new history`() throws {
+        var model = Model()
+        let archived = try ArchivedStore(data, archive: archive)
+        try commit(1...10, to: archived, &model)
+        try archived.archiveAll()
+        try archived.close()
+        try restore()
+        #expect(!FileManager.default.fileExists(atPath: "\(restored)/TIMELINE"))
+        var options = EngineOptions.small
+        options.clock = { 777 }
+        let store = try Store(restored, options)
+        guard case .embedded(let engine) = store.engine else { return }
+        #expect(engine.timelineStart.microseconds == 777)
+        let original = try IdentityFile.read(in: data)
+        #expect(engine.identity != nil && engine.identity != original)
+        try store.engine.close()
+    }
+}
+
+extension Int {
+    /// The number of the last of so many files.
+    fileprivate var number: UInt64 { UInt64(self) }
+}

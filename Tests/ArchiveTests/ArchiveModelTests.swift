@@ -1,0 +1,124 @@
+// Random commits and everything that may happen to a store and its archive, beside a model: each version that is
+// restored has what was committed up to it.
+
+import EngineTestSupport
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import Archive
+
+@Suite(.timeLimit(.minutes(20))) struct ArchiveModelTests {
+    private static let isSoak = ProcessInfo.processInfo.environment["HEARTH_SOAK"] != nil
+
+    /// A store with its archive. After a kill both continue as copies.
+    private struct World {
+        let directory = TemporaryDirectory("archive")
+        var random: SeededGenerator
+        var model = Model()
+        var generation = 0
+        var archived: ArchivedStore
+
+        var data: String { directory.path(of: "data\(generation)") }
+        var archive: String { directory.path(of: "archive\(generation)") }
+
+        init(seed: UInt64) throws {
+            random = SeededGenerator(seed: seed)
+            archived = try ArchivedStore(directory.path(of: "data0"), archive: directory.path(of: "archive0"))
+        }
+
+        mutating func commit() throws {
+            let version = model.last + 1 + UInt64(random.below(3))
+            let changes = (0..<(1 + random.below(6))).map { _ in
+                let name = Bytes("key \(random.below(50))".utf8) + [0]
+                let value = Bytes(repeating: UInt8(version % 250), count: random.below(random.oneIn(20) ? 9000 : 400))
+                return Change(key: random.pick([[0x10] + name, name]), value: random.oneIn(5) ? nil : value)
+            }
+            try archived.store.commit(version, changes)
+            model.commit(version, changes)
+        }
+
+        /// Opens the directory again, after a kill at this moment or a close.
+        mutating func reopen(isKilled: Bool) throws {
+            let (data, archive) = (data, archive)
+            generation += 1
+            if isKilled {
+                Files.copyTree(archive, to: self.archive)
+                Files.copyTree(data, to: self.data)
+            }
+            try archived.close()
+            if !isKilled {
+                rename(data, self.data)
+                rename(archive, self.archive)
+            } else {
+                Files.remove(data)
+                Files.remove(archive)
+            }
+            archived = try ArchivedStore(self.data, archive: self.archive)
+            // A kill loses no commit, since each was acknowledged.
+            #expect(archived.store.engine.publishedVersion.microseconds == model.last)
+        }
+
+        mutating func step() throws {
+            switch random.below(40) {
+            case 0: try archived.store.engine.checkpointNow()
+            case 1: try archived.store.engine.sweepHistoryNow()
+            case 2...4: _ = archived.archiver.flush()
+            case 5 where random.oneIn(4): try reopen(isKilled: random.oneIn(2))
+            default: try commit()
+            }
+        }
+
+        /// Restores some versions of those that the archive promises.
+        mutating func restore(_ count: Int) throws {
+            try archived.archiveAll()
+            let catalogue = try ArchiveCatalogue(archive)
+            #expect(catalogue.problems == [])
+            #expect(catalogue.chains.count == 1)
+            #expect(catalogue.lastVersion?.microseconds == model.last)
+            let first = try #require(catalogue.bases.first).version.microseconds
+            for _ in 0..<count {
+                let version = first + UInt64(random.below(Int(model.last - first + 1)))
+                try expectRestored(model, upTo: version, from: archive, to: directory.path(of: "restored"))
+            }
+            try expectRestored(model, upTo: model.last, from: archive, to: directory.path(of: "restored"))
+        }
+    }
+
+    @Test(arguments: CaseShare.of(Array(1...6 as ClosedRange<UInt64>), 2))
+    func `Each version is restored as it was, after checkpoints, sweeps, kills and new bases`(seed: UInt64) throws {
+        var world = try World(seed: seed)
+        for _ in 0..<(Self.isSoak ? 20 : 2) {
+            for _ in 0..<(Self.isSoak ? 1_500 : 300) { try world.step() }
+            try world.restore(Self.isSoak ? 20 : 4)
+        }
+        #expect(try ArchiveCheck.run(world.archive) == [])
+        try world.archived.close()
+        print("archive model: \(world.model.versions.count) commits, seed \(seed)")
+    }
+
+    @Test func `An original whose segments were all recycled still restores every version`() throws {
+        let directory = TemporaryDirectory("archive")
+        let archive = directory.path(of: "archive")
+        let archived = try ArchivedStore(directory.path(of: "data"), archive: archive) {
+            $0.baseRecordBytesMin = 1 << 30
+        }
+        try archived.archiveAll()
+        var model = Model()
+        for version in 1...120 as ClosedRange<UInt64> {
+            let change = Change.put("k\(version % 7)", String(repeating: "\(version) ", count: 400))
+            try archived.store.commit(version, [change])
+            model.commit(version, [change])
+            if version % 10 == 0 {
+                #expect(archived.archiver.flush())
+                try archived.store.engine.checkpointNow()
+            }
+        }
+        #expect(archived.store.engine.statistics.logSegmentsInUse <= 2)
+        try archived.close()
+        for version in stride(from: UInt64(1), through: 120, by: 7) {
+            try expectRestored(model, upTo: version, from: archive, to: directory.path(of: "restored"))
+        }
+    }
+}

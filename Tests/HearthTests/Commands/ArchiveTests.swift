@@ -1,0 +1,138 @@
+// The archive as processes: serve --archive, archive, restore --from, and reads at an earlier time.
+
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct ArchiveCommandTests {
+    private let directory = TemporaryDirectory("archive")
+    private var data: String { directory.path(of: "data") }
+    private var archive: String { directory.path(of: "archive") }
+
+    private func serve(_ data: String) throws -> ServerProcess {
+        try ServerProcess(data: data, arguments: ["--archive", archive, "--archive-interval", "100ms"])
+    }
+
+    private func run(_ arguments: [String], status: Int32 = 0) throws -> String {
+        let outcome = try HearthBinary.run(arguments)
+        #expect(outcome.status == status, "\(arguments): \(outcome.errors)")
+        return outcome.output + outcome.errors
+    }
+
+    /// The time now, as the commands take it.
+    private func now() throws -> String {
+        let date = try HearthBinary.run(["-u", "+%Y-%m-%dT%H:%M:%S.%6NZ"], executable: "/bin/date")
+        return date.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    @Test
+    func `The drill of docs/backup.md runs as it stands`() throws {
+        let page = try String(contentsOfFile: Repository.url("docs/backup.md").path, encoding: .utf8)
+        let drill = try #require(page.components(separatedBy: "```sh\n").last?.components(separatedBy: "```").first)
+        let bin = directory.path(of: "bin")
+        try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(
+            atPath: "\(bin)/hearth", withDestinationPath: HearthBinary.path)
+        let end = "trap 'kill $server 2>/dev/null || true' EXIT"
+        let script = "set -e\n\(end)\nPATH=\(bin):$PATH\ncd \(directory.path)\n\(drill)"
+        let outcome = try HearthBinary.run(["-c", script], executable: "/bin/bash")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let lines = outcome.output.split(separator: "\n").map(String.init)
+        // While serving, after the restore, and not in the last two lines: there is the backup, without the order.
+        #expect(lines.count { $0 == #"{"__name__":"orders/1","total":10}"# } == 2, "\(outcome.output)")
+        #expect(lines.contains("archive: no problems"))
+        #expect(lines.last == #"{"__name__":"orders/2","total":20}"#)
+    }
+
+    @Test
+    func `An archive outlives kills of its server, and leads to states in parts and as a whole`() async throws {
+        var server = try serve(data)
+        var client = try TestClient(server)
+        for number in 0..<10 { try await client.set("c/d\(number)", number: number) }
+        try await client.set("e/x", number: 1)
+        await client.close()
+        server.kill()
+        let before = try now()
+        server = try serve(data)
+        client = try TestClient(server)
+        try await client.set("c/d3", number: 33)
+        #expect(
+            try run(["get", "--address", "127.0.0.1:\(server.port)", "--at", before, "c/d3"])
+                .contains("3}"))
+        let exported = try run(
+            ["export", "--address", "127.0.0.1:\(server.port)", "--collection", "c", "--at", before])
+        #expect(!exported.contains("33"))
+        await client.close()
+        #expect(server.stop() == 0)
+        #expect(server.process.errors.contains("event=archive_on_same_device"))
+        #expect(try run(["archive", "check", archive]).hasSuffix("no problems\n"))
+        #expect(try run(["archive", "list", archive]).contains("restores from"))
+
+        let restored = directory.path(of: "restored")
+        #expect(try run(["restore", "--from", archive, "--to", restored, "--at", before]).contains("as of"))
+        #expect(try run(["get", "--data", restored, "c/d3"]).contains("3}"))
+        #expect(try !run(["get", "--data", restored, "c/d3"]).contains("33"))
+        let part = directory.path(of: "part")
+        _ = try run(["restore", "--from", archive, "--to", part, "--collection", "c"])
+        #expect(try run(["get", "--data", part, "c/d3"]).contains("33"))
+        _ = try run(["get", "--data", part, "e/x"], status: 1)
+        for path in [restored, part] { _ = try run(["check", "--data", path]) }
+
+        // A restored directory has another identity.
+        let refused = try HearthBinary.run(["serve", "--data", restored, "--archive", archive, "--port", "0"])
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains("of another store"))
+    }
+
+    @Test
+    func `Damage and contradictions are named, and leave no directory`() async throws {
+        // The second time there is a base, and a commit after it.
+        for number in 1...2 {
+            let server = try serve(data)
+            let client = try TestClient(server)
+            try await client.set("c/d", number: number)
+            await client.close()
+            #expect(server.stop() == 0)
+        }
+        let target = directory.path(of: "target")
+        #expect(
+            try run(["restore", "--from", archive, "--to", target, "--version", "99999999999999999"], status: 1)
+                .contains("no commits between"))
+        #expect(try run(["restore", "--data", target], status: 2).contains("--from"))
+        _ = try run(["restore", "--from", archive, data, "--to", target], status: 2)
+        _ = try run(["restore", data, "--to", target, "--version", "3"], status: 2)
+        _ = try run(["restore", "--from", data, "--to", target, "--at", "2031-05-02T12:00:00Z"], status: 2)
+        _ = try run(["archive", "list", data], status: 1)
+        _ = try run(["archive", "burn", archive], status: 2)
+        #expect(try run(["archive", "prune", archive, "--retention", "0s"]).contains("removed"))
+        let records = "\(archive)/records"
+        let name = try #require(try FileManager.default.contentsOfDirectory(atPath: records).first)
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: "\(records)/\(name)"))
+        bytes[bytes.count - 1] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: "\(records)/\(name)"))
+        #expect(try run(["archive", "check", archive], status: 1).contains(name))
+        #expect(try run(["restore", "--from", archive, "--to", target], status: 1).contains("hearth archive check"))
+        #expect(!FileManager.default.fileExists(atPath: target))
+        #expect(!FileManager.default.fileExists(atPath: "\(target).restoring"))
+    }
+
+    @Test
+    func `A fork of a directory on a read-only file system is a copy`() async throws {
+        let disk = try TemporaryDisk(megabytes: 64)
+        let source = disk.path(of: "data")
+        let server = try ServerProcess(
+            data: source, arguments: ["--disk-reserve", "0B", "--memtable", "1MiB", "--log-segment", "1MiB"])
+        let client = try TestClient(server)
+        try await client.set("c/d", number: 7)
+        await client.close()
+        server.kill()
+        try disk.makeReadOnly()
+        let fork = directory.path(of: "fork")
+        #expect(try run(["fork", source, fork]).contains("bytes were copied"))
+        #expect(try run(["get", "--data", fork, "c/d"]).contains("7}"))
+        let refused = try HearthBinary.run(["serve", "--fork-of", source, "--port", "0"])
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains("Read-only file system"))
+    }
+}
