@@ -65,6 +65,8 @@ let package = Package(
         .systemLibrary(name: "CPrefetch", path: "Sources/System/CPrefetch"),
         .target(name: "CArguments", path: "Sources/System/CArguments"),
         .target(name: "CBuild", path: "Sources/System/CBuild", cSettings: build),
+        // The files of the console, read by the compiler.
+        .target(name: "CConsole", path: "Sources/CConsole", exclude: ["web"]),
         // libcurl (apt: libcurl4-openssl-dev), loaded when it is first used.
         .target(name: "CCurl", path: "Sources/System/CCurl"),
         // RE2 (apt: libre2-dev) has a C++ interface; the target has a C one.
@@ -212,10 +214,11 @@ let package = Package(
         .target(
             name: "Server",
             dependencies: [
-                "Basics", "CLinux", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "Storage", "Archive",
+                "Basics", "CConsole", "CLinux", "DocumentModel", "DocumentJSON", "Expressions", "FirestoreMessages",
+                "FirestoreJSON", "Storage", "FileSystem", "Archive", "ManagedExport",
                 "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls", "TextAnalysis",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
-                "NativeProtocol", "HTTPProtocols", "DocumentJSON", "FileSystem", "ManagedExport",
+                "NativeProtocol", "HTTPProtocols",
             ],
             swiftSettings: strict),
         .target(

@@ -34,6 +34,8 @@ final class AdmittedCaller: CallAccess {
 
     let isUnrestricted: Bool
 
+    var callerName: String { authentication.caller.name }
+
     init(
         _ state: Authorization.State, _ generation: Int, _ origin: RequestOrigin, _ authentication: Authentication,
         _ database: DatabaseName, _ audit: AuditLog, _ limited: LimitedCaller

@@ -245,6 +245,33 @@ package final class Authorization: AccessControl {
         }
     }
 
+    /// What the console of a server is to show with its requests.
+    package struct ConsoleGrant: Sendable {
+        package let mode: SecurityMode
+        /// Nil if requests need no token.
+        package let token: Authenticator.AccessToken?
+    }
+
+    /// A token of at most an hour for a caller that may administer the server.
+    ///
+    /// - Throws: `UNAUTHENTICATED` or `PERMISSION_DENIED` for other callers.
+    package func consoleGrant(_ origin: RequestOrigin) throws(RequestError) -> ConsoleGrant {
+        try admit(origin, for: .administration)
+        let state = state
+        let mode = state.authenticator.mode
+        guard mode == .closed, let authorization = origin.authorization else {
+            return ConsoleGrant(mode: mode, token: nil)
+        }
+        let authentication = try authenticate(origin, state)
+        do throws(TokenError) {
+            let shown = try Authenticator.bearer(authorization)
+            return ConsoleGrant(
+                mode: mode, token: state.authenticator.temporaryToken(for: authentication, shown: shown, now: Self.now))
+        } catch {
+            throw error.requestError
+        }
+    }
+
     /// The network whose failed logins slow it; nil if they slow nobody.
     private static func network(of origin: RequestOrigin) -> CallerNetwork? {
         origin.countedAddress.flatMap { CallerNetwork(bytes: $0.bytes) }

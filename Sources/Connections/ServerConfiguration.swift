@@ -135,6 +135,9 @@ package enum ServerEvent: Sendable {
     case connectionRefused(peer: String)
     /// The system could not accept a connection, for example for lack of file descriptors.
     case acceptFailed(String)
+    /// The client of a new connection has shown what it is: the `user-agent` of its first call, at most 64 bytes, or
+    /// `hearth` for the native protocol.
+    case clientSeen(agent: String)
     /// A call was refused by the transport itself.
     case callRefused(peer: String, Refusal)
 }

@@ -11,7 +11,7 @@ extension ServerConfiguration {
 
     var http2: HTTP2Limits {
         let range = HTTP2Limits.frameBytesRange
-        return HTTP2Limits(
+        var limits = HTTP2Limits(
             streamsMax: streamsPerConnectionMax, messageBytesMax: Int(messageBytesMax),
             assemblyBytesMax: assemblyBytesMax,
             frameBytesMax: min(max(frameBytesMax, range.lowerBound), range.upperBound),
@@ -20,5 +20,7 @@ extension ServerConfiguration {
             metadataBytesMax: metadataBytesMax, resetsMax: resetsMax, resetsPerSecond: resetsPerSecond,
             idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes,
             keepsAuthorization: keepsAuthorization, httpFieldsMax: http1FieldsMax)
+        limits.onAgent = { [onEvent] agent in onEvent(.clientSeen(agent: agent)) }
+        return limits
     }
 }

@@ -118,6 +118,11 @@ package final class ListenSession {
     /// documents.
     package private(set) var steps = 0
 
+    /// Its first targets as texts for people: paths of documents, or a query with its conditions.
+    package var targetTexts: [String] {
+        targets.values.sorted { $0.id < $1.id }.prefix(100).map(\.text)
+    }
+
     /// Commands that wait; a transport stops reading when there are many.
     package var waitingCommands: Int { commands.count }
 

@@ -73,6 +73,16 @@ final class Target {
         return subjectBytes + (judgement?.byteCount ?? 0)
     }
 
+    /// What is listened to, for people; a long text is cut.
+    var text: String {
+        switch subject {
+        case .documents(let paths):
+            let shown = paths.prefix(3).map { String(decoding: $0, as: UTF8.self) }.joined(separator: ", ")
+            return String((paths.count > 3 ? "\(shown) and \(paths.count - 3) more" : shown).prefix(500))
+        case .query(let query): return String("\(query.plan)".prefix(500))
+        }
+    }
+
     /// Its query if that has an offset or a limit.
     var windowQuery: TargetQuery? {
         if case .query(let query) = subject, query.isWindow { query } else { nil }

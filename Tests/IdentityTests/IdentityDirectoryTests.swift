@@ -28,7 +28,7 @@ import Testing
     func `The secret of access tokens is made once, in a private file`() throws {
         let identity = IdentityDirectory(dataDirectory: directory.path(of: "data"))
         let token = Array(try identity.accessTokens().token(keyIdentifier: "k", now: 0).utf8)
-        #expect(try identity.accessTokens().read(token, now: 1).keyIdentifier == "k")
+        #expect(try identity.accessTokens().read(token, now: 1).key == .serviceAccount("k"))
         let path = directory.path(of: "data/identity/access-token-secret")
         #expect(try permissions("data/identity/access-token-secret") == 0o600)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count == 65)

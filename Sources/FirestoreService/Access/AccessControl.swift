@@ -36,6 +36,9 @@ package protocol CallAccess: AnyObject {
     /// Whether every document may be read and written, and administrative methods called.
     var isUnrestricted: Bool { get }
 
+    /// The user's identifier or the principal's name, for operators.
+    var callerName: String { get }
+
     /// Decides whether a document may be read by its name.
     ///
     /// - Parameters:

@@ -5,10 +5,14 @@ package protocol LongLivedStream: AnyObject {
 
     /// Makes sure that the client may still have the stream, and ends it otherwise.
     func checkAccess()
+
+    /// What the stream listens to; nil if it is not a listener.
+    var listener: ListenerDescription? { get }
 }
 
 extension LongLivedStream {
     package func checkAccess() {}
+    package var listener: ListenerDescription? { nil }
 }
 
 /// The lasting streams of one loop. Confined to it.
@@ -32,6 +36,9 @@ package final class LongLivedStreams {
     package func checkAccess() {
         for stream in open.values { stream.checkAccess() }
     }
+
+    /// The listeners among them.
+    package var listeners: [ListenerDescription] { open.values.compactMap(\.listener) }
 
     /// The server drains.
     package func stopServing() {

@@ -54,6 +54,8 @@ private final class ListenStream: CallStream, LongLivedStream {
     /// How the stream ends; nil while it lasts.
     private var end: SourceStep?
     private var isPaused = false
+    private let began = Int64(clamping: SystemClock.microseconds())
+    private var messages: UInt64 = 0
 
     /// Requests that may wait before the client is asked to stop sending.
     private static var waitingMax: Int { 256 }
@@ -145,11 +147,20 @@ private final class ListenStream: CallStream, LongLivedStream {
         switch step {
         case .message:
             service.counters.listenMessages.add()
+            messages &+= 1
             return .message
         case .waiting: return .waiting
         case .yielding:
             call.resumeLater()
             return .waiting
+        }
+    }
+
+    var listener: ListenerDescription? {
+        session.map {
+            ListenerDescription(
+                client: call.origin.client, caller: access?.current?.callerName ?? "", database: "\(database)",
+                sinceMicroseconds: began, messages: messages, targets: $0.targetTexts)
         }
     }
 

@@ -28,6 +28,8 @@ struct HTTP2Limits: Sendable {
     var pauseBytes: Int
     /// Whether the `authorization` of requests is kept.
     var keepsAuthorization = false
+    /// Called with the `user-agent` of a connection's first call.
+    var onAgent: @Sendable (String) -> Void = { _ in }
     /// The trusted proxies, if the client is one of them; nil lets the fields of proxies pass.
     var trustedProxies: TrustedProxies?
     /// Whether requests other than gRPC calls are served.

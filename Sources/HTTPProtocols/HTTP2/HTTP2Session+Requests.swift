@@ -48,6 +48,7 @@ extension HTTP2Session {
         case .call(let head, let encoding):
             stream.state.head = head
             stream.state.encoding = encoding
+            if let agent = hot.state.fields.takeAgent() { limits.onAgent(agent) }
             if limits.keepsAuthorization { stream.state.authorization = hot.state.fields.authorization }
             if isLast { return endedWithoutMessage(stream) }
             if head.rpc.shape == .bidirectional {

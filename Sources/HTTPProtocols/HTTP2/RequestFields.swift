@@ -26,6 +26,10 @@ struct RequestFields {
     private(set) var forwarded = ForwardedFields()
     /// Whether a request had a header of a proxy; stays when the fields start again.
     private(set) var isProxied = false
+    /// The first `user-agent` of the connection, cut; nil before it has come.
+    private var agent: [UInt8]?
+    private var isAgentTaken = false
+    private static let agentBytesMax = 64
     /// Their size as RFC 9113 section 6.5.2 counts it.
     private(set) var byteCount = 0
 
@@ -118,12 +122,21 @@ struct RequestFields {
     private mutating func takeGRPCField(_ name: RawSpan, _ value: RawSpan, keepsAuthorization: Bool) {
         if HTTPHead.isOfProxy(name) { isProxied = true }
         switch name.byteCount {
+        case 10 where agent == nil && name.spells("user-agent"):
+            agent = [UInt8](copying: value.extracting(first: min(value.byteCount, Self.agentBytesMax)))
         case 12 where name.spells("content-type"): contentType = Self.contentType(value)
         case 12 where name.spells("grpc-timeout"): timeout = Self.timeout(value)
         case 13 where name.spells("grpc-encoding"): encoding = MessageEncoding(value)
         case 13 where keepsAuthorization && name.spells("authorization"): authorization = [UInt8](copying: value)
         default: break
         }
+    }
+
+    /// What the client is, once for the connection.
+    mutating func takeAgent() -> String? {
+        guard !isAgentTaken, let agent else { return nil }
+        isAgentTaken = true
+        return String(decoding: agent, as: UTF8.self)
     }
 
     private func target(_ path: RawSpan) -> Target {

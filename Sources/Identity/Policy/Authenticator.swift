@@ -127,9 +127,15 @@ package final class Authenticator: Sendable {
     }
 
     private func accessToken(_ token: [UInt8], _ now: Int64) throws(TokenError) -> Authentication {
-        let (identifier, end) = try accessTokens.read(token, now: now)
-        guard let key = principals.serviceKey(identifier) else { throw .unknownPrincipal }
-        return Authentication(.service(key.principal), expiresAt: end, credential: .serviceKey(identifier))
+        let (key, end) = try accessTokens.read(token, now: now)
+        switch key {
+        case .serviceAccount(let identifier):
+            guard let key = principals.serviceKey(identifier) else { throw .unknownPrincipal }
+            return Authentication(.service(key.principal), expiresAt: end, credential: .serviceKey(identifier))
+        case .api(let identifier):
+            guard let principal = principals.principal(apiKeyIdentifier: identifier) else { throw .unknownPrincipal }
+            return Authentication(.service(principal), expiresAt: end, credential: .apiKey(identifier))
+        }
     }
 
     private func checkRevocation(_ user: User) throws(TokenError) {
@@ -165,6 +171,22 @@ package final class Authenticator: Sendable {
         package let token: String
         /// How long it is valid, in seconds.
         package let expiresIn: Int64
+    }
+
+    /// A token of at most an hour that stands for a credential, so that a page need not keep the credential.
+    ///
+    /// A credential that expires is its own token: another one would be valid for longer.
+    ///
+    /// - Parameters:
+    ///   - shown: the bearer token that was authenticated.
+    ///   - now: seconds since 1970.
+    package func temporaryToken(for authentication: Authentication, shown: [UInt8], now: Int64) -> AccessToken {
+        if case .apiKey(let identifier) = authentication.credential, authentication.expiresAt == nil {
+            return AccessToken(
+                token: accessTokens.token(apiKeyIdentifier: identifier, now: now), expiresIn: AccessTokens.validSeconds)
+        }
+        let end = authentication.expiresAt ?? now + AccessTokens.validSeconds
+        return AccessToken(token: String(decoding: shown, as: UTF8.self), expiresIn: max(0, end - now))
     }
 
     /// Gives an access token for the assertion of a service account.

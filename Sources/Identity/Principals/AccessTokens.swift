@@ -18,6 +18,22 @@ package struct AccessTokens: Sendable {
         precondition(self.secret.count >= Self.secretBytes, "a secret has at least 32 bytes")
     }
 
+    /// Before the identifier of an API key, which a token was given for; no key of a service account has it.
+    private static let apiKeyMark = "\0"
+
+    /// What a token was given for.
+    enum Key: Equatable {
+        /// A key of a service account, by its identifier.
+        case serviceAccount(String)
+        /// An API key, by its identifier.
+        case api(String)
+    }
+
+    /// - Parameter now: seconds since 1970.
+    func token(apiKeyIdentifier: String, now: Int64) -> String {
+        token(keyIdentifier: Self.apiKeyMark + apiKeyIdentifier, now: now)
+    }
+
     /// - Parameter now: seconds since 1970.
     func token(keyIdentifier: String, now: Int64) -> String {
         let end = UInt64(bitPattern: now + Self.validSeconds)
@@ -28,7 +44,7 @@ package struct AccessTokens: Sendable {
     /// The key that a token was given for.
     ///
     /// - Throws: `unknownPrincipal`, `expired`.
-    func read(_ token: [UInt8], now: Int64) throws(TokenError) -> (keyIdentifier: String, expiresAt: Int64) {
+    func read(_ token: [UInt8], now: Int64) throws(TokenError) -> (key: Key, expiresAt: Int64) {
         guard token.count <= 1024, let bytes = Base64URL.decode(token.dropFirst(Self.prefix.utf8.count)),
             bytes.count > 8 + SHA256Hash.byteCount
         else { throw .unknownPrincipal }
@@ -37,6 +53,8 @@ package struct AccessTokens: Sendable {
         guard constantTimeEquals(messageCode(body, key: secret), code) else { throw .unknownPrincipal }
         let end = Int64(bitPattern: body.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         if end <= now { throw .expired }
-        return (String(decoding: body.dropFirst(8), as: UTF8.self), end)
+        let identifier = String(decoding: body.dropFirst(8), as: UTF8.self)
+        if identifier.hasPrefix(Self.apiKeyMark) { return (.api(String(identifier.dropFirst())), end) }
+        return (.serviceAccount(identifier), end)
     }
 }

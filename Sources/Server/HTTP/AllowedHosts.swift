@@ -34,6 +34,16 @@ package enum AllowedHosts: Equatable, Sendable {
         }
     }
 
+    /// Whether a request comes from a page of this server: its Origin is the server that it was sent to, by a name that
+    /// no other site can have. A server without a list of names trusts addresses alone: another site may have its
+    /// name resolve to this server.
+    func isOwnPage(_ head: HTTPHead) -> Bool {
+        guard let origin = head.value(of: "origin")?.lowercased(), let host = head.value(of: "host")?.lowercased(),
+            ["http://\(host)", "https://\(host)"].contains(origin), let authority = Authority(host)
+        else { return false }
+        return self == .any ? authority.isLocal || authority.isAddress : contains(host)
+    }
+
     /// Refuses a request that was meant for another name. One without Host, as HTTP/1.0 permits, comes from no browser.
     ///
     /// - Returns: whether the request is to be served; if not, it has been answered.
@@ -72,6 +82,13 @@ struct Authority {
             port = number
         }
         self.host = String(host)
+    }
+
+    /// Whether the host is an IP address.
+    var isAddress: Bool {
+        if host.hasPrefix("[") { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts.allSatisfy { UInt8($0) != nil }
     }
 
     /// Whether it names this machine.

@@ -5,17 +5,18 @@
 //     GET  /livez  /readyz      whether the process runs; whether it takes work
 //     GET  /metrics             docs/metrics.md
 //     GET  /hearth-auth.js      AuthScript
+//     *    /console/...         ConsoleHandler
 //     *    /v1/projects/...     docs/rest.md; also as /v1beta1
 //     *    /emulator/v1/...     EmulatorHandler
 //     *    /emulators           EmulatorHub
 //     POST /token               TokenEndpoint
 //     *    /google.firestore.v1.Firestore/METHOD/channel   WebChannelHandler
 
-package import Authorization
+internal import Authorization
 internal import Basics
 internal import Calls
 internal import FirestoreJSON
-package import FirestoreService
+internal import FirestoreService
 package import HTTPProtocols
 internal import Identity
 
@@ -27,15 +28,21 @@ package final class HTTPRequestHandler: HTTPHandler {
     private let options: HTTPOptions
     private let authorization: Authorization?
     private let emulator: EmulatorHandler
+    private let console: ConsoleHandler?
+    private let clients: KnownClients?
 
     /// - Parameters:
     ///   - sessions: those of WebChannel, of all loops.
     ///   - authorization: decides who may do what; nil permits everything.
     ///   - address: `HOST:PORT` of the server, once it runs.
-    package init(
+    ///   - console: nil serves none.
+    init(
         _ service: FirestoreService, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions,
-        authorization: Authorization?, address: @escaping @Sendable () -> String
+        authorization: Authorization?, address: @escaping @Sendable () -> String, console: ConsoleHandler? = nil,
+        clients: KnownClients? = nil
     ) {
+        self.clients = clients
+        self.console = console
         self.authorization = authorization
         emulator = EmulatorHandler(service, options, authorization, address: address)
         self.pages = pages
@@ -46,7 +53,9 @@ package final class HTTPRequestHandler: HTTPHandler {
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {
         for field in fields(ofRefusal: head, isSecure: exchange.isSecure) { exchange.addField(field.name, field.value) }
-        guard options.allowedHosts.admit(exchange, head), options.allowedOrigins.admit(exchange, head) else { return }
+        guard options.allowedHosts.admit(exchange, head), options.origins(for: head).admit(exchange, head) else {
+            return
+        }
         var head = head
         do throws(RequestError) {
             try HeadersInQuery.add(to: &head)
@@ -56,17 +65,22 @@ package final class HTTPRequestHandler: HTTPHandler {
         if let authorization = head.value(of: "authorization") { exchange.supplyAuthorization(authorization) }
         let segments = URLText.segments(head.pathBytes)
         switch segments.first {
-        case "v1", "v1beta1": rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
-        case WebChannelHandler.pathPrefix: webChannel.handle(exchange, head, Array(segments.dropFirst()), body: body)
+        case "v1", "v1beta1":
+            clients?.note(head)
+            rest.handle(exchange, head, Array(segments.dropFirst()), body: body)
+        case WebChannelHandler.pathPrefix:
+            if head.method == .post { clients?.note(head, kind: .web) }
+            webChannel.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "emulator": emulator.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case let prefix? where EmulatorHub.prefixes.contains(prefix): emulator.handleHub(exchange, head, segments)
+        case "console" where console != nil: console?.handle(exchange, head, Array(segments.dropFirst()), body: body)
         case "token" where segments.count == 1: TokenEndpoint.answer(exchange, head, body: body, authorization)
         default: page(exchange, head)
         }
     }
 
     package func fields(ofRefusal head: HTTPHead, isSecure: Bool) -> [HTTPField] {
-        let fields = options.allowedOrigins.fields(for: head)
+        let fields = options.origins(for: head).fields(for: head)
         guard isSecure, options.hstsSeconds > 0 else { return fields }
         return fields + [HTTPField("Strict-Transport-Security", "max-age=\(options.hstsSeconds)")]
     }
@@ -104,6 +118,8 @@ package struct HTTPOptions: Sendable {
     /// The emulator's exports and imports, which use files that a caller names; nil refuses them. For a loopback
     /// address alone.
     package var emulatorFiles: EmulatorFiles?
+    /// Whether `/console` is served.
+    package var servesConsole = true
     /// For how many seconds browsers are asked to use encrypted connections alone (RFC 6797); 0 asks for nothing. Only
     /// replies over encrypted connections ask.
     package var hstsSeconds = 0
@@ -111,6 +127,11 @@ package struct HTTPOptions: Sendable {
     var servesMetrics = true
 
     package init() {}
+
+    /// The origins that count for a request: the console's own page may call, whatever address it was opened by.
+    func origins(for head: HTTPHead) -> AllowedOrigins {
+        servesConsole && allowedHosts.isOwnPage(head) ? .any : allowedOrigins
+    }
 }
 
 extension HTTPExchange {

@@ -42,6 +42,9 @@ final class CallRouter: ServiceHandler {
         }
     }
 
+    /// The listeners of the loop.
+    var listeners: [ListenerDescription] { streams.listeners }
+
     /// The server drains: calls that last as long as their clients like are ended.
     func stopServing() { streams.stopServing() }
 

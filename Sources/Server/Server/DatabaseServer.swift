@@ -103,7 +103,11 @@ package final class DatabaseServer: Sendable {
         let store = try DocumentStore.open(configuration.store)
         let group = EventLoopGroup(count: configuration.loops)
         var transport = configuration.transport
-        transport.onEvent = { event in Self.write(event, to: log) }
+        let clients = KnownClients()
+        transport.onEvent = { event in
+            if case .clientSeen(let agent) = event { clients.note(agent: agent) }
+            Self.write(event, to: log)
+        }
         transport.keepsAuthorization = configuration.authorization != nil
         let counters = group.loops.map { _ in ServiceCounters() }
         do {
@@ -119,6 +123,9 @@ package final class DatabaseServer: Sendable {
             http.servesMetrics = configuration.observation == nil
             let administration = AdminService.Context(
                 store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper)
+            let console = ConsoleData(
+                administration, counters: counters, readiness: readiness, version: configuration.version,
+                loops: group.loops, clients: clients, configuration.authorization)
             var routers: [LoopBound<CallRouter>] = []
             let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { loop in
                 // One service for each loop, whichever protocol its clients use.
@@ -135,9 +142,12 @@ package final class DatabaseServer: Sendable {
                     calls: router,
                     http: HTTPRequestHandler(
                         service, pages: pages, sessions: sessions, options: http,
-                        authorization: configuration.authorization, address: { administration.address.text }))
+                        authorization: configuration.authorization, address: { administration.address.text },
+                        console: http.servesConsole
+                            ? ConsoleHandler(console, router, configuration.authorization) : nil, clients: clients))
             }
             metrics.setServer(server)
+            if http.servesConsole { console.start(routers) }
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host
             administration.address.text = "\(host):\(server.port)"
             listenLocally(server, in: configuration.store.directory, log)
@@ -279,6 +289,7 @@ package final class DatabaseServer: Sendable {
             log(.debug, "connection_closed", ["peer": peer, "reason": "\(reason)"])
         case .connectionRefused(let peer): log(.warning, "connection_refused", ["peer": peer])
         case .acceptFailed(let text): log(.error, "accept_failed", ["message": text])
+        case .clientSeen(let agent): log(.debug, "client_seen", ["agent": agent])
         case .callRefused(let peer, let refusal):
             log(.debug, "call_refused", ["peer": peer, "code": "\(refusal.code)", "message": refusal.description])
         }

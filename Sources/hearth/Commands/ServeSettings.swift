@@ -174,6 +174,11 @@ enum ServeSettings {
             """
     ) { ["auto", "on", "off"].contains($0) ? nil : "auto, on or off" }
 
+    private static let console = Flag(
+        "console", "WHEN", default: "on",
+        help: "Whether the console is served at /console, for callers that may administer the server: on or off."
+    ) { ["on", "off"].contains($0) ? nil : "on or off" }
+
     private static let trustedProxies = Flag<NetworkRange>(
         repeatable: "trusted-proxy", "CIDR",
         help: """
@@ -371,7 +376,7 @@ enum ServeSettings {
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
-        FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints]),
+        FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints, console]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
         FlagGroup(heading: "Commits and transactions", flags: commits.map(\.flag)),
         FlagGroup(heading: "Storage", flags: storage.map(\.flag) + ServeIndexes.flags + [repairIndexes, upgrade]),
@@ -401,6 +406,7 @@ enum ServeSettings {
         let emulator = arguments[emulatorEndpoints]
         configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
         if configuration.http.emulatorEndpoints, isLoopback { configuration.http.emulatorFiles = EmulatorFiles() }
+        configuration.http.servesConsole = arguments[console] == "on"
         return configuration
     }
 

@@ -1,0 +1,348 @@
+// Values of documents in the JSON of REST, such as {"integerValue": "5"}: their types, their texts, and back.
+
+/** @typedef {Record<string, any>} Value one member, whose name says the type */
+/** @typedef {{name: string, fields?: Record<string, Value>, createTime?: string, updateTime?: string}} Document */
+
+/** Types in the order in which the editor offers them. */
+export const kinds = ["string", "integer", "double", "boolean", "null", "timestamp", "reference", "geo point", "bytes", "vector", "array", "map"];
+
+/**
+ * @param {Value} value
+ * @returns {string} one of `kinds`
+ */
+export function kindOf(value) {
+  if ("stringValue" in value) return "string";
+  if ("integerValue" in value) return "integer";
+  if ("doubleValue" in value) return "double";
+  if ("booleanValue" in value) return "boolean";
+  if ("timestampValue" in value) return "timestamp";
+  if ("referenceValue" in value) return "reference";
+  if ("geoPointValue" in value) return "geo point";
+  if ("bytesValue" in value) return "bytes";
+  if ("arrayValue" in value) return "array";
+  if ("mapValue" in value) return vectorOf(value) ? "vector" : "map";
+  return "null";
+}
+
+/**
+ * The numbers of a vector; null for any other value.
+ * @param {Value} value
+ * @returns {Value[]|null}
+ */
+export function vectorOf(value) {
+  const fields = value.mapValue?.fields;
+  if (fields?.__type__?.stringValue !== "__vector__") return null;
+  return fields.value?.arrayValue?.values ?? [];
+}
+
+/** @param {Value} value */
+export function elementsOf(value) { return /** @type {Value[]} */ (value.arrayValue?.values ?? []); }
+
+/** @param {Value} value */
+export function fieldsOf(value) { return /** @type {Record<string, Value>} */ (value.mapValue?.fields ?? {}); }
+
+/**
+ * A value as text of one line.
+ * @param {Value} value
+ * @param {number} [max]
+ * @returns {string}
+ */
+export function textOf(value, max = 200) {
+  switch (kindOf(value)) {
+    case "string": return value.stringValue.length > max ? value.stringValue.slice(0, max) + "…" : value.stringValue;
+    case "integer": return String(value.integerValue);
+    case "double": return doubleText(value.doubleValue);
+    case "boolean": return String(value.booleanValue);
+    case "timestamp": return value.timestampValue;
+    case "reference": return pathOf(value.referenceValue);
+    case "geo point": return `${value.geoPointValue.latitude ?? 0}, ${value.geoPointValue.longitude ?? 0}`;
+    case "bytes": return hexOf(value.bytesValue ?? "", max);
+    case "vector": return `[${(vectorOf(value) ?? []).slice(0, 8).map(numberText).join(", ")}${(vectorOf(value) ?? []).length > 8 ? ", …" : ""}]`;
+    case "array": return `[${elementsOf(value).slice(0, 12).map((element) => textOf(element, 24)).join(", ")}${elementsOf(value).length > 12 ? ", …" : ""}]`.slice(0, max);
+    case "map": return `{${Object.entries(fieldsOf(value)).slice(0, 8).map(([name, member]) => `${name.slice(0, 24)}: ${textOf(member, 24)}`).join(", ")}${Object.keys(fieldsOf(value)).length > 8 ? ", …" : ""}}`.slice(0, max);
+    default: return "null";
+  }
+}
+
+/**
+ * A double with a point, so that it does not look like an integer.
+ * @param {number|string} value
+ */
+function doubleText(value) {
+  const text = String(value);
+  return /^-?\d+$/.test(text) ? text + ".0" : text;
+}
+
+/** @param {Value} value */
+function numberText(value) { return String(value.doubleValue ?? value.integerValue); }
+
+/**
+ * What a person edits: the whole value, which `parse` reads.
+ * @param {Value} value
+ */
+export function editableText(value) {
+  switch (kindOf(value)) {
+    case "string": return value.stringValue;
+    case "bytes": return hexOf(value.bytesValue ?? "", Infinity);
+    case "vector": return (vectorOf(value) ?? []).map(numberText).join(", ");
+    case "array": return JSON.stringify(toLine(value), null, 2);
+    case "map": return JSON.stringify(toLine(value), null, 2);
+    default: return textOf(value, Infinity);
+  }
+}
+
+/**
+ * A value of a type from the text of a person. Throws an Error that says what is wrong.
+ * @param {string} kind
+ * @param {string} text
+ * @param {string} database for references
+ * @returns {Value}
+ */
+export function parse(kind, text, database) {
+  const trimmed = text.trim();
+  switch (kind) {
+    case "string": return { stringValue: text };
+    case "integer": return { integerValue: integerOf(trimmed) };
+    case "double": return { doubleValue: doubleOf(trimmed) };
+    case "boolean":
+      if (trimmed !== "true" && trimmed !== "false") throw new Error("Write true or false.");
+      return { booleanValue: trimmed === "true" };
+    case "null": return { nullValue: null };
+    case "timestamp": return { timestampValue: timestampOf(trimmed) };
+    case "reference": return { referenceValue: nameOf(trimmed, database) };
+    case "geo point": return { geoPointValue: geoPointOf(trimmed) };
+    case "bytes": return { bytesValue: bytesOf(trimmed) };
+    case "vector": return vectorValue(trimmed.replace(/^\[|\]$/g, "").split(",").filter((part) => part.trim() !== "").map((part) => Number(doubleOf(part.trim()))));
+    default: {
+      const value = fromLine(readJSON(trimmed || (kind === "array" ? "[]" : "{}")), database);
+      if (kindOf(value) !== kind) throw new Error(kind === "array" ? "Write a JSON list in brackets." : "Write a JSON object in braces.");
+      return value;
+    }
+  }
+}
+
+/** @param {string} text */
+function integerOf(text) {
+  if (!/^[+-]?\d{1,19}$/.test(text)) throw new Error("Write a whole number.");
+  const number = BigInt(text);
+  if (number !== BigInt.asIntN(64, number)) throw new Error("The number needs more than 64 bits.");
+  return number.toString();
+}
+
+/**
+ * @param {string} text
+ * @returns {number|string}
+ */
+function doubleOf(text) {
+  if (["NaN", "Infinity", "-Infinity"].includes(text)) return text;
+  if (text === "" || !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text)) throw new Error("Write a number, NaN, Infinity or -Infinity.");
+  return Object.is(Number(text), -0) ? "-0.0" : Number(text);
+}
+
+const timestampForm = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s*(Z|[+-]\d\d:\d\d)?$/i;
+
+/**
+ * A time with its zone, in UTC; fractions keep their nine digits.
+ * @param {string} text
+ */
+function timestampOf(text) {
+  const parts = timestampForm.exec(text);
+  const moment = parts && new Date(`${parts[1]}T${parts[2]}${parts[3] ?? ":00"}${(parts[5] ?? "Z").toUpperCase()}`);
+  if (!parts || !moment || Number.isNaN(moment.getTime())) throw new Error("Write a time such as 2026-01-31T12:00:00.5+01:00; without a zone it is UTC.");
+  return moment.toISOString().slice(0, 19) + (parts[4] ?? "") + "Z";
+}
+
+/** @param {string} text */
+function geoPointOf(text) {
+  const numbers = text.split(",").map((part) => Number(part.trim() === "" ? NaN : part));
+  const [latitude, longitude] = numbers;
+  if (numbers.length !== 2 || !(Math.abs(latitude) <= 90) || !(Math.abs(longitude) <= 180)) throw new Error("Write latitude and longitude in degrees: 52.5, 13.4.");
+  return { latitude, longitude };
+}
+
+/**
+ * Base64 from hexadecimal digits.
+ * @param {string} text
+ */
+function bytesOf(text) {
+  const digits = text.replace(/[\s:]/g, "");
+  if (!/^([0-9a-fA-F]{2})*$/.test(digits)) throw new Error("Write hexadecimal digits, two for each byte.");
+  let binary = "";
+  for (let at = 0; at < digits.length; at += 2) binary += String.fromCharCode(parseInt(digits.slice(at, at + 2), 16));
+  return btoa(binary);
+}
+
+/**
+ * @param {string} base64
+ * @param {number} max bytes that are shown
+ */
+function hexOf(base64, max) {
+  const binary = atob(base64.slice(0, max === Infinity ? undefined : 4 * Math.ceil(max / 3)));
+  let text = "";
+  for (let at = 0; at < Math.min(binary.length, max); at += 1) text += binary.charCodeAt(at).toString(16).padStart(2, "0");
+  return text + (base64.length * 3 / 4 > max + 2 ? "…" : "");
+}
+
+/**
+ * @param {number[]} numbers
+ * @returns {Value}
+ */
+export function vectorValue(numbers) {
+  return { mapValue: { fields: { __type__: { stringValue: "__vector__" }, value: { arrayValue: { values: numbers.map((number) => ({ doubleValue: number })) } } } } };
+}
+
+// Names and paths.
+
+/**
+ * The path below `documents` of a full name.
+ * @param {string} name
+ */
+export function pathOf(name) {
+  const at = name.indexOf("/documents");
+  return at < 0 ? name : name.slice(at + "/documents/".length);
+}
+
+/**
+ * The full name of a path; a full name stays.
+ * @param {string} path
+ * @param {string} database
+ */
+export function nameOf(path, database) {
+  if (path.startsWith("projects/")) return path;
+  const segments = path.replace(/^\//, "").split("/");
+  if (segments.length % 2 || segments.some((segment) => segment === "")) throw new Error("Write the path of a document: users/ada.");
+  return `${database}/documents/${segments.join("/")}`;
+}
+
+/** @param {string} path */
+export function lastSegment(path) { return path.slice(path.lastIndexOf("/") + 1); }
+
+/** @param {string} path */
+export function parentPath(path) { return path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : ""; }
+
+/**
+ * A field path as masks write it.
+ * @param {string[]} segments
+ */
+export function fieldPath(segments) {
+  return segments.map((segment) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(segment) ? segment : "`" + segment.replace(/[\\`]/g, "\\$&") + "`").join(".");
+}
+
+// JSON lines (docs/json-lines.md).
+
+/** An integer that a double does not hold keeps its digits. */
+class Digits { constructor(/** @type {string} */ text) { this.text = text; } toJSON() { return /** @type {any} */ (JSON).rawJSON?.(this.text) ?? Number(this.text); } }
+class Real { constructor(/** @type {number} */ value) { this.value = value; } toJSON() { return /** @type {any} */ (JSON).rawJSON?.(Object.is(this.value, -0) ? "-0.0" : doubleText(this.value)) ?? this.value; } }
+
+/**
+ * Reads JSON whose numbers keep their texts, so that 3 and 3.0 differ.
+ * @param {string} text
+ */
+export function readJSON(text) {
+  try {
+    return JSON.parse(text, /** @type {any} */ (function (/** @type {string} */ _, /** @type {any} */ value, /** @type {any} */ context) {
+      if (typeof value !== "number") return value;
+      const source = context?.source ?? String(value);
+      return /[.eE]/.test(source) ? new Real(value) : new Digits(source);
+    }));
+  } catch (error) {
+    throw new Error(`This is not JSON: ${/** @type {Error} */ (error).message}`);
+  }
+}
+
+/**
+ * A value in the form of JSON lines.
+ * @param {Value} value
+ * @returns {any}
+ */
+export function toLine(value) {
+  switch (kindOf(value)) {
+    case "string": return value.stringValue;
+    case "integer": return new Digits(String(value.integerValue));
+    case "double": return typeof value.doubleValue === "string" && value.doubleValue !== "-0.0" ? { $double: value.doubleValue } : new Real(Number(value.doubleValue));
+    case "boolean": return value.booleanValue;
+    case "timestamp": return { $timestamp: value.timestampValue };
+    case "reference": return { $reference: value.referenceValue };
+    case "geo point": return { $geoPoint: [new Real(value.geoPointValue.latitude ?? 0), new Real(value.geoPointValue.longitude ?? 0)] };
+    case "bytes": return { $bytes: value.bytesValue ?? "" };
+    case "vector": return { $vector: (vectorOf(value) ?? []).map((number) => new Real(Number(numberText(number)))) };
+    case "array": return elementsOf(value).map(toLine);
+    case "map": {
+      const fields = fieldsOf(value);
+      const names = Object.keys(fields).sort();
+      const map = Object.fromEntries(names.map((name) => [name, toLine(fields[name])]));
+      return names.length === 1 && names[0].startsWith("$") ? { $map: map } : map;
+    }
+    default: return null;
+  }
+}
+
+/**
+ * A value from the form of JSON lines, as `readJSON` reads it.
+ * @param {any} json
+ * @param {string} database
+ * @returns {Value}
+ */
+export function fromLine(json, database) {
+  if (json === null) return { nullValue: null };
+  if (typeof json === "boolean") return { booleanValue: json };
+  if (typeof json === "string") return { stringValue: json };
+  if (json instanceof Digits) return { integerValue: integerOf(json.text) };
+  if (json instanceof Real) return { doubleValue: Object.is(json.value, -0) ? "-0.0" : json.value };
+  if (Array.isArray(json)) return { arrayValue: { values: json.map((element) => fromLine(element, database)) } };
+  const names = Object.keys(json);
+  if (names.length === 1 && names[0].startsWith("$")) return specialOf(names[0], json[names[0]], database);
+  return { mapValue: { fields: fieldsFromLine(json, database) } };
+}
+
+/**
+ * @param {Record<string, any>} json
+ * @param {string} database
+ */
+export function fieldsFromLine(json, database) {
+  return Object.fromEntries(Object.entries(json).map(([name, member]) => [name, fromLine(member, database)]));
+}
+
+/**
+ * @param {string} name
+ * @param {any} json
+ * @param {string} database
+ * @returns {Value}
+ */
+function specialOf(name, json, database) {
+  const number = (/** @type {any} */ member) => Number(member instanceof Digits ? member.text : member instanceof Real ? member.value : NaN);
+  switch (name) {
+    case "$double": return { doubleValue: doubleOf(String(json)) };
+    case "$timestamp": return { timestampValue: timestampOf(String(json)) };
+    case "$reference": return { referenceValue: nameOf(String(json), database) };
+    case "$geoPoint": return { geoPointValue: geoPointOf(json.map(number).join(",")) };
+    case "$bytes": return { bytesValue: String(json) };
+    case "$vector": return vectorValue(json.map(number));
+    case "$map": return { mapValue: { fields: fieldsFromLine(json, database) } };
+    default: throw new Error(`${name} is not a form of JSON lines.`);
+  }
+}
+
+/**
+ * A document as a line of JSON lines.
+ * @param {Document} document
+ * @param {string} path relative to the collection
+ */
+export function lineOf(document, path) {
+  const fields = document.fields ?? {};
+  const entries = Object.keys(fields).sort().map((name) => [name, toLine(fields[name])]);
+  return JSON.stringify(Object.fromEntries([["__name__", path], ...entries]));
+}
+
+/**
+ * Whether two values are equal, of any depth.
+ * @param {any} a
+ * @param {any} b
+ * @returns {boolean}
+ */
+export function same(a, b) {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]));
+}

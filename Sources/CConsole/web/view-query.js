@@ -1,0 +1,292 @@
+// Queries: a builder and a text that say the same, results as a table or JSON, totals, the plan, index advice.
+
+import { listen } from "./live.js";
+import * as words from "./query-text.js";
+import * as rest from "./rest.js";
+import { RowList } from "./rows.js";
+import { attempt, copy, counted, durationText, empty, field, fill, h, heading, notify, select, short, vector } from "./ui.js";
+import { kindOf, lastSegment, lineOf, pathOf, textOf, toLine } from "./values.js";
+import { download } from "./view-data.js";
+
+/** @typedef {import("./app.js").App} App */
+/** @typedef {import("./values.js").Document} Document */
+
+const historyKey = "hearth.queries";
+const historyMax = 40;
+/** Documents that a result keeps in the page. */
+const resultsMax = 20_000;
+
+/**
+ * The last queries of this browser, the newest first.
+ * @returns {string[]}
+ */
+export function queryHistory() {
+  try { return JSON.parse(localStorage.getItem(historyKey) ?? "[]"); } catch { return []; }
+}
+
+/** @param {string} text */
+function remember(text) {
+  localStorage.setItem(historyKey, JSON.stringify([text, ...queryHistory().filter((other) => other !== text)].slice(0, historyMax)));
+}
+
+/**
+ * @param {App} app
+ * @param {URLSearchParams} parameters
+ */
+export function queryView(app, parameters) {
+  /** @type {words.QueryWords} */
+  let query = words.emptyWords();
+  let abort = new AbortController();
+  /** @type {() => void} */
+  let stopListening = () => {};
+  /** @type {Document[]} */
+  let documents = [];
+  let shape = "table";
+  const text = /** @type {HTMLTextAreaElement} */ (h("textarea.query-text", { rows: 2, spellcheck: "false", "aria-label": "Query as text", placeholder: "books --where 'year >= 1965' --order-by year:desc --limit 50", oninput: fromText,
+    onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); run(); } } }));
+  const problem = h("p.problem", { role: "alert" });
+  const builder = h("div.builder", {});
+  const summary = h("div.summary", { role: "status" });
+  const results = h("div.results", {});
+  const plan = h("div", {});
+  const live = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", onchange: () => run() }));
+
+  function fromText() {
+    try {
+      query = words.read(text.value);
+      problem.textContent = "";
+      build();
+    } catch (error) { problem.textContent = text.value.trim() === "" ? "" : /** @type {Error} */ (error).message; }
+  }
+
+  function toText() {
+    text.value = query.collection ? words.write(query) : "";
+    problem.textContent = "";
+  }
+
+  /** Shows the query in the builder. */
+  function build() {
+    const input = (/** @type {string} */ label, /** @type {"collection"|"orderBy"|"limit"|"offset"|"select"} */ key, /** @type {string} */ placeholder) => field(label, h("input", { type: "text", value: query[key], placeholder, spellcheck: "false", oninput: (/** @type {any} */ event) => { query[key] = event.target.value.trim(); toText(); } }));
+    const conditions = query.conditions.map((condition, index) => h("div.condition", {},
+      h("input", { type: "text", "aria-label": "Field", placeholder: "field", value: condition.field, spellcheck: "false", oninput: (/** @type {any} */ event) => { condition.field = event.target.value; toText(); } }),
+      select(Object.keys(words.operators), condition.operator, { "aria-label": "Operator", onchange: (/** @type {any} */ event) => { condition.operator = event.target.value; toText(); } }),
+      h("input", { type: "text", "aria-label": "Value", placeholder: "value", value: condition.value, spellcheck: "false", oninput: (/** @type {any} */ event) => { condition.value = event.target.value; toText(); } }),
+      h("button.small", { type: "button", "aria-label": "Remove the condition", onclick: () => { query.conditions.splice(index, 1); toText(); build(); } }, "✕")));
+    const check = (/** @type {string} */ label, /** @type {"group"|"count"} */ key) => h("label.check", {}, h("input", { type: "checkbox", checked: query[key], onchange: (/** @type {any} */ event) => { query[key] = event.target.checked; toText(); } }), label);
+    fill(builder, h("div.builder-row", {}, input("Collection", "collection", "books"), check("all collections of this id", "group")),
+      h("div.builder-conditions", {}, h("span.label", {}, "Where"), conditions, h("button.small", { type: "button", onclick: () => { query.conditions.push({ field: "", operator: "==", value: "" }); build(); } }, "+ Condition")),
+      h("div.builder-row", {}, input("Order by", "orderBy", "year:desc"), input("Limit", "limit", "none"), input("Offset", "offset", "0"), input("Select", "select", "all fields"), check("count alone", "count")));
+  }
+
+  /** @returns {{parent: string, query: any, aggregations: any[]}|null} */
+  function compiled() {
+    try {
+      query = words.read(text.value);
+      const request = words.compile(query, app.database);
+      problem.textContent = "";
+      return request;
+    } catch (error) { problem.textContent = /** @type {Error} */ (error).message; return null; }
+  }
+
+  async function run() {
+    const request = compiled();
+    if (!request) return;
+    stopListening();
+    abort.abort();
+    abort = new AbortController();
+    const own = abort;
+    remember(text.value.trim());
+    history.replaceState(null, "", app.link("query", { q: text.value.trim() }));
+    fill(plan);
+    documents = [];
+    fill(summary, "Running…");
+    const start = performance.now();
+    try {
+      if (request.aggregations.length) {
+        const totals = await rest.runTotals(request.parent, request.query, request.aggregations);
+        if (own.signal.aborted) return;
+        fill(results, h("dl.totals", {}, Object.entries(totals).map(([name, value]) => [h("dt", {}, name), h("dd", {}, textOf(value))])));
+        return fill(summary, `in ${durationText((performance.now() - start) / 1000)}`);
+      }
+      if (live.checked) return listenToResults(request);
+      let isCut = false;
+      await rest.runQuery(request.parent, request.query, { signal: own.signal, each(document) {
+        documents.push(document);
+        if (documents.length >= resultsMax) { isCut = true; own.abort(); }
+      } }).catch((error) => { if (!isCut) throw error; });
+      if (own.signal.aborted && !isCut) return;
+      showResults();
+      fill(summary, `${counted(documents.length, "document")}${isCut ? " (more are left out)" : ""} in ${durationText((performance.now() - start) / 1000)}`);
+    } catch (error) {
+      if (/** @type {any} */ (error).name === "AbortError") return;
+      fill(summary);
+      fill(results, h("p.problem", { role: "alert" }, /** @type {Error} */ (error).message));
+    }
+  }
+
+  /** @param {{parent: string, query: any}} request */
+  function listenToResults(request) {
+    /** @type {Map<string, Document>} */
+    const found = new Map();
+    let isDue = false;
+    stopListening = listen(app.database, { query: { parent: request.parent, structuredQuery: request.query } }, {
+      snapshot({ changes, isReset }) {
+        if (isReset) found.clear();
+        for (const { name, document } of changes) { if (document) found.set(name, document); else found.delete(name); }
+        if (isDue) return;
+        isDue = true;
+        requestAnimationFrame(() => {
+          isDue = false;
+          documents = sorted([...found.values()], request.query);
+          showResults();
+          fill(summary, h("i.dot.good", {}), `Live: ${counted(documents.length, "document")}`);
+        });
+      },
+      failed(error) { fill(summary); fill(results, h("p.problem", { role: "alert" }, error.message)); },
+    });
+  }
+
+  function showResults() {
+    if (shape === "json") fill(results, h("pre.json", { tabindex: 0 }, documents.slice(0, 500).map((document) => JSON.stringify(Object.fromEntries([["__name__", pathOf(document.name)], ...Object.entries(document.fields ?? {}).sort().map(([name, value]) => [name, toLine(value)])]), null, 2)).join("\n"), documents.length > 500 ? "\n…" : ""));
+    else fill(results, documents.length ? table(app, documents) : empty("No document matches."));
+  }
+
+  async function explain(/** @type {boolean} */ analyze) {
+    const request = compiled();
+    if (!request) return;
+    const answer = await attempt(() => rest.explain(request.parent, request.query, analyze, request.aggregations));
+    if (answer) fill(plan, planCard(app, answer));
+  }
+
+  function showHistory() {
+    const entries = queryHistory();
+    fill(plan, h("section.card", { "aria-label": "History" }, h("h2", {}, "History"), entries.length ? h("div.list", {}, entries.map((entry) => h("a.item", { href: app.link("query", { q: entry }) }, h("code.item-text", {}, short(entry, 160))))) : h("p.hint", {}, "No query has been run in this browser.")));
+  }
+
+  const shapeButton = (/** @type {string} */ name, /** @type {string} */ title) => h("button.small", { type: "button", "aria-pressed": String(shape === name), onclick: (/** @type {any} */ event) => {
+    shape = name;
+    for (const button of event.target.parentElement.children) button.setAttribute("aria-pressed", String(button === event.target));
+    showResults();
+  } }, title);
+
+  const element = h("div.view.view-query", {}, heading("Query", h("button.small", { type: "button", onclick: showHistory }, "History"), h("button.small", { type: "button", onclick: () => copy(location.href) }, "Copy the link")),
+    h("section.card", { "aria-label": "Query" }, text, problem, builder,
+      h("div.query-actions", {}, h("button.primary", { type: "button", onclick: run }, "Run"), h("button", { type: "button", onclick: () => explain(false) }, "Explain"), h("button", { type: "button", onclick: () => explain(true) }, "Run and explain"), h("label.check", {}, live, "Live"), h("span.grow", {}),
+        h("span.segmented", { role: "group", "aria-label": "Form of the results" }, shapeButton("table", "Table"), shapeButton("json", "JSON")), h("button.small", { type: "button", onclick: () => download("results.jsonl", documents.map((document) => lineOf(document, pathOf(document.name)) + "\n")) }, "Export"))),
+    plan, summary, results);
+
+  /** @param {URLSearchParams} next */
+  function take(next) {
+    text.value = next.get("q") ?? "";
+    fromText();
+    build();
+    fill(results);
+    fill(summary);
+    if (text.value) run();
+  }
+  take(parameters);
+  return { element, update: take, close() { stopListening(); abort.abort(); } };
+}
+
+/**
+ * Documents in the order of a query.
+ * @param {Document[]} documents
+ * @param {any} query
+ */
+function sorted(documents, query) {
+  const orders = (query.orderBy ?? []).map((/** @type {any} */ order) => ({ path: order.field.fieldPath, sign: order.direction === "DESCENDING" ? -1 : 1 }));
+  const key = (/** @type {Document} */ document, /** @type {string} */ path) => {
+    const value = document.fields?.[path];
+    if (!value) return null;
+    return kindOf(value) === "integer" || kindOf(value) === "double" ? Number(textOf(value)) : textOf(value);
+  };
+  return documents.sort((a, b) => {
+    for (const { path, sign } of orders) {
+      if (path === "__name__") return sign * (a.name < b.name ? -1 : 1);
+      const [left, right] = [key(a, path), key(b, path)];
+      if (left !== right) return sign * ((left ?? "") < (right ?? "") ? -1 : 1);
+    }
+    return a.name < b.name ? -1 : 1;
+  });
+}
+
+// Results.
+
+const columnsMax = 12;
+
+/**
+ * @param {App} app
+ * @param {Document[]} documents
+ */
+function table(app, documents) {
+  /** @type {Map<string, number>} */
+  const names = new Map();
+  for (const document of documents.slice(0, 500)) for (const name of Object.keys(document.fields ?? {})) names.set(name, (names.get(name) ?? 0) + 1);
+  const columns = [...names].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, columnsMax).map(([name]) => name);
+  const rows = new RowList({ rowHeight: 30, label: "Results", render(index) {
+    const document = documents[index];
+    return h("div.row.table-row", { role: "option" }, h("span.cell.id", {}, h("a", { href: app.link("data", { path: pathOf(document.name) }) }, short(lastSegment(document.name), 60))), columns.map((name) => {
+      const value = document.fields?.[name];
+      return h("span.cell", { class: value ? kindOf(value).replace(" ", "-") : "absent" }, value ? short(textOf(value, 80), 80) : "–");
+    }));
+  }, choose(index) { app.go("data", { path: pathOf(documents[index].name) }); } });
+  rows.setCount(documents.length);
+  const hidden = names.size - columns.length;
+  const box = h("div.table", {}, h("div.table-head", { "aria-hidden": "true" }, h("span.cell.id", {}, "document"), columns.map((name) => h("span.cell", {}, short(name, 40)))), rows.element);
+  rows.element.addEventListener("scroll", () => { /** @type {HTMLElement} */ (box.firstElementChild).scrollLeft = rows.element.scrollLeft; });
+  return [box, hidden > 0 && h("p.hint", {}, `${counted(hidden, "more field")} in JSON.`)];
+}
+
+// Plans.
+
+/**
+ * @param {App} app
+ * @param {any} answer
+ */
+function planCard(app, answer) {
+  const facts = answer.durationNanoseconds === undefined ? null : h("dl.facts", {}, [["results", answer.resultsReturned], ["documents read", answer.documentsScanned], ["index entries read", answer.indexEntriesScanned], ["time", durationText(answer.durationNanoseconds / 1e9)]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "number" ? value.toLocaleString("en") : value))));
+  return h("section.card", { "aria-label": "Plan" }, h("h2", {}, "Plan"), facts, drawPlan(answer.tree ?? ""), answer.advice && h("div.advice", {}, h("p", {}, "This index would make the query cheaper:"), h("pre", {}, answer.advice), h("button.primary", { type: "button", onclick: () => apply(app, answer.advice) }, "Make this index")));
+}
+
+/**
+ * @param {App} app
+ * @param {string} advice an entry of firestore.indexes.json
+ */
+async function apply(app, advice) {
+  await attempt(async () => {
+    const entry = JSON.parse(advice);
+    await rest.admin("google.firestore.admin.v1.FirestoreAdmin/CreateIndex", { parent: `${app.database}/collectionGroups/${entry.collectionGroup}`, index: { queryScope: entry.queryScope, fields: entry.fields } });
+    notify("The index is being built.");
+    app.go("indexes");
+  });
+}
+
+/**
+ * Draws the operators of a plan, the source at the left: each line of the tree is a box.
+ * @param {string} tree
+ */
+export function drawPlan(tree) {
+  const lines = tree.split("\n").filter((line) => line.trim() !== "");
+  const operators = lines.map((line) => {
+    const indent = /^[\s│├└─|`-]*/.exec(line)?.[0].length ?? 0;
+    return { depth: indent, text: line.slice(indent) };
+  });
+  const depths = [...new Set(operators.map((one) => one.depth))].sort((a, b) => a - b);
+  const boxHeight = 44;
+  const gap = 14;
+  const width = 680;
+  const height = operators.length * (boxHeight + gap) - gap + 8;
+  const svg = vector("svg", { viewBox: `0 0 ${width} ${Math.max(height, 10)}`, class: "plan", role: "img", "aria-label": `Plan: ${operators.map((one) => one.text).join(", then over: ")}` });
+  operators.forEach((operator, index) => {
+    const level = depths.indexOf(operator.depth);
+    const x = 4 + level * 26;
+    const y = 4 + index * (boxHeight + gap);
+    const parent = operators.slice(0, index).map((other, at) => ({ other, at })).filter(({ other }) => other.depth < operator.depth).pop();
+    if (parent) svg.append(vector("path", { class: "plan-edge", d: `M${x + 12} ${y}V${4 + parent.at * (boxHeight + gap) + boxHeight}` }));
+    const [name, ...rest] = operator.text.split(/\s(.*)/s);
+    svg.append(vector("rect", { x, y, width: width - x - 4, height: boxHeight, rx: 6, class: "plan-box" }));
+    svg.append(vector("text", { x: x + 12, y: y + 18, class: "plan-name" }, short(name, 60)));
+    svg.append(vector("text", { x: x + 12, y: y + 34, class: "plan-detail" }, short(rest.join(" "), 100)));
+  });
+  return h("div.plan-place", {}, svg);
+}

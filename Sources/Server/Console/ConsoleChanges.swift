@@ -1,0 +1,150 @@
+// The recent changes of documents, for the console: each with the document before and after it.
+//
+// The store collects changes while someone subscribes. So nothing is collected before the view is opened for the first
+// time, and nothing any more ten minutes after it was looked at for the last time.
+
+internal import Basics
+internal import DocumentJSON
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreJSON
+internal import Synchronization
+
+/// Changes since the view was opened, within bounds. Thread-safe.
+final class ConsoleChanges: Sendable {
+    private static let changesMax = 1_000
+    private static let bytesMax = 8 << 20
+    /// A larger document is kept by its name alone.
+    private static let documentBytesMax = 64 << 10
+    private static let idleSeconds: UInt64 = 600
+
+    private struct Change {
+        let version: UInt64
+        let database: UInt32
+        let path: [UInt8]
+        /// Nil without a document.
+        let before: [UInt8]?
+        let after: [UInt8]?
+        let isCut: Bool
+
+        var byteCount: Int { path.count + (before?.count ?? 0) + (after?.count ?? 0) + 128 }
+    }
+
+    private struct State {
+        var subscription: ChangeSubscription?
+        var position: UInt64 = 0
+        /// From when on changes are known.
+        var since: UInt64 = 0
+        var askedAt: UInt64 = 0
+        var changes: [Change] = []
+        var byteCount = 0
+    }
+
+    private let store: DocumentStore
+    private let state = Mutex(State())
+    private let document = Schema.shared.message("google.firestore.v1.Document")
+
+    init(_ store: DocumentStore) { self.store = store }
+
+    /// To be called every few seconds: takes what the store has collected.
+    func tick() {
+        let now = SystemClock.monotonicMilliseconds()
+        state.withLock { state in
+            guard state.subscription != nil else { return }
+            if now > state.askedAt + Self.idleSeconds * 1_000 {
+                state = State()
+            } else {
+                take(&state)
+            }
+        }
+    }
+
+    /// The changes above a version, the newest first.
+    ///
+    /// - Parameter path: of which paths begin with it; empty for all.
+    func json(after version: UInt64, path: String) -> JSONValue {
+        let prefix = Array(path.utf8)
+        let (since, changes) = state.withLock { state in
+            state.askedAt = SystemClock.monotonicMilliseconds()
+            if state.subscription == nil {
+                state.subscription = store.subscribeToChanges {}
+                state.position = store.currentReadTime
+                state.since = state.position
+            }
+            take(&state)
+            return (state.since, state.changes)
+        }
+        let names = databaseNames
+        let shown = changes.reversed().filter { $0.version > version && $0.path.starts(with: prefix) }.prefix(200)
+        return .object([
+            "sinceMicroseconds": .integer(Int64(clamping: since)),
+            "changesMax": .integer(Int64(Self.changesMax)),
+            "changes": .array(shown.map { json(of: $0, names[$0.database] ?? "") }),
+        ])
+    }
+
+    /// Names of databases by their numbers.
+    private var databaseNames: [UInt32: String] {
+        var names: [UInt32: String] = [:]
+        for name in store.databaseNames {
+            if let number = store.number(of: name) { names[number] = "\(name)" }
+        }
+        return names
+    }
+
+    private func take(_ state: inout State) {
+        let readTime = store.currentReadTime
+        guard let subscription = state.subscription, readTime > state.position else { return }
+        guard let batches = subscription.changes(after: state.position, through: readTime) else {
+            // Some are lost: what is shown begins here.
+            state.changes = []
+            state.byteCount = 0
+            state.since = readTime
+            state.position = readTime
+            return
+        }
+        for batch in batches {
+            batch.forEachChange(after: state.position, through: readTime) { change in
+                Self.add(change, to: &state)
+            }
+        }
+        state.position = readTime
+    }
+
+    private static func add(_ change: StoreChange, to state: inout State) {
+        let isCut = change.before.byteCount > documentBytesMax || change.after.byteCount > documentBytesMax
+        let change = Change(
+            version: change.version, database: change.database, path: [UInt8](copying: change.path),
+            before: change.existedBefore ? (isCut ? [] : [UInt8](copying: change.before)) : nil,
+            after: change.existsAfter ? (isCut ? [] : [UInt8](copying: change.after)) : nil, isCut: isCut)
+        state.changes.append(change)
+        state.byteCount += change.byteCount
+        var dropped = 0
+        while state.changes.count - dropped > changesMax || state.byteCount > bytesMax {
+            state.byteCount -= state.changes[dropped].byteCount
+            state.since = state.changes[dropped].version
+            dropped += 1
+        }
+        state.changes.removeFirst(dropped)
+    }
+
+    private func json(of change: Change, _ database: String) -> JSONValue {
+        .object([
+            "version": .string("\(change.version)"), "database": .string(database),
+            "path": .string(String(decoding: change.path, as: UTF8.self)),
+            "before": change.before.map { json(ofFields: $0) } ?? .null,
+            "after": change.after.map { json(ofFields: $0) } ?? .null, "isCut": .boolean(change.isCut),
+        ])
+    }
+
+    /// The fields of a document in the JSON of REST.
+    private func json(ofFields fields: [UInt8]) -> JSONValue {
+        var text = ByteBuffer(capacity: 2 * fields.count + 64)
+        do {
+            try JSONMessageWriter().append(fields.byteSpan, document, to: &text)
+            return try JSONValue.read(text.copyBytes())["fields"] ?? .object([:])
+        } catch {
+            return .null
+        }
+    }
+}

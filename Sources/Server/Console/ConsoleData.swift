@@ -1,0 +1,131 @@
+internal import Authorization
+internal import Basics
+internal import DocumentJSON
+internal import DocumentModel
+internal import DocumentStore
+internal import EventLoops
+internal import FirestoreJSON
+internal import FirestoreService
+internal import Storage
+internal import Synchronization
+
+/// What the views of the console show. Thread-safe; all loops share one.
+final class ConsoleData: Sendable {
+    let store: DocumentStore
+    private let counters: [ServiceCounters]
+    private let readiness: Readiness
+    private let version: String
+    private let address: ServerAddress
+    private let authorization: Authorization?
+    private let history: ConsoleHistory
+    private let changes: ConsoleChanges
+    private let clients: KnownClients
+    private let loops: [EventLoop]
+    /// The routers of the loops; set once the server runs.
+    private let routers = Mutex<[LoopBound<CallRouter>]>([])
+
+    init(
+        _ administration: AdminService.Context, counters: [ServiceCounters], readiness: Readiness, version: String,
+        loops: [EventLoop], clients: KnownClients, _ authorization: Authorization?
+    ) {
+        store = administration.store
+        address = administration.address
+        self.counters = counters
+        self.readiness = readiness
+        self.version = version
+        self.loops = loops
+        self.clients = clients
+        self.authorization = authorization
+        history = ConsoleHistory(store: store, counters: counters)
+        changes = ConsoleChanges(store)
+    }
+
+    /// Starts the samples.
+    ///
+    /// - Parameter routers: of the loops, in their order.
+    func start(_ routers: [LoopBound<CallRouter>]) {
+        self.routers.withLock { $0 = routers }
+        guard let loop = loops.first else { return }
+        loop.execute { [weak self] in self?.sample(loop) }
+    }
+
+    private func sample(_ loop: EventLoop) {
+        history.sample()
+        changes.tick()
+        loop.schedule(afterMilliseconds: UInt64(ConsoleHistory.intervalSeconds) * 1_000) { [weak self] in
+            self?.sample(loop)
+        }
+    }
+
+    /// Gives the JSON of a name to `done`, on the loop, now or later.
+    ///
+    /// - Throws: `NOT_FOUND` for a name that there is not, `INVALID_ARGUMENT`.
+    func show(
+        _ name: String, _ parameters: [Parameter], on loop: EventLoop, _ done: @escaping (JSONValue) -> Void
+    ) throws(RequestError) {
+        let values = Dictionary(parameters.map { ($0.name, $0.value) }) { first, _ in first }
+        switch name {
+        case "state": done(state)
+        case "history": done(history.json)
+        case "changes":
+            let version = values["after"].flatMap { UInt64($0) } ?? 0
+            done(changes.json(after: version, path: values["path"] ?? ""))
+        case "listeners": gatherListeners(on: loop, done)
+        default: throw RequestError(.notFound, "The console has no data of this name.")
+        }
+    }
+
+    private var state: JSONValue {
+        let totals = CounterTotals(counters)
+        return .object([
+            "version": .string(version), "address": .string(address.text),
+            "mode": .string(authorization?.state.authenticator.mode.rawValue ?? "open"),
+            "hasRules": .boolean(authorization?.state.ruleset != nil),
+            "problem": readiness.notReadyReason.map { .string($0) } ?? .null,
+            "databases": .array(store.databaseNames.map { "\($0)" }.sorted().map { .string($0) }),
+            "nowMicroseconds": .integer(Int64(clamping: store.currentReadTime)),
+            "oldestMicroseconds": .integer(Int64(clamping: store.oldestReadTime)),
+            "commits": .integer(Int64(clamping: store.statistics.commits)),
+            "documentsRead": .integer(Int64(clamping: totals["documents_read"] ?? 0)),
+            "clients": .object(clients.counts.mapValues { .integer(Int64(clamping: $0)) }),
+        ])
+    }
+
+    // MARK: Listeners
+
+    /// Parts of the answer that loops still owe.
+    private final class Gathered: Sendable {
+        let state: Mutex<(missing: Int, listeners: [JSONValue])>
+
+        init(_ missing: Int) { state = Mutex((missing, [])) }
+    }
+
+    /// Asks each loop for its listeners.
+    private func gatherListeners(on loop: EventLoop, _ done: @escaping (JSONValue) -> Void) {
+        let routers = routers.withLock { $0 }
+        let gathered = Gathered(routers.count)
+        let bound = LoopBound(done)
+        for (other, router) in zip(loops, routers) {
+            other.execute {
+                let listeners = router.value.listeners
+                let all = gathered.state.withLock { state in
+                    state.missing -= 1
+                    state.listeners += listeners.map(\.json)
+                    return state.missing == 0 ? state.listeners : nil
+                }
+                guard let all else { return }
+                loop.execute { bound.value(.object(["listeners": .array(all)])) }
+            }
+        }
+    }
+}
+
+extension ListenerDescription {
+    fileprivate var json: JSONValue {
+        .object([
+            "client": .string(client), "caller": .string(caller), "database": .string(database),
+            "sinceMicroseconds": .integer(sinceMicroseconds), "messages": .integer(Int64(clamping: messages)),
+            "targets": .array(targets.map { .string($0) }),
+        ])
+    }
+}

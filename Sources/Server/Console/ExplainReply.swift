@@ -1,0 +1,55 @@
+internal import Basics
+internal import DocumentJSON
+internal import DocumentModel
+internal import FirestoreMessages
+internal import HTTPProtocols
+
+/// The plan of an explained query as JSON, with the two parts that the public messages do not have: the tree and the
+/// advice. Documents are left out. One object for one reply.
+final class ExplainReply: ReplyForm {
+    let contentType = HTTPError.contentType
+    let isStreaming = true
+    private let field: Int
+    private var metrics: ExplainMetrics?
+
+    /// - Parameter field: the number of `explain_metrics` in the messages of the method.
+    init(field: Int) { self.field = field }
+
+    /// White space stands for each message, since the plan comes last.
+    func append(_ message: RawSpan, isFirst: Bool, to body: inout ByteBuffer) throws(RequestError) {
+        do throws(InvalidDocument) {
+            var reader = WireReader(message)
+            while let tag = try reader.nextTag() {
+                if tag.fieldNumber == field {
+                    metrics = try ExplainMetrics(wire: try reader.span(tag))
+                } else {
+                    try reader.skip(tag)
+                }
+            }
+        } catch {
+            throw RequestError(.internal, "The plan cannot be read: \(error.message)")
+        }
+        body.append(utf8: "\n")
+    }
+
+    func appendEnd(isFirst: Bool, to body: inout ByteBuffer) {
+        var members: [String: JSONValue] = [:]
+        if let metrics {
+            members = [
+                "tree": .string(metrics.tree), "advice": .string(metrics.advice),
+                "indexes": .array(metrics.indexes.map { .string("\($0.queryScope) \($0.properties)") }),
+            ]
+            if let execution = metrics.execution {
+                members["resultsReturned"] = .integer(execution.resultsReturned)
+                members["durationNanoseconds"] = .integer(execution.durationNanoseconds)
+                members["documentsScanned"] = .integer(execution.documentsScanned)
+                members["indexEntriesScanned"] = .integer(execution.indexEntriesScanned)
+            }
+        }
+        body.append(utf8: JSONValue.object(members).json)
+    }
+
+    func appendError(_ error: RequestError, isFirst: Bool, to body: inout ByteBuffer) {
+        HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, to: &body)
+    }
+}

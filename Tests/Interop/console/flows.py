@@ -1,0 +1,529 @@
+"""What people do with the console, as flows. Each has a server of its own."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import accessibility
+import devtools
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "web"))
+import servers  # noqa: E402
+
+DATABASE = "projects/demo/databases/(default)"
+CONTROL = 2
+
+
+def short(flow):
+    """Marks a flow for Tools/test."""
+    flow.is_short = True
+    return flow
+
+
+class ClosedHearth(servers.Hearth):
+    """A server with principals."""
+
+    name = "closed Hearth"
+
+    def command(self):
+        return [*super().command(), "--principals", str(self.scratch / "principals.json")]
+
+
+class Context:
+    """A server, pages, and requests beside them."""
+
+    def __init__(self, chromium, binary, scratch, images):
+        self.chromium, self.binary, self.scratch, self.images = chromium, binary, pathlib.Path(scratch), images
+        self.server = None
+        self.pages = []
+
+    def start(self, kind=servers.Hearth):
+        self.server = kind(self.binary, self.scratch)
+        self.server.start()
+        self.base = f"http://127.0.0.1:{self.server.port}"
+
+    def page(self, address="", width=1280, height=800):
+        page = devtools.Page(self.chromium, width, height)
+        page.theme("light")
+        self.pages.append(page)
+        page.open(f"{self.base}/console{address}")
+        return page
+
+    def check(self):
+        for page in self.pages:
+            page.check()
+            outside = [url for url in page.requests if not url.startswith((self.base, "data:", "blob:", "about:"))]
+            assert not outside, f"requests to other servers: {outside}"
+
+    def close(self):
+        for page in self.pages:
+            page.close()
+        if self.server:
+            self.server.stop()
+
+    def request(self, method, path, body=None, headers=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.base + path, data=data, method=method, headers=headers or {})
+        with urllib.request.urlopen(request) as response:
+            return json.loads(response.read() or b"{}")
+
+    def set(self, path, fields):
+        """Writes a document over REST; fields are in its JSON."""
+        return self.request("POST", f"/v1/{DATABASE}/documents:commit", {
+            "writes": [{"update": {"name": f"{DATABASE}/documents/{path}", "fields": fields}}]})
+
+    def get(self, path):
+        """The fields of a document; None without one."""
+        try:
+            return self.request("GET", f"/v1/{DATABASE}/documents/{urllib.request.quote(path)}").get("fields", {})
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def fill(self, collection, count):
+        """Stores documents with an increasing number."""
+        lines = self.scratch / "lines.jsonl"
+        with open(lines, "w") as file:
+            for number in range(count):
+                file.write(json.dumps({"__name__": f"d{number:07}", "n": number, "name": f"number {number}"}) + "\n")
+        subprocess.run(
+            [self.binary, "load", "--to", f"127.0.0.1:{self.server.port}", "--project", "demo", "--collection", collection, str(lines)],
+            check=True, capture_output=True)
+
+    def image(self, page, name, themes=("light", "dark")):
+        """Writes a screenshot in each theme, without focus and messages."""
+        if not self.images:
+            return
+        page.run("(() => { document.querySelector('.toasts')?.remove(); if (!document.querySelector('dialog')) document.activeElement.blur(); })()")
+        for theme in themes:
+            page.theme(theme)
+            # Until the colours have been drawn.
+            page.run("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+            page.screenshot(f"{self.images}/console-{name}-{theme}.png")
+        page.theme("light")
+
+
+def text(value):
+    return {"stringValue": value}
+
+
+def until(condition, what):
+    end = time.monotonic() + devtools.WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+# Flows.
+
+
+def busy_seconds(context, seconds):
+    """Writes and reads for a while, so that the charts have lines."""
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        context.set(f"books/busy{number % 20}", {"title": text(f"Edition {number}")})
+        context.get("books/dune")
+        time.sleep(0.02 + 0.03 * (number // 60 % 3))
+
+
+@short
+def flow_sample_to_live_edit(context):
+    """From the first page with its sample to a document, whose changes come by themselves."""
+    context.start()
+    page = context.page()
+    page.text("Nothing is wrong.")
+    accessibility.check(page)
+    context.image(page, "start")
+    page.click("button", "Load the sample")
+    page.text("12 documents")
+    page.click(".row", "dune")
+    page.text("inPrint")
+    page.text("reviews")
+    accessibility.check(page)
+    context.image(page, "data")
+    # Another writer's change is shown.
+    context.set("books/dune", {"title": text("Dune, again")})
+    page.text("Dune, again")
+    # A new document appears in its place.
+    context.set("books/aaa", {"title": text("First")})
+    page.until("[...document.querySelectorAll('.row')].some(row => row.innerText.includes('aaa'))", "the new document")
+    page.text("13 documents")
+
+
+@short
+def flow_values_are_edited_as_their_types(context):
+    """Each type is added with the editor and stored as itself."""
+    context.start()
+    context.set("things/one", {"first": text("x")})
+    page = context.page(f"#/data?db={DATABASE}&path=things/one")
+    page.text("first")
+    added = [
+        ("s", "string", "two\nlines", text("two\nlines")), ("i", "integer", "9223372036854775807", {"integerValue": "9223372036854775807"}),
+        ("d", "double", "2.5", {"doubleValue": 2.5}), ("t", "timestamp", "2026-01-31T12:00:00.000001+01:00", {"timestampValue": "2026-01-31T11:00:00.000001Z"}),
+        ("b", "bytes", "00ff10", {"bytesValue": "AP8Q"}), ("g", "geo point", "52.5, 13.4", {"geoPointValue": {"latitude": 52.5, "longitude": 13.4}}),
+        ("r", "reference", "users/ada", {"referenceValue": f"{DATABASE}/documents/users/ada"}),
+        ("m", "map", '{"a": {"b": 1}}', {"mapValue": {"fields": {"a": {"mapValue": {"fields": {"b": {"integerValue": "1"}}}}}}}),
+        ("l", "array", '[1, 2.0, "x"]', {"arrayValue": {"values": [{"integerValue": "1"}, {"doubleValue": 2}, text("x")]}}),
+        ("v", "vector", "1, 2", {"mapValue": {"fields": {"__type__": text("__vector__"), "value": {"arrayValue": {"values": [{"doubleValue": 1}, {"doubleValue": 2}]}}}}}),
+    ]
+    for name, kind, value, stored in added:
+        page.click("button", "+ Field")
+        page.until("document.querySelector('dialog[open]') !== null", "the dialog")
+        page.fill("dialog[open] input", name)
+        page.run(f"(() => {{ const s = document.querySelector('dialog[open] select'); s.value = {json.dumps(kind)}; s.dispatchEvent(new Event('change')); }})()")
+        page.fill("dialog[open] textarea", value)
+        page.click("dialog[open] button", "Save")
+        until(lambda: (context.get("things/one") or {}).get(name) == stored, f"{name} is stored: {context.get('things/one')}")
+        page.until("document.querySelector('dialog[open]') === null", "the end of the dialog")
+    # A wrong text is refused with its reason, and nothing is stored.
+    page.click("button", "+ Field")
+    page.fill("dialog[open] input", "wrong")
+    page.run("(() => { const s = document.querySelector('dialog[open] select'); s.value = 'integer'; s.dispatchEvent(new Event('change')); })()")
+    page.fill("dialog[open] textarea", "1.5")
+    page.click("dialog[open] button", "Save")
+    page.text("Write a whole number.")
+    page.click("dialog[open] button", "Cancel")
+    assert "wrong" not in context.get("things/one")
+    # One field is deleted.
+    page.click(".field-row button", "Delete s")
+    page.click("dialog[open] button", "Delete")
+    until(lambda: "s" not in context.get("things/one"), "s is deleted")
+
+
+@short
+def flow_conflict_is_shown(context):
+    """A value that another writer changes while it is edited is shown beside one's own."""
+    context.start()
+    context.set("things/one", {"word": text("old")})
+    page = context.page(f"#/data?db={DATABASE}&path=things/one")
+    page.click(".field-row button", "Edit word")
+    page.fill("dialog[open] textarea", "mine")
+    context.set("things/one", {"word": text("theirs")})
+    page.text("Someone has changed this value while you edit it.")
+    page.text("theirs")
+    context.image(page, "conflict", ["light"])
+    page.click("dialog[open] button", "Write mine")
+    until(lambda: context.get("things/one") == {"word": text("mine")}, "mine is stored")
+
+
+@short
+def flow_hostile_data_is_text(context):
+    """Names and strings with markup, control characters and great sizes are shown as text; nothing runs."""
+    context.start()
+    bad = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    identifier = "<b>bold<b> \u202eevil"
+    context.set(f"<i>c<i>/{identifier}", {
+        bad: text(bad), "control": text("a\u0000b\u001b[31m"), "long": text("y" * 900_000), "javascript:alert(1)": text("\u2028</script>"),
+        "deep": nested(18)})
+    context.set("wide/one", {f"f{number:05}": {"integerValue": str(number)} for number in range(10_000)})
+    page = context.page(f"#/data?db={DATABASE}")
+    page.click(".item", "<i>c<i>")
+    page.click(".row", "<b>bold<b>")
+    page.text("onerror")
+    page.text("\\u{202e}")
+    assert page.run("document.querySelectorAll('main img, main script, main b, main i:not(.dot)').length") == 0
+    for _ in range(18):
+        page.run("[...document.querySelectorAll('.disclosure')].filter(b => b.getClientRects().length && b.innerText === '▸')[0]?.click()")
+    page.text("bottom")
+    page.run(f"location.hash = '#/query?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: \"'<i>c<i>'\"}})")
+    page.text("1 document in")
+    assert page.run("document.querySelectorAll('main img, main script').length") == 0
+    page.run(f"location.hash = '#/data?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, path: 'wide/one'}})")
+    page.text("Show more of 10,000 fields")
+    assert page.run("document.querySelectorAll('.field-row').length") <= 300
+
+
+def nested(levels):
+    value = text("bottom")
+    for level in range(levels):
+        value = {"mapValue": {"fields": {f"l{level}": value}}}
+    return value
+
+
+@short
+def flow_query_words_plan_and_link(context):
+    """A query as text, its results, totals, and its plan; the builder says the same."""
+    context.start()
+    page = context.page()
+    page.click("button", "Load the sample")
+    page.text("12 documents")
+    page.run(f"location.hash = '#/query?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: \"books --where 'year >= 1965' --order-by year:desc --limit 5\"}})")
+    page.text("5 documents in")
+    page.until("document.querySelectorAll('.condition').length === 1 && document.querySelector('.condition input').value === 'year'", "the builder")
+    assert page.run("document.querySelector('.table-row .id').innerText") == "sower"
+    accessibility.check(page)
+    context.image(page, "query", ["light"])
+    page.click("button", "Run and explain")
+    page.until("document.querySelectorAll('.plan-box').length >= 2", "the plan")
+    page.run("document.querySelector('.plan-place').scrollIntoView({block: 'end'})")
+    context.image(page, "plan", ["dark"])
+    page.fill(".query-text", "books --where 'tags array-contains politics' --count --avg stars")
+    page.click("button", "Run")
+    page.text("avg stars")
+    assert "2" in page.run("document.querySelector('.totals').innerText")
+    page.fill(".query-text", "books --where nonsense")
+    page.text("is not a condition")
+    # Live results.
+    page.fill(".query-text", "books --where 'year > 2000'")
+    page.click(".check", "Live")
+    page.text("Live: 0 documents")
+    context.set("books/new", {"title": text("New"), "year": {"integerValue": "2001"}})
+    page.text("Live: 1 document")
+
+
+@short
+def flow_closed_server_asks_for_a_token(context):
+    """A closed server shows nothing before a credential; the token is in no storage, and ends with the page."""
+    start_closed(context)
+    page = context.page()
+    page.allowed = ["401"]
+    page.text("This server is closed")
+    assert "Databases" not in page.run("document.querySelector('main').innerText")
+    accessibility.check(page)
+    page.fill("input[type=password]", "hearth_0000000000000000_wrong")
+    page.click("button", "Open the console")
+    page.until("document.querySelector('.problem').innerText !== ''", "the refusal")
+    page.fill("input[type=password]", context.key)
+    page.click("button", "Open the console")
+    page.text("Connect to")
+    page.click("button", "Load the sample")
+    page.text("12 documents")
+    page.click(".row", "solaris")
+    page.text("Solaris")
+    stored = page.run("JSON.stringify([localStorage, sessionStorage, document.cookie, location.href])")
+    assert "hearthat_" not in stored and context.key not in stored, stored
+    page.send("Page.reload")
+    page.text("This server is closed")
+
+
+def start_closed(context):
+    principals = context.scratch / "principals.json"
+    made = subprocess.run(
+        [context.binary, "token", "create", "operator", "--principals", str(principals), "--role", "admin", "--project", "*", "--api-key"], check=True, capture_output=True, text=True)
+    context.key = next(word for word in made.stdout.split() if word.startswith("hearth_"))
+    context.start(ClosedHearth)
+
+
+def flow_lists_of_any_length(context):
+    """100,000 documents: the first rows come at once, and scrolling keeps few elements."""
+    context.start()
+    context.fill("many", 100_000)
+    page = context.page(f"#/data?db={DATABASE}&path=many")
+    page.text("d0000000")
+    page.text("100,000 documents")
+    for _ in range(12):
+        page.run("(() => { const rows = document.querySelector('.rows'); rows.scrollTop = rows.scrollHeight; })()")
+        time.sleep(0.15)
+    page.until("document.querySelector('.rows').scrollTop > 30000", "later rows")
+    assert page.run("document.querySelectorAll('.row').length") < 120
+    page.run("document.querySelector('.rows').scrollTop = 0")
+    page.text("d0000000")
+    page.fill(".filter", "d0077")
+    page.text("d0077000")
+    page.until("!document.querySelector('.rows').innerText.includes('d0000000')", "the filter")
+
+
+def flow_watch_shows_what_happens(context):
+    """Figures, listeners and changes with before and after."""
+    context.start()
+    page = context.page()
+    page.click("button", "Load the sample")
+    page.text("12 documents")
+    page.click("a", "Watch")
+    page.text("No document has changed.")
+    context.set("books/dune", {"title": text("Dune"), "year": {"integerValue": "1966"}})
+    page.text("books/dune")
+    page.click(".change summary", "books/dune")
+    page.until("document.querySelectorAll('.chart .line').length >= 9", "the charts")
+    accessibility.check(page)
+    if context.images:
+        busy_seconds(context, 40)
+        page.run("document.querySelector('main').scrollTop = 0")
+        context.image(page, "watch")
+
+
+def flow_rules_are_judged_in_place(context):
+    """Messages at their lines, cases with the line that decided, and applying."""
+    context.start()
+    page = context.page(f"#/rules?db={DATABASE}")
+    page.text("The rules can be used.")
+    page.until("document.querySelectorAll('.verdict .created').length === 2", "the verdicts")
+    page.text("line 5")
+    accessibility.check(page)
+    context.image(page, "rules", ["light"])
+    page.run("(() => { const e = document.querySelector('.code-input'); e.value = e.value.replace('request.auth.uid', 'request.auth.uid ='); e.dispatchEvent(new Event('input')); })()")
+    page.until("document.querySelector('.message.error')?.innerText.startsWith('5:')", "the message at its line")
+
+
+def flow_time_shows_the_past(context):
+    """A document as it was, with what differs from now."""
+    context.start()
+    context.set("things/one", {"word": text("before"), "same": text("x")})
+    time.sleep(1.2)
+    context.set("things/one", {"word": text("after"), "same": text("x")})
+    page = context.page(f"#/time?db={DATABASE}&q=things/one")
+    page.text("The same as now")
+    state = context.request("GET", "/console/data/state")
+    page.until("document.querySelector('.moment').innerText !== ''", "the moment")
+    # The start of the data directory is not known to the page: try moments until one differs.
+    for step in range(999, 900, -1):
+        page.run(f"(() => {{ const e = document.querySelector('.slider'); e.value = {step}; e.dispatchEvent(new Event('input')); }})()")
+        time.sleep(0.3)
+        if "differs from now" in page.run("document.body.innerText"):
+            break
+    page.text("differs from now")
+    assert state["nowMicroseconds"] > 0
+    context.image(page, "time", ["dark"])
+
+
+def flow_indexes_are_made_and_deleted(context):
+    """An index is made by the form, becomes ready, and is deleted."""
+    context.start()
+    context.set("books/one", {"a": text("x"), "b": text("y")})
+    page = context.page(f"#/indexes?db={DATABASE}")
+    page.text("No index over several fields.")
+    page.click("button", "Make an index")
+    page.fill("dialog[open] input", "books")
+    page.fill("dialog[open] textarea", "a\nb desc")
+    page.click("dialog[open] button", "Make")
+    page.text("a asc, b desc")
+    page.until("[...document.querySelectorAll('.state')].some(e => e.innerText.includes('ready'))", "the index is ready")
+    accessibility.check(page)
+    page.click("td button", "Delete")
+    page.click("dialog[open] button", "Delete")
+    page.text("No index over several fields.")
+
+
+def flow_palette_and_keys(context):
+    """The palette goes to views and paths by the keyboard alone."""
+    context.start()
+    context.set("users/ada", {"name": text("Ada")})
+    page = context.page()
+    page.text("Nothing is wrong.")
+    page.key("k", CONTROL, "KeyK", 75)
+    page.until("document.querySelector('dialog.palette[open]') !== null", "the palette")
+    page.type("users/ada")
+    page.text("Open users/ada")
+    page.key("Enter", number=13)
+    page.text("Ada")
+    page.until("document.activeElement !== null", "a focus")
+    page.size(390, 800)
+    page.until("document.documentElement.scrollWidth <= 390", "the page fits a narrow screen")
+
+
+def flow_recursive_delete_asks_for_the_path(context):
+    """A document with collections below it is deleted after its path was typed."""
+    context.start()
+    for path in ("a/x", "a/x/b/1", "a/x/b/2", "a/x/b/2/c/3", "a/y"):
+        context.set(path, {"n": text(path)})
+    page = context.page(f"#/data?db={DATABASE}&path=a/x")
+    page.click(".document button", "Duplicate, rename, export, delete")
+    page.click("dialog[open] button", "Delete the document")
+    page.text("4 documents will be deleted")
+    page.fill("dialog[open] input", "a/")
+    page.click("dialog[open] button.danger", "Delete")
+    assert context.get("a/x") is not None
+    page.fill("dialog[open] input", "a/x")
+    page.click("dialog[open] button.danger", "Delete")
+    page.text("4 documents deleted.")
+    assert context.get("a/x/b/2/c/3") is None and context.get("a/y") is not None
+
+
+CHANNEL_CHECK = r"""
+(async () => {
+  const { FrameReader, WebChannel } = await import('/console/webchannel.js');
+  const frame = (arrays) => { const json = JSON.stringify(arrays); return `${json.length}\n${json}`; };
+  const found = {};
+  // Frames that are cut anywhere, with characters of one to four bytes.
+  const text = frame([[1, ['é😀']], [2, ['noop']]]) + frame([[3, [{ x: '\n' }]]]);
+  const reader = new FrameReader();
+  found.cut = [];
+  for (let at = 0; at < text.length; at += 1) found.cut.push(...reader.take(text[at]).map(([number]) => number));
+  // A back channel that breaks is asked for again with the last number, and what comes twice is dropped.
+  const requests = [];
+  const answers = [
+    () => new Response(frame([[1, [{ n: 1 }]], [2, [{ n: 2 }]]])),
+    () => { throw new TypeError('broken'); },
+    () => new Response(frame([[2, [{ n: 2 }]], [3, [{ n: 3 }]]])),
+    () => new Response(frame([[4, [{ error: { status: 'NOT_FOUND', message: 'gone' } }]]])),
+  ];
+  const messages = [];
+  const end = await new Promise((resolve) => {
+    const channel = new WebChannel('projects/p/databases/d', { Authorization: 'Bearer t' }, { onMessage: (message) => messages.push(message.n), onEnd: resolve },
+      async (url, options) => { requests.push([options.method, new URL(url, location.href).searchParams, options.headers.Authorization, options.body]); return options.method === 'GET' ? answers.shift()() : new Response(frame([[0, ['c', 'session', '', 8, 12, 30000]]])); });
+    channel.send({ addTarget: 1 });
+    channel.send({ addTarget: 2 });
+  });
+  found.messages = messages;
+  found.end = end.status;
+  found.methods = requests.map(([method]) => method).join();
+  found.acknowledged = requests.filter(([method]) => method === 'GET').map(([, query]) => query.get('AID')).join();
+  found.authorized = requests.every(([, , authorization]) => authorization === 'Bearer t');
+  // A session that the server does not know ends the channel with an error that leads to a new one.
+  const lost = await new Promise((resolve) => new WebChannel('projects/p/databases/d', {}, { onMessage() {}, onEnd: resolve }, async () => new Response('Unknown SID', { status: 400 })).send({}));
+  found.lost = lost.status;
+  return found;
+})()
+"""
+
+
+@short
+def flow_channel_loses_and_repeats_nothing(context):
+    """The WebChannel client: frames that are cut, a channel that breaks, a session that ended."""
+    context.start()
+    page = context.page()
+    page.text("Nothing is wrong.")
+    found = page.run(CHANNEL_CHECK)
+    assert found["cut"] == [1, 2, 3], found
+    assert found["messages"] == [1, 2, 3], found
+    assert found["end"] == "NOT_FOUND" and found["lost"] == "UNAVAILABLE", found
+    assert found["acknowledged"].startswith("0,2,2,3"), found
+    assert found["methods"].startswith("POST") and found["authorized"], found
+
+
+def flow_listeners_survive_a_restart(context):
+    """After the server was killed and started again the page shows what was written meanwhile."""
+    context.start()
+    context.set("things/one", {"word": text("before")})
+    page = context.page(f"#/data?db={DATABASE}&path=things/one")
+    page.allowed = ["ERR_"]
+    page.text("before")
+    context.server.kill()
+    context.server.start()
+    context.set("things/one", {"word": text("after the restart")})
+    page.text("after the restart")
+
+
+def flow_one_channel_for_all_tabs(context):
+    """Eight tabs with live documents use one channel, so that other requests find a connection."""
+    context.start()
+    context.set("things/one", {"word": text("x")})
+    pages = [context.page(f"#/data?db={DATABASE}&path=things/one") for _ in range(8)]
+    for page in pages:
+        page.text("word")
+    listeners = context.request("GET", "/console/data/listeners")["listeners"]
+    assert len(listeners) == 1, listeners
+    context.set("things/one", {"word": text("seen by all")})
+    for page in pages:
+        page.text("seen by all")
+
+
+@short
+def flow_clients_light_up(context):
+    """The light of a client turns green at its first call."""
+    context.start()
+    page = context.page()
+    page.text("Nothing is wrong.")
+    assert page.run("document.querySelectorAll('.tab .dot.good').length") == 0
+    context.set("things/one", {"word": text("x")})
+    page.until("document.querySelector('#client-rest .dot.good') !== null", "the light of REST")
+    subprocess.run([context.binary, "get", "things/one", "--address", f"127.0.0.1:{context.server.port}", "--project", "demo"], check=True, capture_output=True)
+    page.until("document.querySelector('#client-swift .dot.good') !== null", "the light of Swift")
+    assert page.run("document.querySelectorAll('.tab .dot.good').length") == 2
