@@ -65,6 +65,42 @@ struct MetricsTests {
     }
 
     @Test
+    func `Collections are shown by their ids, and the parts of memory with their bounds`() throws {
+        let directory = TemporaryDirectory("metrics")
+        let data = directory.path(of: "data")
+        let first = try ServerProcess(data: data)
+        let writer = HTTPTestClient(port: first.port)
+        for path in [
+            "c?documentId=1", "c?documentId=2", "c/1/s?documentId=1", "c/2/s?documentId=1", "c/1/c?documentId=1",
+        ] {
+            #expect(
+                writer.request("POST", "\(Self.root)/\(path)", body: #"{"fields":{"a":{"nullValue":null}}}"#)?.status
+                    == 200)
+        }
+        #expect(first.stop() == 0)
+        let server = try ServerProcess(
+            data: data, arguments: ["--memory", "64MiB", "--max-queued-bytes", "3MiB"])
+        let client = HTTPTestClient(port: server.port)
+        var page = Page("")
+        func value(_ name: String, _ collection: String) -> Double {
+            page.samples["\(name){database=\"projects/p/databases/d\",collection=\"\(collection)\"}"] ?? -1
+        }
+        try waitUntil("the collections are shown") {
+            page = Page(client.request("GET", "/metrics")?.body ?? "")
+            return value("hearth_collection_documents", "c") > 0
+        }
+        #expect(page.problems == [])
+        #expect(value("hearth_collection_documents", "c") == 3 && value("hearth_collection_documents", "s") == 2)
+        #expect(value("hearth_collection_document_bytes", "c") > 0 && value("hearth_collection_index_entries", "c") > 0)
+        let bounds = ["memtables", "commit_queue", "web_sessions"].map { part in
+            page.samples["hearth_memory_max_bytes{part=\"\(part)\"}"].map { Int($0) / (1 << 20) }
+        }
+        #expect(bounds == [16, 3, 8])
+        #expect(page.samples["hearth_memory_bytes{part=\"memtables\"}"] != nil)
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `The page is in Prometheus' format and counts what was done`() throws {
         let directory = TemporaryDirectory("metrics")
         let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "2"])

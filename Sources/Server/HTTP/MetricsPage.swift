@@ -20,6 +20,7 @@ final class MetricsPage: Sendable {
     private let store: DocumentStore
     private let sessions: WebChannelTable
     private let version: String
+    private let collections: CollectionTable
     /// Requests that limits of callers have refused, by limit.
     private let limited: @Sendable () -> [(label: String, count: UInt64)]
     /// Set once the server runs, before which nobody asks.
@@ -29,12 +30,15 @@ final class MetricsPage: Sendable {
 
     /// - Parameters:
     ///   - sessions: those of WebChannel.
+    ///   - collections: what is known of collections.
     ///   - limited: requests that limits of callers have refused, by limit.
     init(
         counters: [ServiceCounters], store: DocumentStore, sessions: WebChannelTable, version: String,
+        collections: CollectionTable,
         limited: @escaping @Sendable () -> [(label: String, count: UInt64)] = { [] }
     ) {
         self.limited = limited
+        self.collections = collections
         self.counters = counters
         self.store = store
         self.sessions = sessions
@@ -140,6 +144,8 @@ final class MetricsPage: Sendable {
         appendFiles(store.engine, &page)
         appendIndexSizes(&page)
         if let archive = store.archive { appendArchive(archive, &page) }
+        collections.append(to: &page)
+        appendMemory(store, &page)
     }
 
     private func appendArchive(_ archive: ArchiveStatistics, _ page: inout MetricsText) {
@@ -160,6 +166,21 @@ final class MetricsPage: Sendable {
         page.single(
             "hearth_archive_gaps_total", .counter, "Times that the archive lost commits because it lagged too far.",
             archive.gaps)
+    }
+
+    /// The parts of memory that have a bound, and these bounds.
+    private func appendMemory(_ statistics: StoreStatistics, _ page: inout MetricsText) {
+        let configuration = store.configuration
+        let memtablesMax = 2 * EngineOptions.memtableGrowthMax * configuration.engine.memtableBytesMax
+        let parts: [(name: String, used: Int, most: Int)] = [
+            ("memtables", statistics.engine.memtableBytes, memtablesMax),
+            ("commit_queue", statistics.bytesQueued, configuration.queuedBytesMax),
+            ("web_sessions", sessions.heldBytesTotal, sessions.limits.bytesTotalMax),
+        ]
+        page.family("hearth_memory_bytes", .gauge, "Memory of the parts that have a bound.")
+        for part in parts { page.sample(["part": part.name], part.used) }
+        page.family("hearth_memory_max_bytes", .gauge, "The bound of each part.")
+        for part in parts { page.sample(["part": part.name], part.most) }
     }
 
     private func appendCommitGroups(_ store: StoreStatistics, _ page: inout MetricsText) {

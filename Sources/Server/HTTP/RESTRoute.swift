@@ -93,7 +93,7 @@ struct RESTRoute: Equatable {
         }
         return RequestError(
             .unimplemented,
-            "The admin API has no REST paths. Use gRPC on the socket admin.sock in the server's data directory.")
+            "The admin API has no REST paths. Use gRPC, here or on the socket admin.sock in the data directory.")
     }
 
     /// Takes a known verb off the last segment. Anything else after a colon belongs to an id.

@@ -114,8 +114,10 @@ package final class DatabaseServer: Sendable {
             try configuration.rules?.keeper.checkNewest(is: configuration.rules?.number)
             try limitConnections(of: &transport, besides: configuration.observation, log)
             let sessions = WebChannelTable(limits: configuration.webChannel)
+            let collections = CollectionTable()
             let metrics = MetricsPage(
                 counters: counters, store: store, sessions: sessions, version: configuration.version,
+                collections: collections,
                 limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] })
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
@@ -157,7 +159,7 @@ package final class DatabaseServer: Sendable {
             let running = DatabaseServer(
                 configuration, store: store, group: group, server: server, observation: observation, counters: counters,
                 metrics: metrics, readiness: readiness, routers: routers,
-                housekeeping: try HousekeepingThread(store: store, log: log))
+                housekeeping: try HousekeepingThread(store: store, collections, log: log))
             running.scheduleSummary()
             return running
         } catch {

@@ -14,10 +14,13 @@ final class HousekeepingThread: Sendable {
     private let isStopped = Monitor(false)
     private let thread: SystemThread
 
-    init(store: DocumentStore, log: Log) throws {
+    init(store: DocumentStore, _ collections: CollectionTable, log: Log) throws {
         thread = try SystemThread(name: "housekeeping") { [isStopped] in
             var housekeeping = Housekeeping(store: store, log: log)
-            while !Self.waitForRound(isStopped) { housekeeping.look() }
+            while !Self.waitForRound(isStopped) {
+                housekeeping.look()
+                collections.secondPassed(store)
+            }
         }
     }
 

@@ -32,6 +32,13 @@ struct Flag<Value: FlagValue>: FlagDeclaration {
     }
 
     init(
+        _ name: String, _ placeholder: String, required: Bool, help: String,
+        constraint: @escaping @Sendable (Value) -> String?
+    ) {
+        self.init(name, placeholder, nil, isRequired: required, help, constraint)
+    }
+
+    init(
         _ name: String, _ placeholder: String, default value: Value, help: String,
         constraint: @escaping @Sendable (Value) -> String?
     ) {

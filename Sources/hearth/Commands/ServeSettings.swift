@@ -340,6 +340,14 @@ enum ServeSettings {
             Without it such a directory is refused.
             """)
 
+    static let memory = Flag<ByteCount>(
+        "memory", "SIZE", required: false,
+        help: """
+            One budget for the memory of the server: --memtable, --max-queued-bytes and --max-web-session-bytes get \
+            their shares of it, unless they are given. At least 64MiB.
+            """
+    ) { $0.bytes >= 64 << 20 ? nil : "at least 64MiB" }
+
     private static let process: [ServeSetting] = [
         .time(
             "drain-time", \.drainMilliseconds,
@@ -381,7 +389,7 @@ enum ServeSettings {
         FlagGroup(heading: "Commits and transactions", flags: commits.map(\.flag)),
         FlagGroup(heading: "Storage", flags: storage.map(\.flag) + ServeIndexes.flags + [repairIndexes, upgrade]),
         FlagGroup(heading: "Archive", flags: ArchiveFlags.all),
-        FlagGroup(heading: "Process", flags: process.map(\.flag) + [logLevel] + statistics.map(\.flag)),
+        FlagGroup(heading: "Process", flags: [memory] + process.map(\.flag) + [logLevel] + statistics.map(\.flag)),
     ]
 
     /// The configuration that a command line asks for.
@@ -390,6 +398,7 @@ enum ServeSettings {
         configuration.log = log
         configuration.version = CommandRouter.version
         for setting in all { setting.set(&configuration, arguments) }
+        if let memory = arguments.value(of: memory) { share(memory.bytes, among: &configuration, arguments) }
         configuration.transport.resetsPerSecond = max(configuration.transport.resetsMax / 10, 1)
         configuration.transport.idleFramesPerSecond = max(configuration.transport.idleFramesMax / 10, 1)
         configuration.transport.trustedProxies = TrustedProxies(arguments.values(of: trustedProxies))
@@ -408,6 +417,18 @@ enum ServeSettings {
         if configuration.http.emulatorEndpoints, isLoopback { configuration.http.emulatorFiles = EmulatorFiles() }
         configuration.http.servesConsole = arguments[console] == "on"
         return configuration
+    }
+
+    /// Gives the parts whose flags are not given their shares of a budget. There may be four times as many bytes in
+    /// memtables as in one, so these get a quarter, and the two others an eighth each. The rest is for connections,
+    /// transactions, listeners and the program.
+    private static func share(
+        _ bytes: Int, among configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments
+    ) {
+        func isGiven(_ name: String) -> Bool { all.contains { $0.flag.name == name && arguments.has($0.flag) } }
+        if !isGiven("memtable") { configuration.store.engine.memtableBytesMax = bytes / 16 }
+        if !isGiven("max-queued-bytes") { configuration.store.queuedBytesMax = bytes / 8 }
+        if !isGiven("max-web-session-bytes") { configuration.webChannel.bytesTotalMax = bytes / 8 }
     }
 
     /// The host names that an address may be known by.

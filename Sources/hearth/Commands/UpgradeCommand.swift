@@ -4,8 +4,8 @@ import EmbeddedEngine
 import Glibc
 import Storage
 
-/// Upgrades a data directory that an older version has written. Keeps the old files until that is confirmed, and returns
-/// to them.
+/// Upgrades a data directory that an older version has written. Keeps the old files until that is confirmed, and
+/// returns to them.
 enum UpgradeCommand: MainThreadSubcommand {
     static let name = "upgrade"
     static let summary = "Upgrades a data directory that an older version has written, or returns to the older files."
