@@ -25,7 +25,7 @@ package final class DirectoryAssembly {
             try Manifest().write(in: "\(directory)/runs", space: nil)
         }
         for part in ["runs", "log"] { try Directory.sync("\(directory)/\(part)") }
-        try DirectoryFormat.create(directory)
+        try DirectoryFormat.create(directory, format: DirectoryFormat.current)
         lock.unlock()
     }
 }
