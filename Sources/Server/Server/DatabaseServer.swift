@@ -118,7 +118,8 @@ package final class DatabaseServer: Sendable {
             var http = configuration.http
             http.servesMetrics = configuration.observation == nil
             let administration = AdminService.Context(
-                store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper)
+                store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper,
+                authorization: configuration.authorization)
             var routers: [LoopBound<CallRouter>] = []
             let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { loop in
                 // One service for each loop, whichever protocol its clients use.

@@ -6,6 +6,7 @@ enum CommandTable {
             ServeCommand.self, ListCommand.self, GetCommand.self, QueryCommand.self, WatchCommand.self, SetCommand.self,
             UpdateCommand.self, DeleteCommand.self, CopyCommand.self, LoadCommand.self, ExportCommand.self,
             CheckCommand.self, BackupCommand.self, ForkCommand.self, RestoreCommand.self, SalvageCommand.self,
+            PromoteCommand.self,
             IndexesCommand.self, RulesCommand.self, TokenCommand.self, HealthCommand.self, CompletionCommand.self,
             ManualCommand.self,
         ]
