@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(20)))
 struct FollowMessageTests {
     private static let responses: [FollowResponse] = [
-        .accepted(timeline: 1_700_000_000_000_000), .base(reason: "the replica is new", bytes: 0),
+        .accepted(timeline: 1_700_000_000_000_000), .base(reason: "the replica is new", bytes: 12),
         .base(reason: "", bytes: .max), .file("runs/1.run"), .contents([1, 2, 3]), .contents([]), .baseIsComplete,
         .records([9]), .closed(.max),
     ]
