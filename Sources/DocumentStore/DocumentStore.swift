@@ -36,6 +36,9 @@ package final class DocumentStore: Sendable {
     private let queue: CommitQueue
     private let pipeline: CommitPipeline
     let counters = StoreCounters()
+    let standing: WriteStanding
+    /// What is known of replicas, or of the source.
+    package let replication = ReplicationState()
     let changes: ChangeFeed
     /// Nil unless the store is archived.
     let archiver: Archiver?
@@ -52,6 +55,7 @@ package final class DocumentStore: Sendable {
     private init(_ configuration: StoreConfiguration) throws {
         self.configuration = configuration
         databases = DatabaseDirectory(maximum: configuration.databasesMax)
+        standing = WriteStanding(leader: configuration.leader)
         let recovery = Recovery(configuration: configuration, databases: databases)
         engine = try StorageEngine.open(
             directory: configuration.directory, volume: configuration.volume,
@@ -69,7 +73,8 @@ package final class DocumentStore: Sendable {
             ? AdaptiveIndexes(configuration, databases: databases, indexState: indexState) : nil
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
-            indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes)
+            indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes,
+            standing: standing)
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {
@@ -135,7 +140,6 @@ package final class DocumentStore: Sendable {
         _ request: CommitRequest, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
-        if let refusal { return completion(.failure(refusal)) }
         let request = QueuedRequest.commit(request, completion)
         if maySync, queue.claim() {
             defer { queue.release() }
@@ -149,7 +153,6 @@ package final class DocumentStore: Sendable {
     package func batchWrite(
         _ request: CommitRequest, completion: @escaping @Sendable (Result<BatchWriteResult, RequestError>) -> Void
     ) {
-        if let refusal { return completion(.failure(refusal)) }
         if request.transaction != nil {
             return completion(.failure(.invalidArgument("A batch write cannot be part of a transaction.")))
         }
@@ -161,7 +164,6 @@ package final class DocumentStore: Sendable {
     }
 
     func submit(_ request: QueuedRequest) {
-        if let refusal, !request.isOfLeader { return request.refuse(refusal) }
         if let refusal = queue.submit(request) { request.refuse(refusal) }
     }
 
@@ -345,7 +347,8 @@ package final class DocumentStore: Sendable {
             housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
             transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
             databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
-            archive: archiver?.statistics, engine: engine.statistics)
+            archive: archiver?.statistics, followers: replication.followers, isFollowing: replication.isConnected,
+            lagMicroseconds: lagMicroseconds, engine: engine.statistics)
     }
 
     /// Writes everything committed so far into a sorted run, and returns when it is there.

@@ -13,4 +13,5 @@ struct StoreServices: Sendable {
     let adaptiveIndexes: AdaptiveIndexes?
     let counters: StoreCounters
     let changes: ChangeFeed
+    let standing: WriteStanding
 }

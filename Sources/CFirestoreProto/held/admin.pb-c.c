@@ -52,6 +52,186 @@ void   held__admin__get_server_request__free_unpacked
   assert(message->base.descriptor == &held__admin__get_server_request__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   held__admin__follow_request__init
+                     (Held__Admin__FollowRequest         *message)
+{
+  static const Held__Admin__FollowRequest init_value = HELD__ADMIN__FOLLOW_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__follow_request__get_packed_size
+                     (const Held__Admin__FollowRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__follow_request__pack
+                     (const Held__Admin__FollowRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__follow_request__pack_to_buffer
+                     (const Held__Admin__FollowRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__FollowRequest *
+       held__admin__follow_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__FollowRequest *)
+     protobuf_c_message_unpack (&held__admin__follow_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__follow_request__free_unpacked
+                     (Held__Admin__FollowRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__follow_response__init
+                     (Held__Admin__FollowResponse         *message)
+{
+  static const Held__Admin__FollowResponse init_value = HELD__ADMIN__FOLLOW_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__follow_response__get_packed_size
+                     (const Held__Admin__FollowResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__follow_response__pack
+                     (const Held__Admin__FollowResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__follow_response__pack_to_buffer
+                     (const Held__Admin__FollowResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__FollowResponse *
+       held__admin__follow_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__FollowResponse *)
+     protobuf_c_message_unpack (&held__admin__follow_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__follow_response__free_unpacked
+                     (Held__Admin__FollowResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__step_down_request__init
+                     (Held__Admin__StepDownRequest         *message)
+{
+  static const Held__Admin__StepDownRequest init_value = HELD__ADMIN__STEP_DOWN_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__step_down_request__get_packed_size
+                     (const Held__Admin__StepDownRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__step_down_request__pack
+                     (const Held__Admin__StepDownRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__step_down_request__pack_to_buffer
+                     (const Held__Admin__StepDownRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__StepDownRequest *
+       held__admin__step_down_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__StepDownRequest *)
+     protobuf_c_message_unpack (&held__admin__step_down_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__step_down_request__free_unpacked
+                     (Held__Admin__StepDownRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__step_down_response__init
+                     (Held__Admin__StepDownResponse         *message)
+{
+  static const Held__Admin__StepDownResponse init_value = HELD__ADMIN__STEP_DOWN_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__step_down_response__get_packed_size
+                     (const Held__Admin__StepDownResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__step_down_response__pack
+                     (const Held__Admin__StepDownResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__step_down_response__pack_to_buffer
+                     (const Held__Admin__StepDownResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__StepDownResponse *
+       held__admin__step_down_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__StepDownResponse *)
+     protobuf_c_message_unpack (&held__admin__step_down_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__step_down_response__free_unpacked
+                     (Held__Admin__StepDownResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   held__admin__server__init
                      (Held__Admin__Server         *message)
 {
@@ -1148,6 +1328,242 @@ const ProtobufCMessageDescriptor held__admin__get_server_request__descriptor =
   held__admin__get_server_request__field_indices_by_name,
   0,  held__admin__get_server_request__number_ranges,
   (ProtobufCMessageInit) held__admin__get_server_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__follow_request__field_descriptors[2] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowRequest, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "timeline",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowRequest, timeline),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__follow_request__field_indices_by_name[] = {
+  1,   /* field[1] = timeline */
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange held__admin__follow_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor held__admin__follow_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.FollowRequest",
+  "FollowRequest",
+  "Held__Admin__FollowRequest",
+  "held.admin",
+  sizeof(Held__Admin__FollowRequest),
+  2,
+  held__admin__follow_request__field_descriptors,
+  held__admin__follow_request__field_indices_by_name,
+  1,  held__admin__follow_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__follow_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__follow_response__field_descriptors[8] =
+{
+  {
+    "accepted_timeline",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, accepted_timeline),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "base_reason",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, base_reason),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "base_bytes",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, base_bytes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "file",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, file),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "contents",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, contents),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "base_is_complete",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, base_is_complete),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "records",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, records),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "closed_time",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, closed_time),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__follow_response__field_indices_by_name[] = {
+  0,   /* field[0] = accepted_timeline */
+  2,   /* field[2] = base_bytes */
+  5,   /* field[5] = base_is_complete */
+  1,   /* field[1] = base_reason */
+  7,   /* field[7] = closed_time */
+  4,   /* field[4] = contents */
+  3,   /* field[3] = file */
+  6,   /* field[6] = records */
+};
+static const ProtobufCIntRange held__admin__follow_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 8 }
+};
+const ProtobufCMessageDescriptor held__admin__follow_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.FollowResponse",
+  "FollowResponse",
+  "Held__Admin__FollowResponse",
+  "held.admin",
+  sizeof(Held__Admin__FollowResponse),
+  8,
+  held__admin__follow_response__field_descriptors,
+  held__admin__follow_response__field_indices_by_name,
+  1,  held__admin__follow_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__follow_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__admin__step_down_request__field_descriptors NULL
+#define held__admin__step_down_request__field_indices_by_name NULL
+#define held__admin__step_down_request__number_ranges NULL
+const ProtobufCMessageDescriptor held__admin__step_down_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.StepDownRequest",
+  "StepDownRequest",
+  "Held__Admin__StepDownRequest",
+  "held.admin",
+  sizeof(Held__Admin__StepDownRequest),
+  0,
+  held__admin__step_down_request__field_descriptors,
+  held__admin__step_down_request__field_indices_by_name,
+  0,  held__admin__step_down_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__step_down_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__step_down_response__field_descriptors[1] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__StepDownResponse, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__step_down_response__field_indices_by_name[] = {
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange held__admin__step_down_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__admin__step_down_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.StepDownResponse",
+  "StepDownResponse",
+  "Held__Admin__StepDownResponse",
+  "held.admin",
+  sizeof(Held__Admin__StepDownResponse),
+  1,
+  held__admin__step_down_response__field_descriptors,
+  held__admin__step_down_response__field_indices_by_name,
+  1,  held__admin__step_down_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__step_down_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor held__admin__server__field_descriptors[1] =

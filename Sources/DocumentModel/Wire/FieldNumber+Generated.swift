@@ -862,6 +862,29 @@ extension FieldNumber {
         /// The fields of `hearth.admin.v1.GetServerRequest`.
         @usableFromInline package enum GetServerRequest {
         }
+        /// The fields of `hearth.admin.v1.FollowRequest`.
+        @usableFromInline package enum FollowRequest {
+            @inlinable @inline(__always) package static var version: Int { 1 }
+            @inlinable @inline(__always) package static var timeline: Int { 2 }
+        }
+        /// The fields of `hearth.admin.v1.FollowResponse`.
+        @usableFromInline package enum FollowResponse {
+            @inlinable @inline(__always) package static var acceptedTimeline: Int { 1 }
+            @inlinable @inline(__always) package static var baseReason: Int { 2 }
+            @inlinable @inline(__always) package static var baseBytes: Int { 3 }
+            @inlinable @inline(__always) package static var file: Int { 4 }
+            @inlinable @inline(__always) package static var contents: Int { 5 }
+            @inlinable @inline(__always) package static var baseIsComplete: Int { 6 }
+            @inlinable @inline(__always) package static var records: Int { 7 }
+            @inlinable @inline(__always) package static var closedTime: Int { 8 }
+        }
+        /// The fields of `hearth.admin.v1.StepDownRequest`.
+        @usableFromInline package enum StepDownRequest {
+        }
+        /// The fields of `hearth.admin.v1.StepDownResponse`.
+        @usableFromInline package enum StepDownResponse {
+            @inlinable @inline(__always) package static var version: Int { 1 }
+        }
         /// The fields of `hearth.admin.v1.Server`.
         @usableFromInline package enum Server {
             @inlinable @inline(__always) package static var address: Int { 1 }

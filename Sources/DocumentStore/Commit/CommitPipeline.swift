@@ -45,6 +45,7 @@ final class CommitPipeline: @unchecked Sendable {
     private let writer: EngineWriter
     private let housekeeper: Housekeeper
     private var decider: CommitDecider
+    private let standing: WriteStanding
     private var replay: RecordReplay
     private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
@@ -63,6 +64,7 @@ final class CommitPipeline: @unchecked Sendable {
         self.queue = queue
         databases = services.databases
         transactions = services.transactions
+        standing = services.standing
         counters = services.counters
         self.writer = writer
         let draft = CommitDraft(
@@ -102,8 +104,8 @@ final class CommitPipeline: @unchecked Sendable {
         finish()
     }
 
-    /// Whether all commits come from another server.
-    private var isFollower: Bool { configuration.leader != nil }
+    /// Whether no commits are made here: they come from another server, or will be made there.
+    private var isFollower: Bool { !standing.takesWrites }
 
     /// Stages records of the leader.
     private func follow(_ records: FollowedRecords) throws(RequestError) {
@@ -212,6 +214,7 @@ final class CommitPipeline: @unchecked Sendable {
             if let first = try earlierResult(of: request.identifier) {
                 return PendingResult(.success(first), isRepeat: true)
             }
+            if let refusal = standing.refusal { throw refusal }
             return PendingResult(.success(try commit(request, isBatch: isBatch)))
         } catch {
             return PendingResult(.failure(error))
@@ -292,6 +295,7 @@ final class CommitPipeline: @unchecked Sendable {
 
     /// Changes what a database declares; indexes are built and cleared in the steps that follow.
     private func declare(_ change: DeclarationChange, in name: DatabaseName) throws(RequestError) {
+        if let refusal = standing.refusal { throw refusal }
         var wanted = IndexDeclaration()
         if let number = databases.number(of: name) { wanted = stage.draft.applier.indexes.declaration(of: number) }
         let known = wanted

@@ -21,11 +21,6 @@ enum QueuedRequest: Sendable {
     /// Records of the leader.
     case follow(FollowedRecords, @Sendable (Result<Void, RequestError>) -> Void)
 
-    /// Whether a follower takes it.
-    var isOfLeader: Bool {
-        if case .follow = self { true } else { false }
-    }
-
     /// Memory that the request holds, roughly.
     var byteCount: Int {
         switch self {

@@ -30,13 +30,31 @@ extension DocumentStore {
         try engine.records(after: version)
     }
 
+    /// Takes no writes from now on, because another server does. The completion is called once, on a thread of the
+    /// store, when all commits before are durable and visible: with the version of the last of them.
+    package func stepDown(
+        completion: @escaping @Sendable (Result<CommitVersion, RequestError>) -> Void
+    ) {
+        standing.refuse(
+            RequestError(.failedPrecondition, "This server takes no writes: a replica takes its place."))
+        // Everything that was queued before comes before it, and is refused or staged.
+        submit(
+            .follow(FollowedRecords()) { [engine] result in
+                completion(result.map { engine.publishedVersion })
+            })
+    }
+
     // MARK: Followers
 
     /// Why this store takes no writes; nil unless it follows another server.
-    var refusal: RequestError? {
-        configuration.leader.map {
-            RequestError(.failedPrecondition, "This server is a replica and takes no writes; write to \($0).")
-        }
+    var refusal: RequestError? { standing.refusal }
+
+    /// How old the state of a replica is by this machine's clock, in microseconds; 0 for a store that is none.
+    package var lagMicroseconds: UInt64 {
+        if configuration.leader == nil { return 0 }
+        let now = configuration.clock.nowMicroseconds
+        let reached = max(replication.closedMicroseconds, engine.publishedVersion.microseconds)
+        return now > reached ? now - reached : 0
     }
 
     /// Applies records of the leader. The completion is called once, on a thread of the store, when they are durable

@@ -36,6 +36,12 @@ package struct StoreStatistics: Sendable {
     package var adaptiveIndexes = AdaptiveIndexStatistics()
     /// Of the archive; nil without one.
     package var archive: ArchiveStatistics?
+    /// Streams to replicas.
+    package var followers = 0
+    /// Whether this store is a replica with a stream from its source.
+    package var isFollowing = false
+    /// How old the state of a replica is by its own clock; 0 for other stores.
+    package var lagMicroseconds: UInt64 = 0
     /// The storage engine's own figures.
     package var engine: EngineStatistics
 }

@@ -51,11 +51,15 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case adminListRules = 213
     case adminGetRules = 214
     case adminFork = 215
+    case adminFollow = 216
+    case adminStepDown = 217
 
     /// Whether the TCP port serves it, to callers that may administer the server.
     package var isServedOverTCP: Bool {
         switch self {
-        case .adminListIndexes, .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules: true
+        case .adminListIndexes, .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow,
+            .adminStepDown:
+            true
         // What is left of this service writes files where its caller says, or blocks threads.
         default: service != .administration
         }
@@ -82,7 +86,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .healthCheck, .healthWatch: .health
         case .serverReflectionInfo: .reflection
         case .adminGetServer, .adminBackup, .adminFork, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes,
-            .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules:
+            .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow, .adminStepDown:
             .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
             .listDatabases:
@@ -96,7 +100,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
 
     package var shape: RPCShape {
         switch self {
-        case .batchGetDocuments, .runQuery, .runAggregationQuery, .executePipeline, .healthWatch: .serverStreaming
+        case .batchGetDocuments, .runQuery, .runAggregationQuery, .executePipeline, .healthWatch, .adminFollow:
+            .serverStreaming
         case .write, .listen, .serverReflectionInfo: .bidirectional
         default: .unary
         }
@@ -142,6 +147,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .adminGetServer: "GetServer"
         case .adminBackup: "Backup"
         case .adminFork: "Fork"
+        case .adminFollow: "Follow"
+        case .adminStepDown: "StepDown"
         case .adminCheckpoint: "Checkpoint"
         case .adminApplyIndexes: "ApplyIndexes"
         case .adminListIndexes, .listIndexes: "ListIndexes"

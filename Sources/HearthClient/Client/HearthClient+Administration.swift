@@ -1,7 +1,30 @@
 package import Basics
 package import FirestoreMessages
 
+/// The messages of a source to a replica, in order. Releasing it ends the stream.
+package final class FollowMessages: Sendable {
+    private let messages: MessageStream
+
+    init(_ messages: MessageStream) { self.messages = messages }
+
+    /// The next message; nil after the last. A cancelled task ends the stream.
+    /// - Throws: what ends the stream; `INVALID_ARGUMENT` for a message that cannot be read.
+    nonisolated(nonsending) package func next() async throws(RequestError) -> FollowResponse? {
+        guard let message = try await messages.next() else { return nil }
+        do {
+            return try FollowResponse(wire: message.byteSpan)
+        } catch {
+            throw RequestError(.invalidArgument, "The source sends a message that cannot be read.")
+        }
+    }
+}
+
 extension HearthClient {
+    /// Asks a server for its state and its commits.
+    package func follow(_ request: FollowRequest) -> FollowMessages {
+        FollowMessages(stream(.adminFollow, request.encodedBytes(), options: .standard))
+    }
+
     /// Makes a unary call of `hearth.admin.v1`, for those methods that the TCP port serves.
     ///
     /// - Parameter isRepeatable: whether the call may be made again after a failure that leaves its outcome unknown.

@@ -21,6 +21,8 @@ final class AdminService {
         let address: ServerAddress
         /// The rules of the data directory; nil if the server has nothing to do with them.
         let rules: RulesKeeper?
+        /// Asked again and again whether a replica may still follow; nil permits everything.
+        let authorization: Authorization?
     }
 
     /// Requests that may block threads at once.
@@ -29,6 +31,9 @@ final class AdminService {
     private let context: Context
     private let service: FirestoreService
     private var blocking = 0
+    private var followers = 0
+    /// Streams to replicas of one loop.
+    private static let followersMax = 16
 
     init(_ context: Context, _ service: FirestoreService) {
         self.context = context
@@ -52,8 +57,36 @@ final class AdminService {
         case .adminApplyIndexes: try applyIndexes(call, ApplyIndexesRequest(wire: request))
         case .adminListIndexes: try listIndexes(call, ListIndexesRequest(wire: request))
         case .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules: try rules(call, request)
+        case .adminFollow: try follow(call, FollowRequest(wire: request))
+        case .adminStepDown: try stepDown(call, request)
         default: throw RequestError(.unimplemented, "\(call.method.name) is not an administrative method.")
         }
+    }
+
+    private func follow(_ call: Call, _ message: FollowRequest) throws {
+        guard followers < Self.followersMax else {
+            throw RequestError(.resourceExhausted, "\(Self.followersMax) replicas follow on this event loop already.")
+        }
+        let stream = FollowStream(call, service, context.authorization) { [unowned self] in followers -= 1 }
+        try stream.start(message, context.store, context.log)
+        followers += 1
+        call.stream(stream)
+        service.longLivedStreams.insert(stream)
+    }
+
+    private func stepDown(_ call: Call, _ request: RawSpan) throws {
+        _ = try EmptyMessage(wire: request)
+        let context = context
+        if let leader = context.store.configuration.leader {
+            throw RequestError(.failedPrecondition, "This server is a replica of \(leader), and cannot step down.")
+        }
+        context.store.stepDown(
+            completion: service.continuation(call) { service, version in
+                try SupersededFile.write(in: context.store.configuration.directory)
+                context.log(.warning, "stepped_down", ["version": "\(version)"])
+                let reply = StepDownResponse(version: version.microseconds)
+                service.succeed(call) { reply.encode(into: &$0) }
+            })
     }
 
     private func backup(_ call: Call, _ message: BackupRequest) throws {

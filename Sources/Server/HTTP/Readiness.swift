@@ -28,6 +28,11 @@ final class Readiness: Sendable {
         if let refusal = engine.refusal {
             return "files cannot be written; commits are refused until that succeeds: \(refusal.message)"
         }
+        let lagSeconds = store.lagMicroseconds / 1_000_000
+        if lagSeconds > Self.lagSecondsMax { return "the state of the replica is \(lagSeconds) seconds old" }
         return nil
     }
+
+    /// Age of a replica's state from which on reads should go elsewhere.
+    private static let lagSecondsMax: UInt64 = 30
 }

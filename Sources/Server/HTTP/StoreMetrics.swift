@@ -49,6 +49,13 @@ struct StoreMetric: Sendable {
         .counter(
             "hearth_adaptive_indexes_dropped_total", "Indexes built on demand that were dropped."
         ) { $0.adaptiveIndexes.dropped },
+        .gauge("hearth_followers", "Streams to replicas of this server.") { $0.followers },
+        .gauge("hearth_replica_connected", "1 if this server is a replica with a stream from its source.") {
+            $0.isFollowing ? 1 : 0
+        },
+        .gauge("hearth_replica_lag_seconds", "Age of the state of a replica; 0 for other servers.") {
+            Double($0.lagMicroseconds) / 1_000_000
+        },
         .gauge("hearth_databases", "Databases that contain or contained documents.") { $0.databases },
         .counter("hearth_log_written_bytes_total", "Bytes of synced log frames.") { $0.engine.logBytesWritten },
         .gauge(

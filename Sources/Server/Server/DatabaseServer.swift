@@ -124,7 +124,8 @@ package final class DatabaseServer: Sendable {
             var http = configuration.http
             http.servesMetrics = configuration.observation == nil
             let administration = AdminService.Context(
-                store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper)
+                store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper,
+                authorization: configuration.authorization)
             let console = ConsoleData(
                 administration, counters: counters, readiness: readiness, version: configuration.version,
                 loops: group.loops, clients: clients, configuration.authorization)

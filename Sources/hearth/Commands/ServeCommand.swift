@@ -52,6 +52,9 @@ enum ServeCommand: MainThreadSubcommand {
         let fork = try makeFork(arguments)
         defer { fork?.remove() }
         if let fork { configuration.store.directory = fork.directory }
+        let replica = try Replica.make(arguments, directory: configuration.store.directory, log)
+        try replica?.prepare()
+        configuration.store.leader = replica?.source
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: configuration.store.directory)
         let security = try ServeSecurity.make(
@@ -91,6 +94,7 @@ enum ServeCommand: MainThreadSubcommand {
         if security.mode == .insecure {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
+        replica?.start(gateway.store)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)
@@ -100,7 +104,8 @@ enum ServeCommand: MainThreadSubcommand {
         let signal = waitForSignal(
             gateway, security, ServiceManager(), endpoint: endpoint, onReload: { reloading.run(log) })
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
-        Shutdown.endAtOnceOnAnotherSignal(log)
+        if replica?.mustRebuild != true { Shutdown.endAtOnceOnAnotherSignal(log) }
+        replica?.stop()
         gateway.stop()
         do {
             try exports.exportDocuments()
@@ -109,6 +114,7 @@ enum ServeCommand: MainThreadSubcommand {
             throw CommandFailure("the export at the end failed: \(ErrorText.describe(error))")
         }
         log(.info, "stopped")
+        try replica?.rebuildIfNeeded()
     }
 
     /// The fork that is to be served; nil without `--fork-of`.

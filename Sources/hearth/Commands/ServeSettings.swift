@@ -309,6 +309,12 @@ enum ServeSettings {
         .number(
             "max-index-entries", in: 1...1_000_000, \.store.indexEntriesPerDocumentMax,
             "Index entries of one document. A write that makes more gets INVALID_ARGUMENT."),
+        .size(
+            "log-keep", in: .kibibytes(0)...ByteCount(bytes: 1 << 40), \.store.engine.logKeptBytes,
+            """
+            Size of the log to keep at least, beyond what recovery needs, for replicas that connect later. A replica \
+            that needs older commits copies everything again.
+            """),
         .time(
             "ttl-interval", \.store.expiryIntervalMilliseconds,
             "Time between two sweeps that delete expired documents (field overrides with ttl). 0s disables them."),
@@ -326,6 +332,17 @@ enum ServeSettings {
             Serves a fork of this data directory, beside it, which is deleted when the server ends: a full copy for a \
             test, whatever its size. In place of --data.
             """)
+    static let follow = Flag<Endpoint>(
+        "follow", "HOST:PORT", required: false,
+        help: """
+            Serves a replica of this server, read-only: copies its state when the data directory is empty, then \
+            applies its commits. HEARTH_FOLLOW_TOKEN is the token of a principal that administers the source.
+            """)
+    static let followTLS = Flag(
+        switch: "follow-tls", help: "Encrypts the connection to the source; its certificate must verify.")
+    static let followAuthorities = Flag<String>(
+        "follow-ca", "FILE", required: false,
+        help: "Authorities of the source's certificate, PEM, instead of those of the system. Implies --follow-tls.")
     static let repairIndexes = Flag(
         switch: "repair-indexes",
         help: """
@@ -381,6 +398,7 @@ enum ServeSettings {
             heading: "Location",
             flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
+        FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities]),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),

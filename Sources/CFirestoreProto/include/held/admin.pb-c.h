@@ -16,6 +16,10 @@ PROTOBUF_C__BEGIN_DECLS
 
 
 typedef struct Held__Admin__GetServerRequest Held__Admin__GetServerRequest;
+typedef struct Held__Admin__FollowRequest Held__Admin__FollowRequest;
+typedef struct Held__Admin__FollowResponse Held__Admin__FollowResponse;
+typedef struct Held__Admin__StepDownRequest Held__Admin__StepDownRequest;
+typedef struct Held__Admin__StepDownResponse Held__Admin__StepDownResponse;
 typedef struct Held__Admin__Server Held__Admin__Server;
 typedef struct Held__Admin__BackupRequest Held__Admin__BackupRequest;
 typedef struct Held__Admin__BackupResponse Held__Admin__BackupResponse;
@@ -79,6 +83,86 @@ struct  Held__Admin__GetServerRequest
 #define HELD__ADMIN__GET_SERVER_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__get_server_request__descriptor) \
      }
+
+
+struct  Held__Admin__FollowRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The version of the replica's last commit, in microseconds; 0 if it has nothing.
+   */
+  uint64_t version;
+  /*
+   * The time from which its history is that of its source alone, in microseconds.
+   */
+  uint64_t timeline;
+};
+#define HELD__ADMIN__FOLLOW_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__follow_request__descriptor) \
+    , 0, 0 }
+
+
+/*
+ * Each message has one of these; base_reason and base_bytes come together.
+ */
+struct  Held__Admin__FollowResponse
+{
+  ProtobufCMessage base;
+  /*
+   * Commits follow that come after what the replica has. The time is that of the request.
+   */
+  uint64_t accepted_timeline;
+  /*
+   * The replica has to replace what it has by the files that follow. Then the stream ends.
+   */
+  ProtobufCBinaryData base_reason;
+  uint64_t base_bytes;
+  /*
+   * A file begins: its path in the data directory.
+   */
+  ProtobufCBinaryData file;
+  /*
+   * The next bytes of the file.
+   */
+  ProtobufCBinaryData contents;
+  /*
+   * All files were sent.
+   */
+  protobuf_c_boolean base_is_complete;
+  /*
+   * For each commit the version (8 bytes, little-endian), the length (4) and the record of the log.
+   */
+  ProtobufCBinaryData records;
+  /*
+   * No commit comes at or below this time, in microseconds, that was not sent.
+   */
+  uint64_t closed_time;
+};
+#define HELD__ADMIN__FOLLOW_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__follow_response__descriptor) \
+    , 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0 }
+
+
+struct  Held__Admin__StepDownRequest
+{
+  ProtobufCMessage base;
+};
+#define HELD__ADMIN__STEP_DOWN_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__step_down_request__descriptor) \
+     }
+
+
+struct  Held__Admin__StepDownResponse
+{
+  ProtobufCMessage base;
+  /*
+   * The version of the last commit, in microseconds.
+   */
+  uint64_t version;
+};
+#define HELD__ADMIN__STEP_DOWN_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__step_down_response__descriptor) \
+    , 0 }
 
 
 struct  Held__Admin__Server
@@ -217,7 +301,9 @@ struct  Held__Admin__ListedIndex
 {
   ProtobufCMessage base;
   /*
-   * BUILDING, READY or DROPPING.
+   * BUILDING, READY or DROPPING; or WANTED: the index is not declared, and queries since the start of the server would
+   * have been cheaper with it. Then index_entries is the number of these queries, and index_bytes that of the documents
+   * that they read.
    */
   ProtobufCBinaryData state;
   /*
@@ -460,6 +546,82 @@ Held__Admin__GetServerRequest *
                       const uint8_t       *data);
 void   held__admin__get_server_request__free_unpacked
                      (Held__Admin__GetServerRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__FollowRequest methods */
+void   held__admin__follow_request__init
+                     (Held__Admin__FollowRequest         *message);
+size_t held__admin__follow_request__get_packed_size
+                     (const Held__Admin__FollowRequest   *message);
+size_t held__admin__follow_request__pack
+                     (const Held__Admin__FollowRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__follow_request__pack_to_buffer
+                     (const Held__Admin__FollowRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__FollowRequest *
+       held__admin__follow_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__follow_request__free_unpacked
+                     (Held__Admin__FollowRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__FollowResponse methods */
+void   held__admin__follow_response__init
+                     (Held__Admin__FollowResponse         *message);
+size_t held__admin__follow_response__get_packed_size
+                     (const Held__Admin__FollowResponse   *message);
+size_t held__admin__follow_response__pack
+                     (const Held__Admin__FollowResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__follow_response__pack_to_buffer
+                     (const Held__Admin__FollowResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__FollowResponse *
+       held__admin__follow_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__follow_response__free_unpacked
+                     (Held__Admin__FollowResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__StepDownRequest methods */
+void   held__admin__step_down_request__init
+                     (Held__Admin__StepDownRequest         *message);
+size_t held__admin__step_down_request__get_packed_size
+                     (const Held__Admin__StepDownRequest   *message);
+size_t held__admin__step_down_request__pack
+                     (const Held__Admin__StepDownRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__step_down_request__pack_to_buffer
+                     (const Held__Admin__StepDownRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__StepDownRequest *
+       held__admin__step_down_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__step_down_request__free_unpacked
+                     (Held__Admin__StepDownRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__StepDownResponse methods */
+void   held__admin__step_down_response__init
+                     (Held__Admin__StepDownResponse         *message);
+size_t held__admin__step_down_response__get_packed_size
+                     (const Held__Admin__StepDownResponse   *message);
+size_t held__admin__step_down_response__pack
+                     (const Held__Admin__StepDownResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__step_down_response__pack_to_buffer
+                     (const Held__Admin__StepDownResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__StepDownResponse *
+       held__admin__step_down_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__step_down_response__free_unpacked
+                     (Held__Admin__StepDownResponse *message,
                       ProtobufCAllocator *allocator);
 /* Held__Admin__Server methods */
 void   held__admin__server__init
@@ -922,6 +1084,18 @@ void   held__admin__single_field_index__free_unpacked
 typedef void (*Held__Admin__GetServerRequest_Closure)
                  (const Held__Admin__GetServerRequest *message,
                   void *closure_data);
+typedef void (*Held__Admin__FollowRequest_Closure)
+                 (const Held__Admin__FollowRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__FollowResponse_Closure)
+                 (const Held__Admin__FollowResponse *message,
+                  void *closure_data);
+typedef void (*Held__Admin__StepDownRequest_Closure)
+                 (const Held__Admin__StepDownRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__StepDownResponse_Closure)
+                 (const Held__Admin__StepDownResponse *message,
+                  void *closure_data);
 typedef void (*Held__Admin__Server_Closure)
                  (const Held__Admin__Server *message,
                   void *closure_data);
@@ -1002,6 +1176,10 @@ typedef void (*Held__Admin__SingleFieldIndex_Closure)
 
 extern const ProtobufCEnumDescriptor    held__admin__mode__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__get_server_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__follow_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__follow_response__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__step_down_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__step_down_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__server__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__backup_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__backup_response__descriptor;

@@ -52,6 +52,186 @@ void   hearth__admin__v1__get_server_request__free_unpacked
   assert(message->base.descriptor == &hearth__admin__v1__get_server_request__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   hearth__admin__v1__follow_request__init
+                     (Hearth__Admin__V1__FollowRequest         *message)
+{
+  static const Hearth__Admin__V1__FollowRequest init_value = HEARTH__ADMIN__V1__FOLLOW_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__follow_request__get_packed_size
+                     (const Hearth__Admin__V1__FollowRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__follow_request__pack
+                     (const Hearth__Admin__V1__FollowRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__follow_request__pack_to_buffer
+                     (const Hearth__Admin__V1__FollowRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__FollowRequest *
+       hearth__admin__v1__follow_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__FollowRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__follow_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__follow_request__free_unpacked
+                     (Hearth__Admin__V1__FollowRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__follow_response__init
+                     (Hearth__Admin__V1__FollowResponse         *message)
+{
+  static const Hearth__Admin__V1__FollowResponse init_value = HEARTH__ADMIN__V1__FOLLOW_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__follow_response__get_packed_size
+                     (const Hearth__Admin__V1__FollowResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__follow_response__pack
+                     (const Hearth__Admin__V1__FollowResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__follow_response__pack_to_buffer
+                     (const Hearth__Admin__V1__FollowResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__FollowResponse *
+       hearth__admin__v1__follow_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__FollowResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__follow_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__follow_response__free_unpacked
+                     (Hearth__Admin__V1__FollowResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__step_down_request__init
+                     (Hearth__Admin__V1__StepDownRequest         *message)
+{
+  static const Hearth__Admin__V1__StepDownRequest init_value = HEARTH__ADMIN__V1__STEP_DOWN_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__step_down_request__get_packed_size
+                     (const Hearth__Admin__V1__StepDownRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__step_down_request__pack
+                     (const Hearth__Admin__V1__StepDownRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__step_down_request__pack_to_buffer
+                     (const Hearth__Admin__V1__StepDownRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__StepDownRequest *
+       hearth__admin__v1__step_down_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__StepDownRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__step_down_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__step_down_request__free_unpacked
+                     (Hearth__Admin__V1__StepDownRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__step_down_response__init
+                     (Hearth__Admin__V1__StepDownResponse         *message)
+{
+  static const Hearth__Admin__V1__StepDownResponse init_value = HEARTH__ADMIN__V1__STEP_DOWN_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__step_down_response__get_packed_size
+                     (const Hearth__Admin__V1__StepDownResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__step_down_response__pack
+                     (const Hearth__Admin__V1__StepDownResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__step_down_response__pack_to_buffer
+                     (const Hearth__Admin__V1__StepDownResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__StepDownResponse *
+       hearth__admin__v1__step_down_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__StepDownResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__step_down_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__step_down_response__free_unpacked
+                     (Hearth__Admin__V1__StepDownResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   hearth__admin__v1__server__init
                      (Hearth__Admin__V1__Server         *message)
 {
@@ -1148,6 +1328,242 @@ const ProtobufCMessageDescriptor hearth__admin__v1__get_server_request__descript
   hearth__admin__v1__get_server_request__field_indices_by_name,
   0,  hearth__admin__v1__get_server_request__number_ranges,
   (ProtobufCMessageInit) hearth__admin__v1__get_server_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__follow_request__field_descriptors[2] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowRequest, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "timeline",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowRequest, timeline),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__follow_request__field_indices_by_name[] = {
+  1,   /* field[1] = timeline */
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange hearth__admin__v1__follow_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.FollowRequest",
+  "FollowRequest",
+  "Hearth__Admin__V1__FollowRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__FollowRequest),
+  2,
+  hearth__admin__v1__follow_request__field_descriptors,
+  hearth__admin__v1__follow_request__field_indices_by_name,
+  1,  hearth__admin__v1__follow_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__follow_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_descriptors[8] =
+{
+  {
+    "accepted_timeline",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, accepted_timeline),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "base_reason",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, base_reason),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "base_bytes",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, base_bytes),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "file",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, file),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "contents",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, contents),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "base_is_complete",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, base_is_complete),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "records",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, records),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "closed_time",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, closed_time),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__follow_response__field_indices_by_name[] = {
+  0,   /* field[0] = accepted_timeline */
+  2,   /* field[2] = base_bytes */
+  5,   /* field[5] = base_is_complete */
+  1,   /* field[1] = base_reason */
+  7,   /* field[7] = closed_time */
+  4,   /* field[4] = contents */
+  3,   /* field[3] = file */
+  6,   /* field[6] = records */
+};
+static const ProtobufCIntRange hearth__admin__v1__follow_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 8 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.FollowResponse",
+  "FollowResponse",
+  "Hearth__Admin__V1__FollowResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__FollowResponse),
+  8,
+  hearth__admin__v1__follow_response__field_descriptors,
+  hearth__admin__v1__follow_response__field_indices_by_name,
+  1,  hearth__admin__v1__follow_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__follow_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define hearth__admin__v1__step_down_request__field_descriptors NULL
+#define hearth__admin__v1__step_down_request__field_indices_by_name NULL
+#define hearth__admin__v1__step_down_request__number_ranges NULL
+const ProtobufCMessageDescriptor hearth__admin__v1__step_down_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.StepDownRequest",
+  "StepDownRequest",
+  "Hearth__Admin__V1__StepDownRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__StepDownRequest),
+  0,
+  hearth__admin__v1__step_down_request__field_descriptors,
+  hearth__admin__v1__step_down_request__field_indices_by_name,
+  0,  hearth__admin__v1__step_down_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__step_down_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__step_down_response__field_descriptors[1] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__StepDownResponse, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__step_down_response__field_indices_by_name[] = {
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange hearth__admin__v1__step_down_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__step_down_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.StepDownResponse",
+  "StepDownResponse",
+  "Hearth__Admin__V1__StepDownResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__StepDownResponse),
+  1,
+  hearth__admin__v1__step_down_response__field_descriptors,
+  hearth__admin__v1__step_down_response__field_indices_by_name,
+  1,  hearth__admin__v1__step_down_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__step_down_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor hearth__admin__v1__server__field_descriptors[1] =
@@ -2266,7 +2682,7 @@ const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
   hearth__admin__v1__mode__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[10] =
+static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[12] =
 {
   { "GetServer", &hearth__admin__v1__get_server_request__descriptor, &hearth__admin__v1__server__descriptor },
   { "Backup", &hearth__admin__v1__backup_request__descriptor, &hearth__admin__v1__backup_response__descriptor },
@@ -2278,18 +2694,22 @@ static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descript
   { "RollbackRules", &hearth__admin__v1__rollback_rules_request__descriptor, &hearth__admin__v1__apply_rules_response__descriptor },
   { "ListRules", &hearth__admin__v1__list_rules_request__descriptor, &hearth__admin__v1__list_rules_response__descriptor },
   { "GetRules", &hearth__admin__v1__get_rules_request__descriptor, &hearth__admin__v1__get_rules_response__descriptor },
+  { "Follow", &hearth__admin__v1__follow_request__descriptor, &hearth__admin__v1__follow_response__descriptor },
+  { "StepDown", &hearth__admin__v1__step_down_request__descriptor, &hearth__admin__v1__step_down_response__descriptor },
 };
 const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
   4,        /* ApplyIndexes */
   6,        /* ApplyRules */
   1,        /* Backup */
   3,        /* Checkpoint */
+  10,        /* Follow */
   2,        /* Fork */
   9,        /* GetRules */
   0,        /* GetServer */
   5,        /* ListIndexes */
   8,        /* ListRules */
-  7         /* RollbackRules */
+  7,        /* RollbackRules */
+  11         /* StepDown */
 };
 const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
 {
@@ -2298,7 +2718,7 @@ const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
   "Admin",
   "Hearth__Admin__V1__Admin",
   "hearth.admin.v1",
-  10,
+  12,
   hearth__admin__v1__admin__method_descriptors,
   hearth__admin__v1__admin__method_indices_by_name
 };
@@ -2381,6 +2801,22 @@ void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
   service->invoke(service, 9, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__follow(ProtobufCService *service,
+                                      const Hearth__Admin__V1__FollowRequest *input,
+                                      Hearth__Admin__V1__FollowResponse_Closure closure,
+                                      void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 10, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__step_down(ProtobufCService *service,
+                                         const Hearth__Admin__V1__StepDownRequest *input,
+                                         Hearth__Admin__V1__StepDownResponse_Closure closure,
+                                         void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 11, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
                                      Hearth__Admin__V1__Admin_ServiceDestroy destroy)

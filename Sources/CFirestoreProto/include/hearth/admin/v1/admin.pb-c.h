@@ -16,6 +16,10 @@ PROTOBUF_C__BEGIN_DECLS
 
 
 typedef struct Hearth__Admin__V1__GetServerRequest Hearth__Admin__V1__GetServerRequest;
+typedef struct Hearth__Admin__V1__FollowRequest Hearth__Admin__V1__FollowRequest;
+typedef struct Hearth__Admin__V1__FollowResponse Hearth__Admin__V1__FollowResponse;
+typedef struct Hearth__Admin__V1__StepDownRequest Hearth__Admin__V1__StepDownRequest;
+typedef struct Hearth__Admin__V1__StepDownResponse Hearth__Admin__V1__StepDownResponse;
 typedef struct Hearth__Admin__V1__Server Hearth__Admin__V1__Server;
 typedef struct Hearth__Admin__V1__BackupRequest Hearth__Admin__V1__BackupRequest;
 typedef struct Hearth__Admin__V1__BackupResponse Hearth__Admin__V1__BackupResponse;
@@ -79,6 +83,86 @@ struct  Hearth__Admin__V1__GetServerRequest
 #define HEARTH__ADMIN__V1__GET_SERVER_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__get_server_request__descriptor) \
      }
+
+
+struct  Hearth__Admin__V1__FollowRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The version of the replica's last commit, in microseconds; 0 if it has nothing.
+   */
+  uint64_t version;
+  /*
+   * The time from which its history is that of its source alone, in microseconds.
+   */
+  uint64_t timeline;
+};
+#define HEARTH__ADMIN__V1__FOLLOW_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__follow_request__descriptor) \
+    , 0, 0 }
+
+
+/*
+ * Each message has one of these; base_reason and base_bytes come together.
+ */
+struct  Hearth__Admin__V1__FollowResponse
+{
+  ProtobufCMessage base;
+  /*
+   * Commits follow that come after what the replica has. The time is that of the request.
+   */
+  uint64_t accepted_timeline;
+  /*
+   * The replica has to replace what it has by the files that follow. Then the stream ends.
+   */
+  char *base_reason;
+  uint64_t base_bytes;
+  /*
+   * A file begins: its path in the data directory.
+   */
+  char *file;
+  /*
+   * The next bytes of the file.
+   */
+  ProtobufCBinaryData contents;
+  /*
+   * All files were sent.
+   */
+  protobuf_c_boolean base_is_complete;
+  /*
+   * For each commit the version (8 bytes, little-endian), the length (4) and the record of the log.
+   */
+  ProtobufCBinaryData records;
+  /*
+   * No commit comes at or below this time, in microseconds, that was not sent.
+   */
+  uint64_t closed_time;
+};
+#define HEARTH__ADMIN__V1__FOLLOW_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__follow_response__descriptor) \
+    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, {0,NULL}, 0, {0,NULL}, 0 }
+
+
+struct  Hearth__Admin__V1__StepDownRequest
+{
+  ProtobufCMessage base;
+};
+#define HEARTH__ADMIN__V1__STEP_DOWN_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__step_down_request__descriptor) \
+     }
+
+
+struct  Hearth__Admin__V1__StepDownResponse
+{
+  ProtobufCMessage base;
+  /*
+   * The version of the last commit, in microseconds.
+   */
+  uint64_t version;
+};
+#define HEARTH__ADMIN__V1__STEP_DOWN_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__step_down_response__descriptor) \
+    , 0 }
 
 
 struct  Hearth__Admin__V1__Server
@@ -217,7 +301,9 @@ struct  Hearth__Admin__V1__ListedIndex
 {
   ProtobufCMessage base;
   /*
-   * BUILDING, READY or DROPPING.
+   * BUILDING, READY or DROPPING; or WANTED: the index is not declared, and queries since the start of the server would
+   * have been cheaper with it. Then index_entries is the number of these queries, and index_bytes that of the documents
+   * that they read.
    */
   char *state;
   /*
@@ -458,6 +544,82 @@ Hearth__Admin__V1__GetServerRequest *
                       const uint8_t       *data);
 void   hearth__admin__v1__get_server_request__free_unpacked
                      (Hearth__Admin__V1__GetServerRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__FollowRequest methods */
+void   hearth__admin__v1__follow_request__init
+                     (Hearth__Admin__V1__FollowRequest         *message);
+size_t hearth__admin__v1__follow_request__get_packed_size
+                     (const Hearth__Admin__V1__FollowRequest   *message);
+size_t hearth__admin__v1__follow_request__pack
+                     (const Hearth__Admin__V1__FollowRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__follow_request__pack_to_buffer
+                     (const Hearth__Admin__V1__FollowRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__FollowRequest *
+       hearth__admin__v1__follow_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__follow_request__free_unpacked
+                     (Hearth__Admin__V1__FollowRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__FollowResponse methods */
+void   hearth__admin__v1__follow_response__init
+                     (Hearth__Admin__V1__FollowResponse         *message);
+size_t hearth__admin__v1__follow_response__get_packed_size
+                     (const Hearth__Admin__V1__FollowResponse   *message);
+size_t hearth__admin__v1__follow_response__pack
+                     (const Hearth__Admin__V1__FollowResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__follow_response__pack_to_buffer
+                     (const Hearth__Admin__V1__FollowResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__FollowResponse *
+       hearth__admin__v1__follow_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__follow_response__free_unpacked
+                     (Hearth__Admin__V1__FollowResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__StepDownRequest methods */
+void   hearth__admin__v1__step_down_request__init
+                     (Hearth__Admin__V1__StepDownRequest         *message);
+size_t hearth__admin__v1__step_down_request__get_packed_size
+                     (const Hearth__Admin__V1__StepDownRequest   *message);
+size_t hearth__admin__v1__step_down_request__pack
+                     (const Hearth__Admin__V1__StepDownRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__step_down_request__pack_to_buffer
+                     (const Hearth__Admin__V1__StepDownRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__StepDownRequest *
+       hearth__admin__v1__step_down_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__step_down_request__free_unpacked
+                     (Hearth__Admin__V1__StepDownRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__StepDownResponse methods */
+void   hearth__admin__v1__step_down_response__init
+                     (Hearth__Admin__V1__StepDownResponse         *message);
+size_t hearth__admin__v1__step_down_response__get_packed_size
+                     (const Hearth__Admin__V1__StepDownResponse   *message);
+size_t hearth__admin__v1__step_down_response__pack
+                     (const Hearth__Admin__V1__StepDownResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__step_down_response__pack_to_buffer
+                     (const Hearth__Admin__V1__StepDownResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__StepDownResponse *
+       hearth__admin__v1__step_down_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__step_down_response__free_unpacked
+                     (Hearth__Admin__V1__StepDownResponse *message,
                       ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__Server methods */
 void   hearth__admin__v1__server__init
@@ -920,6 +1082,18 @@ void   hearth__admin__v1__single_field_index__free_unpacked
 typedef void (*Hearth__Admin__V1__GetServerRequest_Closure)
                  (const Hearth__Admin__V1__GetServerRequest *message,
                   void *closure_data);
+typedef void (*Hearth__Admin__V1__FollowRequest_Closure)
+                 (const Hearth__Admin__V1__FollowRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__FollowResponse_Closure)
+                 (const Hearth__Admin__V1__FollowResponse *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__StepDownRequest_Closure)
+                 (const Hearth__Admin__V1__StepDownRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__StepDownResponse_Closure)
+                 (const Hearth__Admin__V1__StepDownResponse *message,
+                  void *closure_data);
 typedef void (*Hearth__Admin__V1__Server_Closure)
                  (const Hearth__Admin__V1__Server *message,
                   void *closure_data);
@@ -1039,6 +1213,14 @@ struct Hearth__Admin__V1__Admin_Service
                     const Hearth__Admin__V1__GetRulesRequest *input,
                     Hearth__Admin__V1__GetRulesResponse_Closure closure,
                     void *closure_data);
+  void (*follow)(Hearth__Admin__V1__Admin_Service *service,
+                 const Hearth__Admin__V1__FollowRequest *input,
+                 Hearth__Admin__V1__FollowResponse_Closure closure,
+                 void *closure_data);
+  void (*step_down)(Hearth__Admin__V1__Admin_Service *service,
+                    const Hearth__Admin__V1__StepDownRequest *input,
+                    Hearth__Admin__V1__StepDownResponse_Closure closure,
+                    void *closure_data);
 };
 typedef void (*Hearth__Admin__V1__Admin_ServiceDestroy)(Hearth__Admin__V1__Admin_Service *);
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
@@ -1056,7 +1238,9 @@ void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
       function_prefix__ ## apply_rules,\
       function_prefix__ ## rollback_rules,\
       function_prefix__ ## list_rules,\
-      function_prefix__ ## get_rules  }
+      function_prefix__ ## get_rules,\
+      function_prefix__ ## follow,\
+      function_prefix__ ## step_down  }
 void hearth__admin__v1__admin__get_server(ProtobufCService *service,
                                           const Hearth__Admin__V1__GetServerRequest *input,
                                           Hearth__Admin__V1__Server_Closure closure,
@@ -1097,11 +1281,23 @@ void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
                                          const Hearth__Admin__V1__GetRulesRequest *input,
                                          Hearth__Admin__V1__GetRulesResponse_Closure closure,
                                          void *closure_data);
+void hearth__admin__v1__admin__follow(ProtobufCService *service,
+                                      const Hearth__Admin__V1__FollowRequest *input,
+                                      Hearth__Admin__V1__FollowResponse_Closure closure,
+                                      void *closure_data);
+void hearth__admin__v1__admin__step_down(ProtobufCService *service,
+                                         const Hearth__Admin__V1__StepDownRequest *input,
+                                         Hearth__Admin__V1__StepDownResponse_Closure closure,
+                                         void *closure_data);
 
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    hearth__admin__v1__mode__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__get_server_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__step_down_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__step_down_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__server__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__backup_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__backup_response__descriptor;

@@ -1,0 +1,208 @@
+// The base of a replica: the files of a store as of a moment, read by the source and written by the replica.
+
+internal import Basics
+internal import EmbeddedEngine
+internal import FileSystem
+internal import Glibc
+package import Storage
+
+/// The files of a store as of a moment, on its source. The store is served meanwhile. Used by one thread.
+///
+/// The files of runs are shared with the store, so this takes no space until merges replace them.
+package final class StoreBase {
+    /// A file, by its path in a data directory.
+    package struct Part {
+        package let path: String
+        package let byteCount: Int
+        fileprivate let place: String
+    }
+
+    /// In the order in which a directory is made of them: it is complete with the last.
+    package let parts: [Part]
+    private let fork: TemporaryFork
+
+    /// - Throws: as ``DocumentStore/fork(to:)``.
+    package init(of store: DocumentStore) throws {
+        let fork = try TemporaryFork(of: store.configuration.directory)
+        do {
+            _ = try store.fork(to: fork.directory)
+            var parts: [Part] = []
+            for folder in BaseDirectory.folders where Directory.exists("\(fork.directory)/\(folder)") {
+                for name in try Directory.names(in: "\(fork.directory)/\(folder)").sorted() {
+                    parts.append(try Self.part("\(folder)/\(name)", in: fork.directory))
+                }
+            }
+            // The history of the replica is that of its source.
+            parts.append(try Self.part(BaseDirectory.timeline, in: store.configuration.directory))
+            parts.append(try Self.part(BaseDirectory.format, in: fork.directory))
+            self.parts = parts
+            self.fork = fork
+        } catch {
+            fork.remove()
+            throw error
+        }
+    }
+
+    deinit { fork.remove() }
+
+    /// Bytes of all files.
+    package var byteCount: Int { parts.reduce(0) { $0 + $1.byteCount } }
+
+    /// Lends the bytes of a file, in pieces.
+    package func read(_ part: Part, _ body: ([UInt8]) throws -> Void) throws {
+        let file = try File(part.place, flags: O_RDONLY)
+        var offset = 0
+        while offset < part.byteCount {
+            let length = min(Self.pieceBytes, part.byteCount - offset)
+            var count = 0
+            let piece = unsafe try [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
+                count = unsafe try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+                filled = count
+            }
+            guard count == length else {
+                throw StorageError(.inputOutput, "the file ends before its end", file: part.place)
+            }
+            try body(piece)
+            offset += length
+        }
+    }
+
+    private static let pieceBytes = 256 << 10
+
+    private static func part(_ path: String, in directory: String) throws(StorageError) -> Part {
+        let place = "\(directory)/\(path)"
+        return Part(path: path, byteCount: try File(place, flags: O_RDONLY).byteCount(), place: place)
+    }
+}
+
+/// What the files of a base are called.
+enum BaseDirectory {
+    static let folders = ["runs", "rules"]
+    static let timeline = "TIMELINE"
+    static let format = "FORMAT"
+
+    /// Whether a path that a source sends is one of a base.
+    static func admits(_ path: String) -> Bool {
+        if path == timeline || path == format { return true }
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, folders.contains(String(parts[0])) else { return false }
+        let name = parts[1].utf8
+        return !name.isEmpty && name.count <= 100 && name.first != UInt8(ascii: ".")
+            && name.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+}
+
+/// Writes the files of a base to a directory beside that of the replica, and puts it in its place. Used by one thread.
+package final class BaseReceiver {
+    private let directory: String
+    private let partial: String
+    private var file: File?
+    private var offset = 0
+    /// Bytes received.
+    package private(set) var byteCount = 0
+
+    /// Removes what an earlier attempt has left.
+    /// - Parameter directory: of the replica; nobody may have it open.
+    package init(directory: String) throws {
+        self.directory = Directory.resolved(directory)
+        partial = self.directory + ".base"
+        if Directory.exists(partial) { try Directory.removeAll(partial) }
+        try Directory.create(partial)
+        for folder in BaseDirectory.folders + ["log"] { try Directory.create("\(partial)/\(folder)") }
+    }
+
+    /// Begins a file.
+    /// - Throws: `refused` for a path that is not one of a base.
+    package func begin(_ path: String) throws {
+        try endFile()
+        guard BaseDirectory.admits(path) else {
+            throw StorageError(.refused, "the source sends a file that does not belong to a base")
+        }
+        file = try File("\(partial)/\(path)", flags: O_RDWR | O_CREAT | O_EXCL)
+        offset = 0
+    }
+
+    /// Adds bytes to the file.
+    package func append(_ bytes: [UInt8]) throws {
+        guard let file else { throw StorageError(.refused, "the source sends bytes without a file") }
+        unsafe try bytes.withUnsafeBytes { unsafe try file.write($0, at: offset) }
+        offset += bytes.count
+        byteCount += bytes.count
+    }
+
+    /// The base is complete: it takes the place of the directory's contents.
+    /// - Parameter source: of the replica, for its marker.
+    package func complete(source: String) throws {
+        try endFile()
+        guard Directory.exists("\(partial)/\(BaseDirectory.format)") else {
+            throw StorageError(.refused, "the source ended a base before its last file")
+        }
+        try ReplicaFile.write(source: source, in: partial)
+        for folder in BaseDirectory.folders { try Directory.sync("\(partial)/\(folder)") }
+        try Directory.sync(partial)
+        if Directory.exists(directory) { try Directory.removeAll(directory) }
+        try Directory.rename(partial, to: directory)
+        try Directory.syncName(of: directory)
+    }
+
+    private func endFile() throws(StorageError) {
+        try file?.sync()
+        file = nil
+    }
+}
+
+/// The file REPLICA of a data directory: whose replica it is. A directory without it has an independent store.
+package enum ReplicaFile {
+    private static let name = "REPLICA"
+
+    /// The source in the directory's file; nil if the directory is not a replica.
+    package static func source(in directory: String) throws -> String? {
+        let path = "\(directory)/\(name)"
+        guard Directory.exists(path) else { return nil }
+        let file = try File(path, flags: O_RDONLY)
+        let bytes = unsafe try [UInt8](unsafeUninitializedCapacity: 512) { buffer, count in
+            count = unsafe try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
+        }
+        return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    }
+
+    static func write(source: String, in directory: String) throws(StorageError) {
+        let file = try File("\(directory)/\(name)", flags: O_RDWR | O_CREAT | O_TRUNC)
+        try file.write(string: source + "\n")
+        try file.sync()
+    }
+
+    /// Makes the directory of a replica one with an independent store, durably. Nobody may have it open.
+    ///
+    /// - Parameter beginsTimeline: whether its history may differ from that of the source from now on at times that
+    ///   clients have seen: their resume tokens are not valid then.
+    package static func remove(from directory: String, beginsTimeline: Bool) throws {
+        let timeline = "\(directory)/\(BaseDirectory.timeline)"
+        if beginsTimeline, Directory.exists(timeline) { try Directory.removeFile(timeline) }
+        try Directory.removeFile("\(directory)/\(name)")
+        try Directory.sync(directory)
+    }
+}
+
+/// The file SUPERSEDED of a data directory: another server has taken the place of its server.
+package enum SupersededFile {
+    private static let name = "SUPERSEDED"
+
+    /// Whether the directory has the file.
+    package static func exists(in directory: String) -> Bool { Directory.exists("\(directory)/\(name)") }
+
+    /// Makes the file, durably.
+    package static func write(in directory: String) throws(StorageError) {
+        let file = try File("\(directory)/\(name)", flags: O_RDWR | O_CREAT | O_TRUNC)
+        try file.write(string: "a replica was promoted; remove this file to serve the directory all the same\n")
+        try file.sync()
+        try Directory.sync(directory)
+    }
+}

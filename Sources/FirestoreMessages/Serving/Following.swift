@@ -1,0 +1,114 @@
+// The messages of `hearth.admin.v1.Admin/Follow`, by which a replica gets the state and the commits of a server.
+
+package import Basics
+internal import DocumentModel
+
+/// What a replica has.
+package struct FollowRequest: FirestoreMessage, Equatable, Sendable {
+    /// The version of its last commit, in microseconds; 0 if it has nothing.
+    package var version: UInt64
+    /// The time from which its history is that of its source alone, in microseconds.
+    package var timeline: UInt64
+
+    package init(version: UInt64, timeline: UInt64) {
+        self.version = version
+        self.timeline = timeline
+    }
+
+    package init(wire: RawSpan) throws {
+        (version, timeline) = (0, 0)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: version = try reader.uint64(tag)
+            case 2: timeline = try reader.uint64(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    package func encode(into writer: inout ByteBuffer) {
+        writer.appendField(1, version)
+        writer.appendField(2, timeline)
+    }
+}
+
+/// What a server that takes no writes any more has.
+package struct StepDownResponse: FirestoreMessage, Equatable, Sendable {
+    /// The version of its last commit, in microseconds.
+    package var version: UInt64
+
+    package init(version: UInt64) { self.version = version }
+
+    package init(wire: RawSpan) throws { version = try FollowRequest(wire: wire).version }
+
+    package func encode(into writer: inout ByteBuffer) { writer.appendField(1, version) }
+}
+
+/// A message of the stream to a replica. Each has one of these.
+package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
+    /// Commits follow that come after what the replica has.
+    case accepted(timeline: UInt64)
+    /// The replica has to replace what it has. Files follow, of so many bytes, and then the stream ends.
+    case base(reason: String, bytes: UInt64)
+    /// A file of the base begins: its path in the data directory.
+    case file(String)
+    /// The next bytes of the file.
+    case contents([UInt8])
+    /// All files were sent.
+    case baseIsComplete
+    /// Commits: for each the version (8 bytes, little-endian), the length (4) and the record.
+    case records([UInt8])
+    /// No commit comes at or below this time, in microseconds, that was not sent.
+    case closed(UInt64)
+
+    package init(wire: RawSpan) throws {
+        var reader = WireReader(wire)
+        var found: FollowResponse?
+        var bytes: UInt64 = 0
+        var reason: String?
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: found = .accepted(timeline: try reader.uint64(tag))
+            case 2: reason = try reader.string(tag)
+            case 3: bytes = try reader.uint64(tag)
+            case 4: found = .file(try reader.string(tag))
+            case 5: found = .contents(try reader.byteArray(tag))
+            case 6: found = try reader.boolean(tag) ? .baseIsComplete : found
+            case 7: found = .records(try reader.byteArray(tag))
+            case 8: found = .closed(try reader.uint64(tag))
+            default: try reader.skip(tag)
+            }
+        }
+        if let reason { found = .base(reason: reason, bytes: bytes) }
+        guard let found else { throw RequestError(.invalidArgument, "a message of Follow has no content") }
+        self = found
+    }
+
+    package func encode(into writer: inout ByteBuffer) {
+        switch self {
+        case .accepted(let timeline): writer.appendField(1, timeline)
+        case .base(let reason, let bytes):
+            writer.appendField(2, Array(reason.utf8))
+            writer.appendField(3, bytes)
+        case .file(let path): writer.appendField(4, Array(path.utf8))
+        case .contents(let bytes): writer.appendField(5, bytes)
+        case .baseIsComplete: writer.appendField(6, 1)
+        case .records(let bytes): writer.appendField(7, bytes)
+        case .closed(let time): writer.appendField(8, time)
+        }
+    }
+}
+
+extension ByteBuffer {
+    fileprivate mutating func appendField(_ number: UInt8, _ value: UInt64) {
+        append(byte: number << 3)
+        appendVarint(value)
+    }
+
+    fileprivate mutating func appendField(_ number: UInt8, _ value: [UInt8]) {
+        append(byte: number << 3 | 2)
+        appendVarint(UInt64(value.count))
+        append(value)
+    }
+}

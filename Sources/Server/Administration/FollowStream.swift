@@ -1,0 +1,265 @@
+// Admin/Follow: the state and the commits of this server for a replica.
+//
+//     thread "follow"   base files, records of the log, closed times ──► FollowFeed (bounded) ──► the call's loop
+//
+// The thread reads files and the log, so no event loop waits for a disk. It stops reading while the replica does not.
+
+internal import Authorization
+internal import Basics
+internal import Calls
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+internal import FirestoreService
+internal import Identity
+internal import Storage
+
+/// Messages between the thread that makes them and the loop that sends them. Thread-safe.
+final class FollowFeed: Sendable {
+    private struct State {
+        var messages: [FollowResponse] = []
+        var byteCount = 0
+        /// Why the stream ends after its messages; nil inside for OK.
+        var end: RequestError??
+        var isStopped = false
+    }
+
+    private let state = Monitor(State())
+    /// Bytes that wait for a slow replica.
+    private static let bytesMax = 4 << 20
+
+    /// Adds a message. Waits while there are too many.
+    /// - Returns: false if nobody wants messages any more.
+    func put(_ message: FollowResponse) -> Bool {
+        let size = message.roughBytes
+        return state.wait { state in
+            if state.isStopped { return false }
+            if state.byteCount > 0, state.byteCount + size > Self.bytesMax { return nil }
+            state.messages.append(message)
+            state.byteCount += size
+            return true
+        }
+    }
+
+    /// Ends the stream after what was put.
+    func finish(_ error: RequestError?) { state.update { if $0.end == nil { $0.end = .some(error) } } }
+
+    /// Ends the stream at once.
+    func stop(_ error: RequestError?) {
+        state.update { state in
+            state.isStopped = true
+            state.messages.removeAll()
+            if state.end == nil { state.end = .some(error) }
+        }
+    }
+
+    /// Waits until a deadline; false if the stream has been stopped.
+    func pause(milliseconds: UInt64) -> Bool {
+        let deadline = SystemClock.monotonicNanoseconds() + milliseconds * 1_000_000
+        return state.wait(untilNanoseconds: deadline) { $0.isStopped ? false : nil } ?? true
+    }
+
+    /// What comes next.
+    enum Next {
+        case message(FollowResponse)
+        case end(RequestError?)
+        case nothing
+    }
+
+    func take() -> Next {
+        state.update { state in
+            if !state.messages.isEmpty {
+                let message = state.messages.removeFirst()
+                state.byteCount -= message.roughBytes
+                return .message(message)
+            }
+            if let end = state.end { return .end(end) }
+            return .nothing
+        }
+    }
+}
+
+extension FollowResponse {
+    fileprivate var roughBytes: Int {
+        switch self {
+        case .contents(let bytes), .records(let bytes): bytes.count + 64
+        default: 64
+        }
+    }
+}
+
+/// One call of Follow. Confined to its loop.
+final class FollowStream: ResponseSource, LongLivedStream {
+    private let call: Call
+    private let service: FirestoreService
+    private let feed = FollowFeed()
+    private let authorization: Authorization?
+    private let ended: () -> Void
+
+    /// - Parameters:
+    ///   - authorization: asked whether the caller may still follow; nil permits it.
+    ///   - ended: called once, on the loop.
+    init(
+        _ call: Call, _ service: FirestoreService, _ authorization: Authorization?, ended: @escaping () -> Void
+    ) {
+        self.call = call
+        self.service = service
+        self.authorization = authorization
+        self.ended = ended
+    }
+
+    /// Starts the thread that makes the messages.
+    func start(_ request: FollowRequest, _ store: DocumentStore, _ log: Log) throws {
+        let bound = LoopBound(call)
+        let loop = call.loop
+        let source = FollowSource(
+            store: store, feed: feed, log: log, wake: { loop.execute { bound.value.resume() } })
+        try SystemThread(name: "follow") { source.run(request) }.detach()
+    }
+
+    func next(into output: inout ByteBuffer) -> SourceStep {
+        switch feed.take() {
+        case .message(let message):
+            message.encode(into: &output)
+            return .message
+        case .nothing: return .waiting
+        case .end(let error):
+            finish(error?.code ?? .ok)
+            guard let error else { return .finished }
+            return .failed(error.code, error.message)
+        }
+    }
+
+    func stopServing() {
+        feed.stop(RequestError(.unavailable, "the server is draining"))
+        call.resume()
+    }
+
+    func checkAccess() {
+        guard let authorization, !authorization.permits(call.origin, for: .administration) else { return }
+        feed.stop(RequestError(.permissionDenied, "The caller may not administer the server any more."))
+        call.resume()
+    }
+
+    func cancelled() {
+        feed.stop(nil)
+        finish(nil)
+    }
+
+    private func finish(_ code: StatusCode?) {
+        service.longLivedStreams.remove(self)
+        if let code { service.counters.callEnded(Method.adminFollow.rpc, code) }
+        ended()
+    }
+}
+
+/// Makes the messages of one stream, on a thread.
+private struct FollowSource: Sendable {
+    let store: DocumentStore
+    let feed: FollowFeed
+    let log: Log
+    let wake: @Sendable () -> Void
+
+    /// Time between two looks at the log, in milliseconds.
+    private static let intervalMilliseconds: UInt64 = 20
+    /// A closed time is sent at least every so many looks.
+    private static let looksPerClosedTime = 5
+    private static let messageBytesMax = 256 << 10
+
+    func run(_ request: FollowRequest) {
+        store.replication.countFollower(1)
+        defer { store.replication.countFollower(-1) }
+        do {
+            try serve(request)
+            feed.finish(nil)
+        } catch let error as RequestError {
+            feed.finish(error)
+        } catch let error as StorageError where error.code == .versionTooOld {
+            feed.finish(RequestError(.unavailable, "The replica is too slow: the log does not have what comes next."))
+        } catch {
+            log(.error, "follow_failed", ["message": "\(error)"])
+            feed.finish(RequestError(.internal, "The log cannot be read."))
+        }
+        wake()
+    }
+
+    private func serve(_ request: FollowRequest) throws {
+        let reason = try refusal(of: request)
+        if let reason { return try sendBase(reason) }
+        log(.info, "replica_connected", ["version": String(request.version)])
+        guard put(.accepted(timeline: store.timelineStart.microseconds)) else { return }
+        let records = try store.records(after: CommitVersion(microseconds: request.version))
+        var looks = 0
+        while true {
+            // Taken before the records are read: those up to it are among them.
+            let closed = store.currentReadTime
+            var batch: [UInt8] = []
+            var hasSent = false
+            while try records.next() {
+                batch.append(littleEndian: records.version.microseconds, bytes: 8)
+                batch.append(littleEndian: UInt64(records.record.byteCount), bytes: 4)
+                batch.append(contentsOf: records.record)
+                hasSent = true
+                if batch.count >= Self.messageBytesMax {
+                    guard put(.records(batch)) else { return }
+                    batch.removeAll(keepingCapacity: true)
+                }
+            }
+            if !batch.isEmpty, !put(.records(batch)) { return }
+            looks += 1
+            if hasSent || looks >= Self.looksPerClosedTime {
+                looks = 0
+                guard put(.closed(closed)) else { return }
+            }
+            guard feed.pause(milliseconds: Self.intervalMilliseconds) else { return }
+        }
+    }
+
+    /// Why a replica cannot continue from what it has; nil if it can.
+    private func refusal(of request: FollowRequest) throws -> String? {
+        if request.version == 0 { return "the replica is new" }
+        guard request.timeline == store.timelineStart.microseconds else {
+            return "the replica has the history of another store"
+        }
+        // The last commit of the replica must be one of this log.
+        let records = try store.records(after: CommitVersion(microseconds: request.version - 1))
+        do throws(StorageError) {
+            guard try records.next() else { return "the replica has commits that this server does not have" }
+        } catch {
+            guard error.code == .versionTooOld else { throw error }
+            return "the commits after those of the replica are not in the log any more"
+        }
+        if records.version.microseconds == request.version { return nil }
+        return "the last commit of the replica is not one of this server"
+    }
+
+    private func sendBase(_ reason: String) throws {
+        let base = try StoreBase(of: store)
+        log(.info, "base_begun", ["bytes": String(base.byteCount), "reason": reason])
+        guard put(.base(reason: reason, bytes: UInt64(base.byteCount))) else { return }
+        for part in base.parts {
+            guard put(.file(part.path)) else { return }
+            var isWanted = true
+            try base.read(part) { piece in
+                if isWanted { isWanted = put(.contents(piece)) }
+            }
+            guard isWanted else { return }
+        }
+        guard put(.baseIsComplete) else { return }
+        log(.info, "base_sent", ["bytes": String(base.byteCount)])
+    }
+
+    private func put(_ message: FollowResponse) -> Bool {
+        // Waiting in `put` needs the loop to take what was put before.
+        wake()
+        guard feed.put(message) else { return false }
+        wake()
+        return true
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(littleEndian value: UInt64, bytes: Int) {
+        for index in 0..<bytes { append(UInt8(truncatingIfNeeded: value >> (8 * UInt64(index)))) }
+    }
+}

@@ -1,0 +1,191 @@
+// A replica: it keeps a stream from its source, applies what comes, and connects again.
+
+import Basics
+import DocumentStore
+import FirestoreMessages
+import FirestoreService
+import HearthClient
+import Storage
+import Synchronization
+
+/// What a source sends that breaks the rules of the stream, or that this replica cannot use.
+struct FollowFailure: Error, CustomStringConvertible {
+    let description: String
+}
+
+/// When a source has sent something, in milliseconds of the monotonic clock. Thread-safe.
+private final class Contact: Sendable {
+    private let time = Mutex<UInt64?>(nil)
+
+    var last: UInt64? { time.withLock { $0 } }
+
+    func note() { time.withLock { $0 = SystemClock.monotonicMilliseconds() } }
+}
+
+/// Follows a source from a store that is being served. Thread-safe.
+final class FollowerTask: Sendable {
+    private let client: HearthClient
+    private let source: String
+    private let log: Log
+    private let rebuild = Mutex<String?>(nil)
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    /// Time before a further attempt, in milliseconds; twice as long after each.
+    private static let pauseMillisecondsMin: UInt64 = 50
+    private static let pauseMillisecondsMax: UInt64 = 2_000
+    /// A source sends something several times a second. After this time without a message its stream is given up.
+    private static let silenceMillisecondsMax: UInt64 = 10_000
+
+    init(client: HearthClient, source: String, log: Log) {
+        self.client = client
+        self.source = source
+        self.log = log
+    }
+
+    /// Why the replica must be copied again; nil if it can continue.
+    var rebuildReason: String? { rebuild.withLock { $0 } }
+
+    /// Begins to follow.
+    /// - Parameter onRebuild: called once if the source does not continue from what the store has.
+    func start(_ store: DocumentStore, onRebuild: @escaping @Sendable () -> Void) {
+        task.withLock {
+            $0 = Task { [self] in
+                var pause = Self.pauseMillisecondsMin
+                while !Task.isCancelled {
+                    do {
+                        if try await followUntilSilent(store) { pause = Self.pauseMillisecondsMin }
+                        if rebuildReason != nil { return onRebuild() }
+                    } catch {
+                        if Task.isCancelled { return }
+                        log(.warning, "follow_interrupted", ["source": source, "message": ErrorText.describe(error)])
+                    }
+                    store.replication.isConnected = false
+                    try? await Task.sleep(for: .milliseconds(pause))
+                    pause = min(pause * 2, Self.pauseMillisecondsMax)
+                }
+            }
+        }
+    }
+
+    /// Ends, and returns when nothing is applied any more.
+    func stop() async {
+        let task = task.withLock { $0.take() }
+        task?.cancel()
+        await task?.value
+    }
+
+    /// Follows until the stream ends, or is silent for long.
+    /// - Returns: whether the source has sent anything.
+    private func followUntilSilent(_ store: DocumentStore) async throws -> Bool {
+        let contact = Contact()
+        let began = SystemClock.monotonicMilliseconds()
+        let outcome = await withTaskGroup(of: Result<Void, any Error>?.self) { group in
+            group.addTask { [self] in
+                do {
+                    try await follow(store) { contact.note() }
+                    return .success(())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask {
+                while !Task.isCancelled {
+                    try? await Task.sleep(for: .milliseconds(500))
+                    let last = contact.last ?? began
+                    if SystemClock.monotonicMilliseconds() >= last + Self.silenceMillisecondsMax { break }
+                }
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first
+        }
+        if let outcome {
+            try outcome.get()
+        } else if !Task.isCancelled {
+            throw FollowFailure(description: "the source is silent")
+        }
+        return contact.last != nil
+    }
+
+    private func follow(_ store: DocumentStore, onContact: @escaping @Sendable () -> Void) async throws {
+        let stream = client.follow(
+            FollowRequest(
+                version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds))
+        while let message = try await stream.next() {
+            onContact()
+            switch message {
+            case .accepted:
+                store.replication.isConnected = true
+                log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
+            case .base(let reason, _):
+                rebuild.withLock { $0 = reason }
+                return
+            case .records(let bytes): try await Self.apply(bytes, to: store)
+            case .closed(let time):
+                store.closeTimes(through: time)
+                store.replication.closedMicroseconds = time
+            case .file, .contents, .baseIsComplete: throw FollowFailure(description: "the source sends a file unasked")
+            }
+        }
+    }
+
+    /// Applies the records of a message, durably.
+    static func apply(_ bytes: [UInt8], to store: DocumentStore) async throws {
+        let records = try Self.records(bytes)
+        let outcome: Result<Void, RequestError> = await withCheckedContinuation { continuation in
+            store.follow(records) { continuation.resume(returning: $0) }
+        }
+        try outcome.get()
+    }
+
+    /// Reads the records of a message.
+    static func records(_ bytes: [UInt8]) throws -> FollowedRecords {
+        var records = FollowedRecords()
+        var offset = 0
+        func number(_ count: Int) throws -> UInt64 {
+            guard bytes.count - offset >= count else { throw FollowFailure(description: "a message is cut") }
+            defer { offset += count }
+            return bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        while offset < bytes.count {
+            let version = try number(8)
+            let length = Int(try number(4))
+            guard bytes.count - offset >= length, version > records.lastVersion?.microseconds ?? 0 else {
+                throw FollowFailure(description: "a message has a wrong record")
+            }
+            let record = Array(bytes[offset..<offset + length])
+            records.append(record.byteSpan, version: CommitVersion(microseconds: version))
+            offset += length
+        }
+        return records
+    }
+
+    /// Copies a base to a directory.
+    ///
+    /// - Parameter progress: gets the bytes received and all bytes.
+    static func fetchBase(
+        from client: HearthClient, source: String, to directory: String,
+        progress: @escaping (_ done: Int, _ all: Int) -> Void
+    ) async throws {
+        let stream = client.follow(FollowRequest(version: 0, timeline: 0))
+        var receiver: BaseReceiver?
+        var all = 0
+        while let message = try await stream.next() {
+            switch message {
+            case .base(_, let bytes):
+                receiver = try BaseReceiver(directory: directory)
+                all = Int(clamping: bytes)
+            case .file(let path): try receiver?.begin(path)
+            case .contents(let bytes):
+                try receiver?.append(bytes)
+                progress(receiver?.byteCount ?? 0, all)
+            case .baseIsComplete:
+                guard let receiver else { break }
+                return try receiver.complete(source: source)
+            case .accepted, .records, .closed: break
+            }
+        }
+        throw FollowFailure(description: "the source ended before the base was complete")
+    }
+}

@@ -1,0 +1,118 @@
+// `hearth promote`: a replica becomes a server that takes writes.
+
+import Basics
+import DocumentStore
+import EmbeddedEngine
+import FileSystem
+import FirestoreMessages
+import FirestoreService
+import Glibc
+import HearthClient
+import Storage
+
+/// Makes the directory of a replica one that takes writes.
+enum PromoteCommand: MainThreadSubcommand {
+    static let name = "promote"
+    static let summary = "Makes a replica a server that takes writes, in place of its source."
+    static let words: [String] = []
+    static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory of the replica.")
+    static let force = Flag(
+        switch: "force", help: "Does not ask the source, which is lost: commits that the replica lacks are lost too.")
+    static let flagGroups = [
+        FlagGroup(heading: "Flags", flags: [data, force, ServeSettings.followTLS, ServeSettings.followAuthorities])
+    ]
+
+    static let discussion = """
+        The replica must not be running. hearth promote asks the source to take no more
+        writes, takes its last commit, and makes the replica an independent store: nothing
+        is lost. The source serves reads until it is stopped, and does not start again on its
+        directory. Then start the replica with hearth serve, without --follow.
+
+        With --force the source is not asked. The command prints the time of the last commit
+        that the replica has; what was committed after it is lost, unless the source comes
+        back and hearth salvage reads it. Nothing stops a source that still runs: make sure
+        that clients do not reach it. Listeners of clients start again.
+
+        HEARTH_FOLLOW_TOKEN is the token of a principal that administers the source.
+
+        Examples:
+
+          hearth promote --data /var/lib/hearth
+          hearth promote --data /var/lib/hearth --force
+        """
+
+    static func run(_ arguments: ParsedArguments) throws {
+        let directory = arguments[data]
+        try PathWords.checkDataDirectory(directory)
+        guard let source = try ReplicaFile.source(in: directory) else {
+            throw CommandFailure("\(directory) is not a replica")
+        }
+        // A replica that is running is found before its source takes no more writes.
+        try EmbeddedEngine.whileUnused(directory) {}
+        if arguments[force] { return try promoteAlone(directory, source) }
+        let client = try Replica.client(
+            of: source, usesTLS: arguments[ServeSettings.followTLS],
+            authorities: arguments.value(of: ServeSettings.followAuthorities))
+        let version = try Replica.wait { try await takeLastCommit(of: source, client, directory) }
+        try EmbeddedEngine.whileUnused(directory) {
+            try ReplicaFile.remove(from: directory, beginsTimeline: false)
+        }
+        try StandardOutput.print("\(directory) promoted with all commits of \(source), up to \(time(version))")
+    }
+
+    private static func promoteAlone(_ directory: String, _ source: String) throws {
+        var configuration = StoreConfiguration.forTool(directory)
+        configuration.leader = source
+        let store = try DocumentStore.open(configuration)
+        let version = store.publishedVersion.microseconds
+        let lag = store.lagMicroseconds / 1_000_000
+        store.close()
+        try EmbeddedEngine.whileUnused(directory) {
+            try ReplicaFile.remove(from: directory, beginsTimeline: true)
+        }
+        try StandardOutput.print(
+            "\(directory) promoted without its source \(source): its last commit is of \(time(version)), \(lag) "
+                + "seconds ago; later commits of the source are lost")
+    }
+
+    /// Has the source take no more writes, and takes what is missing.
+    /// - Returns: the version of the last commit.
+    private static func takeLastCommit(
+        of source: String, _ client: HearthClient, _ directory: String
+    ) async throws -> UInt64 {
+        let last = try await client.administer(
+            .adminStepDown, EmptyMessage(), isRepeatable: true, as: StepDownResponse.self
+        ).version
+        var configuration = StoreConfiguration.forTool(directory)
+        configuration.leader = source
+        let store = try DocumentStore.open(configuration)
+        defer { store.close() }
+        let stream = client.follow(
+            FollowRequest(
+                version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds))
+        while store.publishedVersion.microseconds < last, let message = try await stream.next() {
+            switch message {
+            case .records(let bytes): try await FollowerTask.apply(bytes, to: store)
+            case .base(let reason, _):
+                throw CommandFailure(
+                    "the replica cannot continue from what it has: \(reason); serve it with --follow first")
+            case .accepted, .closed, .file, .contents, .baseIsComplete: break
+            }
+        }
+        guard store.publishedVersion.microseconds == last else {
+            throw CommandFailure(
+                "\(source) takes no writes any more, and the replica lacks its last commit; run the command again")
+        }
+        await client.close()
+        return last
+    }
+
+    private static func time(_ microseconds: UInt64) -> String {
+        var seconds = time_t(microseconds / 1_000_000)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        var text = [CChar](repeating: 0, count: 32)
+        let count = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
+        return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,144 @@
+// `hearth serve --follow`: the directory of a replica, its copy of the source, and the stream of commits.
+
+import Basics
+import DocumentStore
+import FileSystem
+import FirestoreMessages
+import FirestoreService
+import Glibc
+import HearthClient
+import Synchronization
+
+/// The replica that this process serves.
+final class Replica: Sendable {
+    /// The environment variable with the token for the source.
+    static let tokenVariable = "HEARTH_FOLLOW_TOKEN"
+
+    /// The source: `HOST:PORT`.
+    let source: String
+    private let directory: String
+    private let log: Log
+    private let client: HearthClient
+    private let task: FollowerTask
+
+    /// - Throws: `UsageError` for a directory that is not one of this source.
+    private init(source: String, directory: String, client: HearthClient, log: Log) {
+        self.source = source
+        self.directory = directory
+        self.log = log
+        self.client = client
+        task = FollowerTask(client: client, source: source, log: log)
+    }
+
+    /// The replica that a command line asks for; nil without `--follow`.
+    ///
+    /// - Throws: a `CommandFailure` if the directory is a replica and is not to be served as one, or has an independent
+    ///   store and is to become a replica, or belongs to a server that a replica has replaced.
+    static func make(_ arguments: ParsedArguments, directory: String, _ log: Log) throws -> Replica? {
+        let kept = try ReplicaFile.source(in: directory)
+        if SupersededFile.exists(in: directory) {
+            throw CommandFailure(
+                "\(directory) was replaced by a replica that was promoted; remove its file SUPERSEDED to serve it all "
+                    + "the same, or read its commits with hearth salvage")
+        }
+        guard let endpoint = arguments.value(of: ServeSettings.follow) else {
+            guard let kept else { return nil }
+            throw CommandFailure(
+                "\(directory) is a replica of \(kept): serve it with --follow, or make it an independent store with "
+                    + "hearth promote")
+        }
+        if kept == nil, Directory.exists("\(directory)/FORMAT") {
+            throw CommandFailure(
+                "\(directory) has an independent store, which a replica would replace: name an empty directory")
+        }
+        let client = try client(
+            of: endpoint.flagText, usesTLS: arguments[ServeSettings.followTLS],
+            authorities: arguments.value(of: ServeSettings.followAuthorities))
+        return Replica(source: endpoint.flagText, directory: directory, client: client, log: log)
+    }
+
+    /// A client for a source.
+    /// - Parameter authorities: a file; nil means those of the system.
+    static func client(of source: String, usesTLS: Bool, authorities: String?) throws -> HearthClient {
+        var configuration = try HearthClient.Configuration(address: source)
+        configuration.eventLoops = 1
+        configuration.connectionsPerLoop = 1
+        configuration.outageMax = .seconds(5)
+        // The stream lasts; `FollowerTask` ends one that is silent.
+        configuration.streamTimeout = .seconds(30 * 86_400)
+        if usesTLS || authorities != nil { try configuration.useTLS(authorities: authorities) }
+        if let token = getenv(tokenVariable).map({ String(cString: $0) }), !token.isEmpty {
+            try configuration.useToken(token)
+        }
+        return try HearthClient(configuration)
+    }
+
+    /// Copies the source if the directory is empty.
+    func prepare() throws {
+        if Directory.exists("\(directory)/FORMAT") { return }
+        if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
+            throw CommandFailure("\(directory) is neither empty nor a data directory")
+        }
+        try fetchBase()
+    }
+
+    private func fetchBase() throws {
+        log(.info, "base_fetching", ["source": source])
+        let progress = Mutex<UInt64>(SystemClock.monotonicMilliseconds())
+        let (client, source, directory, log) = (client, source, directory, log)
+        do {
+            try Self.wait {
+                try await FollowerTask.fetchBase(from: client, source: source, to: directory) { done, all in
+                    let now = SystemClock.monotonicMilliseconds()
+                    let isDue = progress.withLock { last in
+                        guard now >= last + 1_000 else { return false }
+                        last = now
+                        return true
+                    }
+                    if isDue { log(.info, "base_progress", ["bytes": String(done), "of": String(all)]) }
+                }
+            }
+        } catch {
+            throw CommandFailure("cannot copy \(source) to \(directory): \(ErrorText.describe(error))")
+        }
+        log(.info, "base_fetched", ["source": source])
+    }
+
+    /// Begins to follow. If the replica must be copied again the process gets SIGTERM; see ``rebuildIfNeeded()``.
+    func start(_ store: DocumentStore) {
+        task.start(store) { [log, source, task] in
+            log(.error, "replica_outdated", ["source": source, "message": task.rebuildReason ?? ""])
+            kill(getpid(), SIGTERM)
+        }
+    }
+
+    /// Ends the stream; nothing is applied after this.
+    func stop() {
+        let task = task
+        try? Self.wait { await task.stop() }
+    }
+
+    /// Whether the source does not continue from what this replica has.
+    var mustRebuild: Bool { task.rebuildReason != nil }
+
+    /// Replaces the directory by a copy of the source and starts the process again, if that is needed. The server has
+    /// stopped. The old state stays until the copy is complete.
+    func rebuildIfNeeded() throws {
+        guard mustRebuild else { return }
+        try fetchBase()
+        log(.warning, "replica_rebuilt", ["source": source])
+        execv("/proc/self/exe", CommandLine.unsafeArgv)
+        throw CommandFailure("the replica was copied again; the process cannot be started again: errno \(errno)")
+    }
+
+    /// Does asynchronous work and waits for it.
+    static func wait<Output: Sendable>(_ work: @escaping @Sendable () async throws -> Output) throws -> Output {
+        let outcome = Monitor<Result<Output, any Error>?>(nil)
+        Task {
+            let result: Result<Output, any Error>
+            do { result = .success(try await work()) } catch { result = .failure(error) }
+            outcome.update { $0 = result }
+        }
+        return try outcome.wait { $0 }.get()
+    }
+}

@@ -1,0 +1,49 @@
+// The base of a replica: what a source sends is written, and nothing else.
+
+import Foundation
+import Storage
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+
+@Suite(.timeLimit(.minutes(20)), .needsFiles)
+struct BaseTests {
+    @Test
+    func `A base gives a directory with the documents and the history of the source`() async throws {
+        let source = try StoreHarness()
+        try await source.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
+        let base = try StoreBase(of: source.store)
+        // Not in the base.
+        try await source.commit([.set("c/a", fields(3))])
+        let directory = TemporaryDirectory("base")
+        let receiver = try BaseReceiver(directory: directory.path(of: "data"))
+        for part in base.parts {
+            try receiver.begin(part.path)
+            try base.read(part) { try receiver.append($0) }
+        }
+        #expect(receiver.byteCount == base.byteCount)
+        try receiver.complete(source: "source:1")
+        #expect(try ReplicaFile.source(in: directory.path(of: "data")) == "source:1")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+
+        let replica = try StoreHarness(in: directory, clock: source.clock) { $0.leader = "source:1" }
+        #expect(try replica.get("c/a")?.fields == fields(1))
+        #expect(try replica.get("c/b")?.fields == fields(2))
+        #expect(replica.store.timelineStart == source.store.timelineStart)
+        try replica.finish()
+        try source.finish()
+    }
+
+    @Test(arguments: [
+        "../x", "runs/../../x", "/etc/x", "runs/", "runs/.hidden", "LOCK", "log/1.log", "runs/a/b", "", "runs/a b",
+    ])
+    func `A path that does not belong to a base is refused`(path: String) throws {
+        let directory = TemporaryDirectory("base-path")
+        let receiver = try BaseReceiver(directory: directory.path(of: "data"))
+        #expect(throws: StorageError.self) { try receiver.begin(path) }
+        #expect(throws: StorageError.self) { try receiver.append([1]) }
+        #expect(throws: StorageError.self) { try receiver.complete(source: "source:1") }
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data")))
+    }
+}

@@ -1,0 +1,196 @@
+// hearth serve --follow and hearth promote as processes.
+
+import Basics
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct ReplicaTests {
+    private let directory = TemporaryDirectory("replica")
+    private var data: String { directory.path(of: "data") }
+    private var copy: String { directory.path(of: "copy") }
+
+    private static let kept = ["--log-keep", "16MiB"]
+
+    private func source(port: Int = 0) throws -> ServerProcess {
+        try ServerProcess(data: data, port: port, arguments: Self.kept)
+    }
+
+    private func replica(of source: ServerProcess, _ arguments: [String] = []) throws -> ServerProcess {
+        try ServerProcess(data: copy, arguments: ["--follow", "127.0.0.1:\(source.port)"] + arguments)
+    }
+
+    /// Waits until a document has a number at a server.
+    private func expect(_ server: ServerProcess, _ path: String, is number: Int) async throws {
+        let client = try TestClient(server)
+        try await eventually("\(path) is \(number)") { try await client.number(path) == number }
+        await client.close()
+    }
+
+    private func page(_ server: ServerProcess) throws -> String {
+        try #require(HTTPTestClient(port: server.port).request("GET", "/metrics")).body
+    }
+
+    private func expectSound() throws {
+        for path in [data, copy] {
+            let check = try HearthBinary.run(["check", "--data", path])
+            #expect(check.status == 0, "\(check.output) \(check.errors)")
+        }
+    }
+
+    @Test
+    func `A replica copies the source, follows it, refuses writes, and says how old its state is`() async throws {
+        let source = try source()
+        let client = try TestClient(source)
+        for number in 0..<20 { try await client.set("c/d\(number)", number: number) }
+        let replica = try replica(of: source)
+        try await expect(replica, "c/d19", is: 19)
+        let watch = HearthProcess(["watch", "--address", "127.0.0.1:\(replica.port)", "c/d1"])
+        try watch.start()
+        #expect(watch.waitForLine(prefix: "added\t") != nil, "\(watch.errors)")
+        try await client.set("c/d1", number: 100)
+        #expect(watch.waitForLine(prefix: "modified\t{\"__name__\":\"c/d1\",\"n\":100}") != nil, "\(watch.errors)")
+        watch.signal(SIGINT)
+        watch.waitForEnd()
+
+        let written = try HearthBinary.run(
+            ["set", "--address", "127.0.0.1:\(replica.port)", "c/x", #"{"n":1}"#])
+        #expect(written.status != 0 && written.errors.contains("write to 127.0.0.1:\(source.port)"), "\(written)")
+        let metrics = try page(replica)
+        #expect(metrics.contains("hearth_replica_connected 1\n"))
+        let there = try page(source)
+        #expect(there.contains("hearth_followers 1\n"))
+        #expect(there.contains("hearth_replica_lag_seconds 0"))
+        await client.close()
+        #expect(replica.stop() == 0)
+        #expect(source.stop() == 0)
+        try expectSound()
+    }
+
+    @Test
+    func `A replica continues after kill -9 and clean restarts of either side, without a new copy`() async throws {
+        var source = try source()
+        let port = source.port
+        var replica = try replica(of: source)
+        var number = 0
+        for round in 0..<6 {
+            let client = try TestClient(source)
+            for _ in 0..<30 {
+                number += 1
+                try await client.set("c/d\(number % 7)", number: number)
+                if number % 30 == 15, round % 2 == 0 {
+                    if round % 4 == 0 { replica.kill() } else { #expect(replica.stop() == 0) }
+                    replica = try self.replica(of: source)
+                    #expect(!replica.process.errors.contains("base_fetching"))
+                }
+            }
+            await client.close()
+            if round % 2 == 1 {
+                if round == 1 { source.kill() } else { #expect(source.stop() == 0) }
+                source = try self.source(port: port)
+            }
+        }
+        let client = try TestClient(source)
+        try await client.set("c/last", number: number)
+        await client.close()
+        try await expect(replica, "c/last", is: number)
+        for index in 0..<7 {
+            let last = (number - 6...number).first { $0 % 7 == index } ?? 0
+            try await expect(replica, "c/d\(index)", is: last)
+        }
+        #expect(replica.stop() == 0)
+        #expect(!replica.process.errors.contains("replica_outdated"))
+        #expect(source.stop() == 0)
+        try expectSound()
+    }
+
+    @Test
+    func `A replica of another store is copied again, and says why`() async throws {
+        let first = try source()
+        let client = try TestClient(first)
+        try await client.set("c/a", number: 1)
+        var replica = try replica(of: first)
+        try await expect(replica, "c/a", is: 1)
+        await client.close()
+        #expect(replica.stop() == 0)
+        #expect(first.stop() == 0)
+
+        let other = try ServerProcess(data: directory.path(of: "other"))
+        let second = try TestClient(other)
+        try await second.set("c/b", number: 2)
+        replica = try self.replica(of: other)
+        #expect(replica.process.waitForError("replica_rebuilt"), "\(replica.process.errors)")
+        #expect(replica.process.errors.contains("the replica has the history of another store"))
+        // The process has started again, at another port.
+        try await eventually("the replica is ready again") {
+            replica.process.output.components(separatedBy: "hearth ready on").count == 3
+        }
+        await second.close()
+        #expect(replica.stop() == 0)
+        let check = try HearthBinary.run(["get", "c/b", "--address", "127.0.0.1:\(other.port)"])
+        #expect(check.status == 0, "\(check.errors)")
+        #expect(other.stop() == 0)
+    }
+
+    @Test
+    func `A promoted replica has the last commit; the source takes no writes and does not start again`() async throws {
+        let source = try source()
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        let replica = try replica(of: source)
+        try await expect(replica, "c/a", is: 1)
+        #expect(replica.stop() == 0)
+        for number in 2...40 { try await client.set("c/a", number: number) }
+
+        let promoted = try HearthBinary.run(["promote", "--data", copy])
+        #expect(promoted.status == 0 && promoted.output.contains("with all commits"), "\(promoted.errors)")
+        await #expect(throws: RequestError.self) { try await client.set("c/a", number: 41) }
+        #expect(try await client.number("c/a") == 40)
+        await client.close()
+        #expect(source.stop() == 0)
+        let again = try HearthBinary.run(["serve", "--data", data, "--port", "0"])
+        #expect(again.status != 0 && again.errors.contains("SUPERSEDED"), "\(again.errors)")
+
+        let server = try ServerProcess(data: copy)
+        let there = try TestClient(server)
+        #expect(try await there.number("c/a") == 40)
+        try await there.set("c/a", number: 42)
+        await there.close()
+        #expect(server.stop() == 0)
+        try expectSound()
+    }
+
+    @Test
+    func `A replica is promoted by force without its source, and says what it has`() async throws {
+        let source = try source()
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        let replica = try replica(of: source)
+        try await expect(replica, "c/a", is: 1)
+        #expect(replica.stop() == 0)
+        try await client.set("c/a", number: 2)
+        await client.close()
+        source.kill()
+
+        let refused = try HearthBinary.run(["promote", "--data", copy])
+        #expect(refused.status != 0, "\(refused.output)")
+        let unmarked = try HearthBinary.run(["serve", "--data", copy, "--port", "0"])
+        #expect(unmarked.status != 0 && unmarked.errors.contains("is a replica of"), "\(unmarked.errors)")
+        let promoted = try HearthBinary.run(["promote", "--data", copy, "--force"])
+        #expect(promoted.status == 0 && promoted.output.contains("later commits of the source are lost"), "\(promoted)")
+        let second = try HearthBinary.run(["promote", "--data", copy, "--force"])
+        #expect(second.status != 0 && second.errors.contains("is not a replica"), "\(second.errors)")
+
+        let server = try ServerProcess(data: copy)
+        let there = try TestClient(server)
+        #expect(try await there.number("c/a") == 1)
+        try await there.set("c/a", number: 3)
+        // The old server has commits that the new one lacks: it does not become a replica over them.
+        let met = try HearthBinary.run(["serve", "--data", data, "--port", "0", "--follow", "127.0.0.1:\(server.port)"])
+        #expect(met.status != 0 && met.errors.contains("has an independent store"), "\(met.errors)")
+        await there.close()
+        #expect(server.stop() == 0)
+        try expectSound()
+    }
+}
