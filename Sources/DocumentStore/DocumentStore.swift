@@ -102,7 +102,7 @@ package final class DocumentStore: Sendable {
     }
 
     /// Answers what was submitted, archives it, writes everything to a run and frees the directory. Later submissions
-    /// are answered `UNAVAILABLE`. No reader may be in use. Closing twice is fine.
+    /// get `UNAVAILABLE`. No reader may be in use. A second call does nothing.
     /// - Returns: what kept the storage from closing cleanly; nothing acknowledged is lost by it.
     @discardableResult
     package func close() -> (any Error)? {

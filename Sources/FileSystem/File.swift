@@ -63,8 +63,10 @@ package final class File: Sendable {
 
     /// Notes for the tests of power cuts what a library has written to the file.
     /// - Parameter contents: all bytes of the file.
-    package func noteWritten(_ contents: UnsafeRawBufferPointer) {
-        _ = unsafe watch.make(.write(descriptor: descriptor, bytes: contents, offset: 0)) { contents.count }
+    /// - Throws: `full` or `inputOutput` if a test makes the write fail.
+    package func noteWritten(_ contents: UnsafeRawBufferPointer) throws(StorageError) {
+        let change = unsafe DiskChange.write(descriptor: descriptor, bytes: contents, offset: 0)
+        guard watch.make(change, { contents.count }) >= 0 else { throw .system(errno, "cannot write", file: path) }
     }
 
     /// Writes a text at the start of the file.

@@ -96,7 +96,7 @@ final class DocumentWriter {
         if byteCount < allocatedEnd { try file.resize(to: byteCount) }
         let base = unsafe try file.map(byteCount: byteCount)
         defer { unsafe munmap(base, byteCount) }
-        unsafe file.noteWritten(UnsafeRawBufferPointer(start: base, count: byteCount))
+        unsafe try file.noteWritten(UnsafeRawBufferPointer(start: base, count: byteCount))
         // Of a page that cannot be read the sum would be that of zeros.
         let faults = LibraryFaults(file: file.path)
         let layout = faults.reading {
