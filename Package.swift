@@ -230,7 +230,8 @@ let package = Package(
         .executableTarget(
             name: "hearth",
             dependencies: [
-                "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "Storage",
+                "Basics", "CArguments", "CBuild", "CZlib", "DocumentModel", "DocumentJSON", "FirestoreMessages",
+                "Storage",
                 "FileSystem", "EmbeddedEngine", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
                 "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport",
