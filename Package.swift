@@ -251,7 +251,8 @@ let package = Package(
         .executableTarget(
             name: "hearth",
             dependencies: [
-                "Basics", "CArguments", "CBuild", "DocumentModel", "DocumentJSON", "FirestoreMessages", "FirestoreJSON",
+                "Basics", "CArguments", "CBuild", "CZlib", "DocumentModel", "DocumentJSON", "FirestoreMessages",
+                "FirestoreJSON",
                 "Storage", "FileSystem", "EmbeddedEngine", "Archive", "Indexing", "QueryEngine", "DocumentStore", "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
                 "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport", "TextAnalysis",

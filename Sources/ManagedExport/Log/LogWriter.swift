@@ -12,6 +12,8 @@ package struct LogWriter {
     /// - Parameter output: takes the bytes that follow those of the records before.
     package mutating func append(_ record: RawSpan, to output: inout ByteBuffer) {
         var start = 0
+        // Not by the start: a header that just fits into a block is a first fragment without data.
+        var isFirst = true
         repeat {
             var room = LogFragment.blockBytes - byteCount % LogFragment.blockBytes
             if room < LogFragment.headerBytes {
@@ -21,7 +23,7 @@ package struct LogWriter {
             }
             let end = min(record.byteCount, start + room - LogFragment.headerBytes)
             let kind: LogFragment.Kind =
-                switch (start == 0, end == record.byteCount) {
+                switch (isFirst, end == record.byteCount) {
                 case (true, true): .full
                 case (true, false): .first
                 case (false, false): .middle
@@ -34,6 +36,7 @@ package struct LogWriter {
             output.append(data)
             byteCount += LogFragment.headerBytes + data.byteCount
             start = end
+            isFirst = false
         } while start < record.byteCount
     }
 }

@@ -16,6 +16,9 @@ enum ExportCommand: AsyncSubcommand {
         name. hearth load reads the output and restores the same documents.
         docs/json-lines.md describes the format.
 
+        --all exports the whole database. The lines have the names of the documents in full,
+        and hearth load without --collection reads them, those of several databases too.
+
         --format managed writes a new folder in the format of Google's managed exports,
         which hearth import, gcloud firestore import and the official emulator read. Without
         --collection it has the whole database. The format has no create and update times,
@@ -25,6 +28,7 @@ enum ExportCommand: AsyncSubcommand {
 
           hearth export --collection books > books.jsonl
           hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
+          hearth export --all --project my-project > my-project.jsonl
           hearth export --project my-project --format managed --output ./export-2026-01-31
           hearth export --collection books --at 2031-05-02T08:15:30Z
         """
@@ -33,6 +37,7 @@ enum ExportCommand: AsyncSubcommand {
         "collection", "PATH", required: false,
         help: "The collection to export, for example books or users/ada/books.")
     static let recursive = Flag(switch: "recursive", help: "Also export subcollections, at any depth.")
+    static let all = Flag(switch: "all", help: "Export all documents of the database.")
     static let format = Flag(
         "format", "FORMAT", default: ExportFormat.lines, help: "lines (JSON lines) or managed (a folder).")
     static let output = Flag<String>(
@@ -42,7 +47,7 @@ enum ExportCommand: AsyncSubcommand {
     static let flagGroups = [
         FlagGroup(
             heading: "Source",
-            flags: [ServerFlags.address, collection] + ServerFlags.rest + [recursive, ReadingFlags.at]),
+            flags: [ServerFlags.address, collection] + ServerFlags.rest + [recursive, all, ReadingFlags.at]),
         FlagGroup(heading: "Options", flags: [format, output] + ProgressFlags.all),
     ]
 
@@ -64,9 +69,10 @@ enum ExportCommand: AsyncSubcommand {
     private static func place(_ arguments: ParsedArguments) throws -> SubtreeReader.Place {
         let database = try ReadingFlags.database(arguments)
         guard let word = arguments.value(of: collection) else {
-            if arguments[format] == .managed { return .database(database) }
-            throw UsageError(message: "--collection is missing")
+            if arguments[all] || arguments[format] == .managed { return .database(database) }
+            throw UsageError(message: "--collection or --all is missing")
         }
+        if arguments[all] { throw UsageError(message: "--collection and --all cannot be combined") }
         let path = try CollectionPath(database: database, path: PathWords.path(word))
         return arguments[recursive] ? .collection(path) : .collectionAlone(path)
     }
@@ -77,8 +83,10 @@ enum ExportCommand: AsyncSubcommand {
         let path = arguments.value(of: output)
         switch arguments[format] {
         case .lines:
-            return LineOutput(
-                try ExportBytes(path), prefix: Exporter.prefix(of: place), database: place.database.description)
+            let bytes = try ExportBytes(path)
+            // Names and references in full.
+            if arguments[all] { return LineOutput(bytes, prefix: "", database: "") }
+            return LineOutput(bytes, prefix: Exporter.prefix(of: place), database: place.database.description)
         case .managed:
             guard let path else { throw UsageError(message: "--format managed needs --output, a new folder") }
             if !arguments[ProgressFlags.quiet] {

@@ -1,5 +1,3 @@
-import Glibc
-
 /// Consecutive lines of the input.
 struct Chunk: Sendable {
     /// Whole lines; the last line of the input may lack its line feed.
@@ -10,7 +8,8 @@ struct Chunk: Sendable {
     var offset: Int
 }
 
-/// Reads a file or standard input in chunks of whole lines.
+/// Reads a file or standard input in chunks of whole lines. Compressed files (gzip) are decompressed, and the elements
+/// of a JSON array are lines.
 ///
 /// A chunk has about a mebibyte. A longer line makes a longer chunk, up to the maximum length of a line.
 final class ChunkReader {
@@ -18,12 +17,12 @@ final class ChunkReader {
     static let lineBytesMax = 16 << 20
     private static let readBytes = 1 << 20
 
-    /// The size of the file in bytes; nil if the input has no size, as a pipe.
+    /// The size of the file in bytes; nil if the input has no size, as a pipe, or its lines are not those of the file.
     let totalBytes: Int?
 
     private let path: String
     private let mayHaveBadLines: Bool
-    private let descriptor: Int32
+    private let source: any ByteSource
     private var offset: Int
     private var lineNumber: Int
     /// The beginning of a line whose end has not been read.
@@ -41,27 +40,46 @@ final class ChunkReader {
     ) throws(CommandFailure) {
         self.path = path
         self.mayHaveBadLines = mayHaveBadLines
-        if path == "-" {
-            descriptor = 0
-            totalBytes = nil
-        } else {
-            descriptor = open(path, O_RDONLY | O_CLOEXEC)
-            if descriptor < 0 { throw CommandFailure("cannot open \(path): \(String(cString: strerror(errno)))") }
-            var status = stat()
-            guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-                throw CommandFailure("\(path) is a directory")
-            }
-            totalBytes = status.st_mode & S_IFMT == S_IFREG ? Int(status.st_size) : nil
-            if offset > 0, lseek(descriptor, off_t(offset), SEEK_SET) != off_t(offset) {
-                throw CommandFailure(
-                    "cannot continue at byte \(offset) of \(path): \(String(cString: strerror(errno)))")
-            }
-        }
         self.offset = offset
         self.lineNumber = lineNumber
+        let file = try DescriptorBytes(path)
+        let converted = try Self.convert(file, path: path)
+        if let converted {
+            totalBytes = nil
+            source = converted
+            try skip(offset)
+        } else {
+            totalBytes = file.totalBytes
+            source = file
+            try file.seek(to: offset)
+        }
     }
 
-    deinit { if descriptor != 0 { close(descriptor) } }
+    /// The lines of a compressed file or of an array; nil if the file has lines itself.
+    private static func convert(_ file: DescriptorBytes, path: String) throws(CommandFailure) -> (any ByteSource)? {
+        var source = PeekableBytes(file)
+        let isCompressed = try source.first(2).starts(with: InputKind.gzip)
+        if isCompressed { source = PeekableBytes(try GunzipBytes(source, path: path)) }
+        let name = path == "-" ? "standard input" : path
+        if InputKind.isArray(try source.first(1)) { return ArrayLines(source, path: name) }
+        // What a pipe has lost by looking at it is in the source.
+        return isCompressed || file.totalBytes == nil ? source : nil
+    }
+
+    /// Moves past the lines that are stored.
+    private func skip(_ count: Int) throws(CommandFailure) {
+        var left = count
+        var part: [UInt8] = []
+        while left > 0 {
+            part.removeAll(keepingCapacity: true)
+            guard try source.read(into: &part, atMost: min(left, Self.readBytes)) else {
+                throw CommandFailure("\(path) is shorter than before")
+            }
+            // An array may give more than it is asked for.
+            if part.count > left { rest = Array(part[left...]) }
+            left -= part.count
+        }
+    }
 
     /// The next lines; nil at the end. Waits for no more than one read to bring the end of a line.
     func next() throws(CommandFailure) -> Chunk? {
@@ -88,7 +106,7 @@ final class ChunkReader {
 
     /// Refuses an input that is not JSON lines, by its first bytes.
     private func checkStart(_ bytes: [UInt8], _ readFrom: Int) throws(CommandFailure) {
-        guard offset == 0, readFrom == 0,
+        guard offset == 0, readFrom == 0, !(source is ArrayLines),
             let remedy = InputKind.remedy(for: bytes, path: path, mayHaveBadLines: mayHaveBadLines)
         else { return }
         throw CommandFailure(remedy)
@@ -102,17 +120,7 @@ final class ChunkReader {
     }
 
     private func read(into bytes: inout [UInt8]) throws(CommandFailure) {
-        let start = bytes.count
-        bytes.append(contentsOf: repeatElement(0, count: Self.readBytes))
-        let count = bytes.withUnsafeMutableBytes { bytes -> Int in
-            while true {
-                let count = Glibc.read(descriptor, bytes.baseAddress! + start, Self.readBytes)
-                if count >= 0 || errno != EINTR { return count }
-            }
-        }
-        if count < 0 { throw CommandFailure("cannot read: \(String(cString: strerror(errno)))") }
-        bytes.removeLast(Self.readBytes - count)
-        if count == 0 { isAtEnd = true }
+        if try !source.read(into: &bytes, atMost: Self.readBytes) { isAtEnd = true }
     }
 
     private static func lastLineFeed(in bytes: [UInt8], from start: Int) -> Int? {

@@ -4,10 +4,18 @@
 enum InputKind {
     /// Formats of compressed files: their first bytes, and the command that decompresses them.
     private static let compressions: [(magic: [UInt8], name: String, command: String)] = [
-        ([0x1F, 0x8B], "gzip", "zcat"), ([0x28, 0xB5, 0x2F, 0xFD], "zstd", "zstdcat"),
+        ([0x28, 0xB5, 0x2F, 0xFD], "zstd", "zstdcat"),
         ([0xFD, 0x37, 0x7A, 0x58, 0x5A], "xz", "xzcat"), ([0x42, 0x5A, 0x68], "bzip2", "bzcat"),
         ([0x50, 0x4B, 0x03, 0x04], "zip", "unzip -p"),
     ]
+
+    /// The first bytes of a gzip file.
+    static let gzip: [UInt8] = [0x1F, 0x8B]
+
+    /// Whether an input is a JSON array, by its first bytes.
+    static func isArray(_ start: [UInt8]) -> Bool {
+        start.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "[")
+    }
 
     /// What is wrong with an input as a whole, and the command that helps; nil if it may be JSON lines.
     ///
@@ -23,10 +31,6 @@ enum InputKind {
         let spaces: [UInt8] = [0x20, 0x09, 0x0D]
         let line = start.drop { spaces.contains($0) || $0 == 0x0A }.prefix { $0 != 0x0A }
         if mayHaveBadLines { return nil }
-        if line.first == UInt8(ascii: "[") {
-            return "\(name) is a JSON array, and load reads one object per line: "
-                + "jq -c '.[]' \(file) | hearth load --collection PATH -"
-        }
         if line.filter({ !spaces.contains($0) }) == [UInt8(ascii: "{")] {
             return "\(name) has objects of several lines, and load reads one object per line: "
                 + "jq -c . \(file) | hearth load --collection PATH -"

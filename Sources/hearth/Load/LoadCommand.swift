@@ -9,7 +9,8 @@ enum LoadCommand: AsyncSubcommand {
     static let words = ["FILE"]
     static let discussion = """
         Reads FILE (- is standard input), one JSON object per line, and stores each object
-        as a document on a running server. Types that JSON lacks are objects with one
+        as a document on a running server. FILE may be compressed with gzip, and it may be a
+        JSON array of objects. Types that JSON lacks are objects with one
         member; docs/json-lines.md lists them:
 
           {"$timestamp": "2026-01-31T12:00:00Z"}  {"$bytes": "aGk="}
@@ -27,12 +28,16 @@ enum LoadCommand: AsyncSubcommand {
         Examples:
 
           hearth load --collection books books.jsonl
-          zcat books.jsonl.gz | hearth load --address 10.0.0.7:8080 --collection books --id-field isbn -
+          hearth load --address 10.0.0.7:8080 --collection books --id-field isbn books.json.gz
+          hearth export --all | hearth load --address 10.0.0.7:8080 -
         """
 
     static let collection = Flag<String>(
-        "collection", "PATH", required: true, help: "The collection to load into, for example books or users/ada/books."
-    )
+        "collection", "PATH", required: false,
+        help: """
+            The collection to load into, for example books or users/ada/books. Without it each line names its document \
+            in full, as hearth export --all writes it.
+            """)
     static let idField = Flag<String>(
         "id-field", "NAME", required: false,
         help: "The member of each line that holds the document id. It is also stored as a field.")
@@ -59,7 +64,10 @@ enum LoadCommand: AsyncSubcommand {
     static func run(_ arguments: ParsedArguments) async throws {
         let input = arguments.words[0]
         let database = try ReadingFlags.database(arguments)
-        let path = try CollectionPath(database: database, path: PathWords.path(arguments[collection]))
+        let path = try arguments.value(of: collection).map {
+            try CollectionPath(database: database, path: PathWords.path($0))
+        }
+        try checkNames(path, arguments)
         let state = try initialState(input, path, arguments)
         var configuration = try ServerFlags.configuration(arguments, of: arguments[ServerFlags.address])
         configuration.connectionsPerLoop = arguments[connections]
@@ -70,7 +78,7 @@ enum LoadCommand: AsyncSubcommand {
             stopsAtBadLine: !arguments.has(skipBad))
         var loader = Loader(
             Loader.Options(
-                input: input, database: database, statePath: input == "-" ? nil : LoadState.path(for: input),
+                input: input, database: path?.database, statePath: input == "-" ? nil : LoadState.path(for: input),
                 open: { try LineInput(path: input, from: $0, rules) }, place: { "\(input):\($0)" },
                 commitsInFlight: arguments[inFlight],
                 skipBadPath: arguments.value(of: skipBad), progressLine: ProgressFlags.line(arguments)),
@@ -85,6 +93,15 @@ enum LoadCommand: AsyncSubcommand {
         await client.close()
     }
 
+    /// Refuses flags that have no effect on documents that are named in full.
+    private static func checkNames(_ collection: CollectionPath?, _ arguments: ParsedArguments) throws {
+        guard collection == nil else { return }
+        for name in [ServerFlags.project.name, ServerFlags.database.name, idField.name]
+        where arguments.given.contains(name) {
+            throw UsageError(message: "--\(name) needs --collection; without it the lines name their documents in full")
+        }
+    }
+
     /// Bytes of input that are sorted at once: half of the memory, as the next window is read meanwhile. What comes
     /// through a pipe is sent as it comes.
     private static func windowBytes(_ input: String, _ arguments: ParsedArguments) -> Int {
@@ -92,12 +109,14 @@ enum LoadCommand: AsyncSubcommand {
     }
 
     /// A new load's state, or that of the interrupted one.
-    private static func initialState(_ input: String, _ collection: CollectionPath, _ arguments: ParsedArguments) throws
+    private static func initialState(_ input: String, _ collection: CollectionPath?, _ arguments: ParsedArguments)
+        throws
         -> LoadState
     {
         let idField = arguments.value(of: idField)
         let fresh = LoadState(
-            collection: collection.description, idField: idField, seed: .random(in: 0...LoadState.seedMax),
+            collection: collection?.description ?? "the documents that it names", idField: idField,
+            seed: .random(in: 0...LoadState.seedMax),
             windowBytes: windowBytes(input, arguments))
         guard input != "-" else {
             if arguments[resume] {

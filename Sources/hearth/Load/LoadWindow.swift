@@ -3,6 +3,7 @@
 // Sorted documents are neighbours in the server's memtable: an insertion finds its place in memory that the one before
 // has just used.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 
@@ -110,17 +111,32 @@ struct LoadWindow: Sendable {
     private static func range(_ range: Range<Int32>) -> Range<Int> { Int(range.lowerBound)..<Int(range.upperBound) }
 
     /// The documents from a place in the order on, as many as one commit takes.
-    func batch(from start: Int, database: DatabaseName) -> LoadBatch {
-        var batch = LoadBatch(database: database, end: start)
+    ///
+    /// - Parameter database: that of all documents; nil if they are named in full. Then the batch has those of the
+    ///   first one's database.
+    func batch(from start: Int, database: DatabaseName?) throws(RequestError) -> LoadBatch {
+        let named = if let database { database } else { try self.database(at: start) }
+        var batch = LoadBatch(database: named, end: start)
+        let prefix = database == nil ? Array("\(named.documentsRoot)/".utf8) : []
         while batch.end < count, !batch.isFull {
             let entry = entries[batch.end]
             let chunk = chunks[Int(entry.chunk)]
             let document = chunk.documents[Int(entry.document)]
+            guard chunk.bytes[Self.range(document.path)].starts(with: prefix) else { break }
             batch.writes.append(encoded: chunk.bytes.span.bytes.extracting(Self.range(document.write)))
             batch.lines.append(document.line)
             batch.end += 1
         }
         return batch
+    }
+}
+
+extension LoadWindow {
+    /// The database in the full name of a document.
+    private func database(at index: Int) throws(RequestError) -> DatabaseName {
+        let chunk = chunks[Int(entries[index].chunk)]
+        let name = Array(chunk.bytes[Self.range(chunk.documents[Int(entries[index].document)].path)])
+        return DatabaseName(of: try ResourceNameView(resource: name.byteSpan))
     }
 }
 

@@ -18,7 +18,8 @@ struct Loader {
     struct Options {
         /// What the input is called in messages.
         var input: String
-        var database: DatabaseName
+        /// That of all documents; nil if they are named in full.
+        var database: DatabaseName?
         /// Where the position is kept for `--resume`; nil for an input that cannot be read again.
         var statePath: String?
         /// Opens the input at a position.
@@ -113,7 +114,7 @@ struct Loader {
             var next = state.stored
             while next < window.count || inFlight > 0 {
                 if next < window.count, inFlight < options.commitsInFlight {
-                    let batch = window.batch(from: next, database: options.database)
+                    let batch = try window.batch(from: next, database: options.database)
                     next = batch.end
                     group.addTask { [number] in (number, await Self.store(batch, with: client)) }
                     number += 1

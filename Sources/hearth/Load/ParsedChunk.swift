@@ -8,8 +8,8 @@ import Glibc
 
 /// How lines become documents.
 struct LineRules: Sendable {
-    /// The collection of the documents.
-    var collection: CollectionPath
+    /// The collection of the documents; nil if lines name their documents in full.
+    var collection: CollectionPath?
     /// The member that names the document.
     var idField: String?
     /// The seed of the ids for lines that do not name a document.
@@ -45,7 +45,7 @@ struct ParsedChunk: Sendable {
     /// Reads all lines, or those before the first invalid one; it skips empty lines and those that begin with `#`.
     init(_ chunk: Chunk, _ rules: LineRules) {
         end = (chunk.offset, chunk.firstLine - 1)
-        var parser = JSONLineParser(database: rules.collection.database.description, idField: rules.idField)
+        var parser = JSONLineParser(database: rules.collection?.database.description ?? "", idField: rules.idField)
         var writer = ByteBuffer(capacity: chunk.bytes.count + chunk.bytes.count / 4)
         var name = ByteBuffer(capacity: 256)
         var start = 0
@@ -82,12 +82,17 @@ struct ParsedChunk: Sendable {
     ) throws {
         let parsed = try parser.parse(line)
         name.reset()
-        name.append(utf8: rules.collection.description)
-        name.append(byte: UInt8(ascii: "/"))
+        if let collection = rules.collection {
+            name.append(utf8: collection.description)
+            name.append(byte: UInt8(ascii: "/"))
+        }
         let pathOffset = name.count
         switch parsed {
         case .path(let path): name.append(utf8: path)
         case .none:
+            guard rules.collection != nil else {
+                throw CommandFailure("it has no __name__, and no --collection says where it belongs")
+            }
             var id: [UInt8] = []
             AutomaticID.append(seed: rules.seed, line: number, to: &id)
             name.append(id)

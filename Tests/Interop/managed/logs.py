@@ -47,18 +47,18 @@ def log(all_records):
     """The bytes of a log with these records."""
     output = bytearray()
     for record in all_records:
-        start = 0
+        start, first = 0, True
         while True:
             room = BLOCK - len(output) % BLOCK
             if room < HEADER:
                 output += bytes(room)
                 room = BLOCK
             end = min(len(record), start + room - HEADER)
-            kind = {(True, True): 1, (True, False): 2, (False, False): 3, (False, True): 4}[start == 0, end == len(record)]
+            kind = {(True, True): 1, (True, False): 2, (False, False): 3, (False, True): 4}[first, end == len(record)]
             part = record[start:end]
             output += masked_checksum(bytes([kind]) + part).to_bytes(4, "little")
             output += len(part).to_bytes(2, "little") + bytes([kind]) + part
-            start = end
+            start, first = end, False
             if start == len(record):
                 break
     return bytes(output)

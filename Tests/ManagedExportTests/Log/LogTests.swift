@@ -80,6 +80,19 @@ import Testing
     }
 
     @Test
+    func `A block with room for a header alone ends with a first fragment without data`() {
+        for left in 0...9 {
+            let before = Self.record(LogFragment.blockBytes - 7 - left, 1)
+            let records = [before, Self.record(100, 2), Self.record(40_000, 3)]
+            let log = Self.log(records)
+            var reader = LogReader(log)
+            let found = reader.records()
+            #expect(found.damage == nil && found.records == records, "\(left) bytes left")
+            if left == 7 { #expect(log[LogFragment.blockBytes - 1] == 2) }
+        }
+    }
+
+    @Test
     func `Every changed byte is damage that keeps the records before it`() {
         let records = (0..<6).map { Self.record(40 * $0, $0) }
         let log = Self.log(records)

@@ -1,0 +1,91 @@
+/// The elements of a JSON array as lines: one element a line, in order. It finds where elements end, and does not judge
+/// what they are. Memory is bounded by a buffer.
+final class ArrayLines: ByteSource {
+    private let source: any ByteSource
+    private let path: String
+    private var place = Place.before
+    /// Open brackets in the element.
+    private var depth = 0
+    private var isInString = false
+    private var isEscaped = false
+    /// Elements that have begun.
+    private var count = 0
+
+    private enum Place {
+        case before
+        /// Before the first element or the end.
+        case first
+        /// After a comma.
+        case next
+        case inside
+        case after
+    }
+
+    init(_ source: any ByteSource, path: String) {
+        self.source = source
+        self.path = path
+    }
+
+    func read(into bytes: inout [UInt8], atMost count: Int) throws(CommandFailure) -> Bool {
+        let start = bytes.count
+        var part: [UInt8] = []
+        while bytes.count == start {
+            part.removeAll(keepingCapacity: true)
+            guard try source.read(into: &part, atMost: count) else {
+                if place != .after { throw CommandFailure("\(path): the JSON array has no end") }
+                return false
+            }
+            for byte in part { try take(byte, &bytes) }
+        }
+        return true
+    }
+
+    private func take(_ byte: UInt8, _ output: inout [UInt8]) throws(CommandFailure) {
+        if place == .inside, isInString { return takeInString(byte, &output) }
+        let isSpace = byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
+        switch place {
+        case .before: if !isSpace { place = .first }
+        case .first where isSpace, .next where isSpace, .after where isSpace: break
+        case .after: throw CommandFailure("\(path): there is more after the JSON array")
+        case .first where byte == UInt8(ascii: "]"): place = .after
+        case .first, .next:
+            count += 1
+            // A line that begins with # would be a comment.
+            if byte == UInt8(ascii: ",") || byte == UInt8(ascii: "]") || byte == UInt8(ascii: "#") {
+                throw CommandFailure("\(path):\(count): expected a value")
+            }
+            place = .inside
+            takeInside(byte, &output)
+        case .inside: takeInside(byte, &output)
+        }
+    }
+
+    private func takeInString(_ byte: UInt8, _ output: inout [UInt8]) {
+        output.append(byte)
+        if isEscaped {
+            isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+            isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+            isInString = false
+        }
+    }
+
+    private func takeInside(_ byte: UInt8, _ output: inout [UInt8]) {
+        switch byte {
+        case UInt8(ascii: "\""): isInString = true
+        case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+        case UInt8(ascii: "]") where depth == 0:
+            place = .after
+            return output.append(0x0A)
+        case UInt8(ascii: ",") where depth == 0:
+            place = .next
+            return output.append(0x0A)
+        case UInt8(ascii: "}"), UInt8(ascii: "]"): depth = max(depth - 1, 0)
+        // A line has one element.
+        case 0x0A, 0x0D: return
+        default: break
+        }
+        output.append(byte)
+    }
+}
