@@ -291,7 +291,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// - Parameter isLone: nobody else is waiting, so the sync may as well happen here: it spares two thread switches.
     private func seal(isLone: Bool) {
         housekeeper.completeGroup()
-        var group = replies
+        let group = replies
         if !writer.hasStaged {
             // Nothing to sync; but the commits that its replies depend on may still be syncing, or have failed to.
             if isSyncing.isSet || group.isEmpty { return }
@@ -300,20 +300,16 @@ final class CommitPipeline: @unchecked Sendable {
             return replySender.send(group, after: result)
         }
         replies = []
+        replies.reserveCapacity(group.count)
         counters.groups.add(1, ordering: .relaxed)
         counters.groupRequests.record(UInt64(group.count))
         stage.draft.sealChanges()
-        if isLone {
-            let result = Result { () throws(StorageError) in try writer.commitGroup() }
-            replySender.send(group, after: result)
-            // The next group uses the memory of this one.
-            group.removeAll(keepingCapacity: true)
-            replies = group
-            return
-        }
-        replies.reserveCapacity(group.count)
         do throws(StorageError) {
-            try sealInBackground(group)
+            if isLone {
+                replySender.send(group, after: .success(try writer.commitGroup()))
+            } else {
+                try sealInBackground(group)
+            }
         } catch {
             replySender.send(group, after: .failure(error))
         }
