@@ -29,6 +29,8 @@ final class AdmittedCaller: CallAccess {
     private let auth: Operand
     /// The limits of the caller.
     let limited: LimitedCaller
+    /// Where rules need not be asked for documents that are read by their names.
+    private var openCollections = OpenCollections()
     /// When the credential was looked at last, in seconds since 1970.
     private var checkedAt: Int64 = 0
 
@@ -109,8 +111,10 @@ final class AdmittedCaller: CallAccess {
 
     func checkGet(_ path: RawSpan, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
         try checkScope(path, "get")
-        if rules == nil { return [] }
-        return try judge(request(.get, Self.segments(path)), state)
+        guard let rules, !openCollections.contains(collectionOf: path) else { return [] }
+        let verdict = try judge(request(.get, Self.segments(path)), by: rules, state)
+        if verdict.allowsSiblings, !rules.countsCoverage { openCollections.note(collectionOf: path) }
+        return verdict.reads.map(\.address.utf8)
     }
 
     func checkList(
@@ -126,8 +130,8 @@ final class AdmittedCaller: CallAccess {
         let isEverywhere = selector.allDescendants && parent.isEmpty
         if collections != nil, isEverywhere { try deny("list", selector.collectionID) }
         try checkScope(Array(path[0].utf8).byteSpan, "list")
-        if rules == nil { return [] }
-        return try judge(request(.list, path, query), state)
+        guard let rules else { return [] }
+        return try judge(request(.list, path, query), by: rules, state).reads.map(\.address.utf8)
     }
 
     private func request(
@@ -139,21 +143,24 @@ final class AdmittedCaller: CallAccess {
 
     /// Judges a read in the state that is read. A read of the past is judged in the present state too: what rules
     /// permitted then does not count now.
-    private func judge(_ request: RulesRequest, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
-        let reads = try judgeOnce(request, state)
-        if let present = try state.present() { _ = try judgeOnce(request, present) }
-        return reads
+    private func judge(
+        _ request: RulesRequest, by rules: JudgingRules, _ state: borrowing JudgedState
+    ) throws(RequestError) -> Verdict {
+        let verdict = try judgeOnce(request, by: rules, state)
+        if let present = try state.present() { _ = try judgeOnce(request, by: rules, present) }
+        return verdict
     }
 
-    private func judgeOnce(_ request: RulesRequest, _ state: borrowing JudgedState) throws(RequestError) -> [[UInt8]] {
-        guard let rules else { return [] }
+    private func judgeOnce(
+        _ request: RulesRequest, by rules: JudgingRules, _ state: borrowing JudgedState
+    ) throws(RequestError) -> Verdict {
         let documents = JudgedDocuments(state)
         let verdict = rules.judge(request, access: documents)
         limited.spend(ruleWork: verdict.work)
         // Rules that could not read a document decide nothing.
         if let failure = documents.failure { throw failure }
         if !verdict.isAllowed { try deny(request.method.rawValue, request.path.joined(separator: "/")) }
-        return verdict.reads.map(\.address.utf8)
+        return verdict
     }
 
     // MARK: Writes

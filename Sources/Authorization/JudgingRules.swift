@@ -29,6 +29,9 @@ package final class JudgingRules: Sendable {
         coverage = countsCoverage ? Coverage(ruleset) : nil
     }
 
+    /// Whether outcomes are counted.
+    var countsCoverage: Bool { coverage != nil }
+
     /// Judges an access; see ``SecurityRules/Ruleset/judge(_:access:ledger:coverage:budget:)``.
     func judge(_ request: RulesRequest, access: any DocumentAccess, ledger: AccessLedger? = nil) -> Verdict {
         guard let coverage else { return ruleset.judge(request, access: access, ledger: ledger) }

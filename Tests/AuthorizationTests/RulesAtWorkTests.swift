@@ -29,6 +29,37 @@ struct RulesAtWorkTests {
     }
 
     @Test
+    func `Rules about the caller alone are asked once for a collection, and decide for no other caller`() throws {
+        let store = try GuardedStore(
+            """
+            match /notes/{id} { allow get: if request.auth.uid == 'alice'; }
+            match /notes/{id}/drafts/{draft} { allow get: if request.auth.uid == 'bob'; }
+            match /users/alice { allow get: if request.auth.uid == 'alice'; }
+            """)
+        for path in ["notes/a", "notes/b", "users/alice", "users/bob", "notes/a/drafts/a"] {
+            try store.set(path, ["n": .integer(1)])
+        }
+        for _ in 0..<2 {
+            #expect(store.get("notes/a") == .ok && store.get("notes/b") == .ok && store.get("notes/c") == .notFound)
+            #expect(store.get("notes/a", as: "bob") == .permissionDenied)
+            #expect(store.get("users/alice") == .ok && store.get("users/bob") == .permissionDenied)
+            #expect(store.get("notes/a/drafts/a") == .permissionDenied)
+            #expect(store.get("notes/a/drafts/a", as: "bob") == .ok)
+        }
+        store.authorization.replace(
+            store.authorization.state.authenticator,
+            try TestAuthorization.ruleset("match /notes/b { allow get: if request.auth.uid == 'alice'; }"))
+        #expect(store.get("notes/a") == .permissionDenied && store.get("notes/b") == .ok)
+    }
+
+    @Test
+    func `Many collections are asked for in turn`() throws {
+        let store = try GuardedStore("match /{name}/{id} { allow get: if request.auth != null; }")
+        for number in 0..<40 { #expect(store.get("c\(number % 20)/x") == .notFound) }
+        #expect(store.get("c1/x/d/y") == .permissionDenied)
+    }
+
+    @Test
     func `A batch get succeeds if the caller may read all documents`() throws {
         let store = try GuardedStore("match /notes/{id} { allow get: if id == 'a' || id == 'b'; }")
         func status(_ ids: [String]) -> StatusCode? {

@@ -20,6 +20,8 @@ package final class Ruleset: Sendable {
     /// The place of each expression in the text.
     let ranges: [SourceRange]
     let matches: [MatchNode]
+    /// Statements of `match` blocks whose paths end in a wildcard, by their places in ``statements``.
+    let statementsAfterWildcards: Set<Int>
     /// The variables and the results of all functions.
     let functionRoots: [ExpressionID]
     /// Compiled patterns of texts that rules compute.
@@ -40,6 +42,7 @@ package final class Ruleset: Sendable {
 
     private init(_ source: SourceText, _ compiler: inout RulesCompiler) throws(InvalidRules) {
         matches = compiler.compile()
+        statementsAfterWildcards = Set(matches.flatMap(\.statementsAfterWildcards))
         let diagnostics = compiler.diagnostics.sorted { $0.range.start < $1.range.start }
         if diagnostics.contains(where: { $0.severity == .error }) {
             throw InvalidRules(diagnostics: Array(diagnostics.prefix(RulesLimits.diagnostics)))
@@ -109,5 +112,17 @@ final class MatchNode: Sendable {
         self.pattern = pattern
         self.statements = statements
         self.children = children
+    }
+}
+
+extension MatchNode {
+    /// The statements of the block and of nested ones, of those whose paths end in a wildcard.
+    fileprivate var statementsAfterWildcards: [Int] {
+        let own: [Int] =
+            switch pattern.last {
+            case .capture, .glob: statements
+            case .literal, nil: []
+            }
+        return own + children.flatMap(\.statementsAfterWildcards)
     }
 }

@@ -7,8 +7,9 @@ internal import Expressions
 enum RulesInput {
     static let request = 0
     static let resource = 1
+    static let auth = 2
     /// Members of `request` that are read without the whole.
-    static let members = ["auth": 2, "method": 3, "path": 4, "time": 5, "resource": 6, "query": 7]
+    static let members = ["auth": auth, "method": 3, "path": 4, "time": 5, "resource": 6, "query": 7]
     /// The wildcards of the match, from the first one on.
     static let firstCapture = 16
 }
@@ -35,6 +36,8 @@ final class RulesEvaluation: EvaluationHost {
     private var resource: Operand?
     private var newResource: Operand?
     private(set) var hasReadNewResource = false
+    /// Whether nothing was evaluated that depends on more than the caller.
+    private(set) var dependsOnCallerAlone = true
 
     /// Lines of `debug()` that are kept, and characters of each.
     private static let debugLinesMax = 100
@@ -49,10 +52,11 @@ final class RulesEvaluation: EvaluationHost {
     // MARK: Inputs
 
     func input(_ number: Int) throws(ExpressionError) -> Operand {
+        if number != RulesInput.auth { dependsOnCallerAlone = false }
         switch number {
         case RulesInput.request: return .map(try requestMap())
         case RulesInput.resource: return try currentDocument()
-        case 2: return request.auth
+        case RulesInput.auth: return request.auth
         case 3: return .string(request.method.rawValue)
         case 4: return .object(RulesPath(literals: Self.root(request.database) + (named ?? request.path)))
         case 5: return .timestamp(request.time)
@@ -163,6 +167,7 @@ final class RulesEvaluation: EvaluationHost {
     func access(
         _ path: RulesPath, _ state: DocumentState, asksExistence: Bool
     ) throws(ExpressionError) -> Operand? {
+        dependsOnCallerAlone = false
         let segments = try path.boundValues()
         let root = Self.root(request.database)
         guard segments.count > root.count, segments.count % 2 == 1,
@@ -201,6 +206,8 @@ final class RulesEvaluation: EvaluationHost {
     }
 
     func debug(_ operand: Operand) {
+        // Each judgement has its lines.
+        dependsOnCallerAlone = false
         if debugLines.count < Self.debugLinesMax {
             debugLines.append(OperandText.text(operand, max: Self.debugCharactersMax))
         }

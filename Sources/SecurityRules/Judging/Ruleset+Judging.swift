@@ -38,6 +38,8 @@ extension Ruleset {
     struct Judgement {
         var statements: [Verdict.Statement] = []
         var isAllowed = false
+        /// As ``Verdict/allowsSiblings``.
+        var allowsSiblings = false
         /// Whether the result depends on documents that are not read yet.
         var isPending = false
     }
@@ -53,13 +55,25 @@ extension Ruleset {
             host.captures = captures
             let (outcome, kind) = outcome(of: statements[index], host, evaluation)
             judgement.statements.append(Verdict.Statement(index: index, outcome: outcome))
-            if case .allowed = outcome { judgement.isAllowed = true }
+            if case .allowed = outcome {
+                judgement.isAllowed = true
+                judgement.allowsSiblings = host.dependsOnCallerAlone && fitsSiblings(index, captures)
+            }
             // What was spent on the way to a document that is not read yet says nothing.
             if kind == .pending || (kind == .exhausted && !host.needed.isEmpty) { judgement.isPending = true }
             // Nothing can be evaluated any more once the budget is spent.
             return !judgement.isAllowed && kind != .exhausted
         }.run(matches)
         return judgement
+    }
+
+    /// Whether a statement fits every document of a collection if it fits one of them: whether a wildcard takes the
+    /// document's id.
+    private func fitsSiblings(_ statement: Int, _ captures: [Operand]) -> Bool {
+        guard statementsAfterWildcards.contains(statement) else { return false }
+        // `{path=**}` may take nothing.
+        if case .object(let value)? = captures.last, let path = value as? RulesPath { return !path.segments.isEmpty }
+        return true
     }
 
     private func outcome(
@@ -86,9 +100,11 @@ extension RulesEvaluation {
         }
         let isAgain = !judgement.isAllowed && judgement.isPending
         if isAgain { forgetCalls() }
-        return Verdict(
+        var verdict = Verdict(
             decision: judgement.isAllowed ? .allowed : isAgain ? .needs(missing) : .denied,
             statements: judgement.statements, reads: reads, readsNewResource: hasReadNewResource, debugLines: debugLines
         )
+        verdict.allowsSiblings = judgement.isAllowed && judgement.allowsSiblings
+        return verdict
     }
 }

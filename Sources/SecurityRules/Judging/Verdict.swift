@@ -38,6 +38,9 @@ package struct Verdict: Sendable {
     package let debugLines: [String]
     /// What the judgement has cost: expressions that were evaluated, and KiB that they have read or built.
     package internal(set) var work = 0
+    /// Whether the statement that allows a `get` would allow it for every document of the collection: it depends on the
+    /// caller alone, and a wildcard takes the document's id. The same caller need not be judged again for these.
+    package internal(set) var allowsSiblings = false
 
     package var isAllowed: Bool { decision == .allowed }
 

@@ -33,6 +33,39 @@ struct JudgingTests {
         #expect(found.joined() == expected)
     }
 
+    @Test(arguments: [
+        ("request.auth != null", true), ("request.auth.uid == 'alice'", true), ("true", true),
+        ("request.auth.token.admin == true || resource.data.n == 1", true), ("id == 'x'", false),
+        ("resource.data.n == 1", false), ("request.time != null", false), ("request != null", false),
+        ("request.path != null", false), ("request.auth != null && id != 'y'", false),
+        ("!exists(/databases/$(database)/documents/a/y)", false), ("debug(request.auth) != null", false),
+        ("resource.data.n == 2 || request.auth != null", false),
+    ])
+    func `A verdict for a document holds for its collection if it rests on the caller alone`(
+        condition: String, isSo: Bool
+    ) throws {
+        let verdict = try Ruleset(rules(condition)).judge(request())
+        #expect(verdict.isAllowed && verdict.allowsSiblings == isSo)
+        #expect(try !Ruleset(rules("!(\(condition))")).judge(request()).allowsSiblings)
+    }
+
+    @Test(arguments: [
+        (1, "/a/{x}", true), (1, "/{x=**}", true), (1, "/a/1", false), (1, "/{x}/1", false), (2, "/a/{x}", true),
+        (2, "/{x=**}", true), (2, "/a/{x=**}", true), (2, "/a/1/{x=**}", false), (2, "/{x=**}/1", false),
+        (2, "/{x=**}/a/{y}", true), (2, "/a { match /{x}", true), (2, "/{x} { match /1", false),
+    ])
+    func `A verdict does not hold for the collection if the path of its rule names the document`(
+        version: Int, pattern: String, isSo: Bool
+    ) throws {
+        let end = String(repeating: "}", count: pattern.count { $0 == "{" } - pattern.count { $0 == "}" })
+        let text = """
+            rules_version = '\(version)';
+            service cloud.firestore { match /databases/{d}/documents { match \(pattern) { allow get; } \(end) } }
+            """
+        let verdict = try Ruleset(text).judge(request(path: ["a", "1"]))
+        #expect(verdict.isAllowed && verdict.allowsSiblings == isSo)
+    }
+
     @Test
     func `Wildcards have the values of their segments`() throws {
         let text = """
