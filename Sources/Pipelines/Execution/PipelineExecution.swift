@@ -70,7 +70,7 @@ package final class PipelineExecution {
     ) throws(RequestError) {
         let parsed = try ParsedPipeline(structuredPipeline: wire)
         explanation = try PipelineExplanation(parsed.options)
-        var builder = PipelineBuilder(database, memoryBytes: options.memoryBytes)
+        var builder = PipelineBuilder(database, options)
         top = try builder.build(parsed.stages)
         demands = builder.demands
         reads = builder.reads

@@ -18,17 +18,16 @@ package enum PipelineDemand: Sendable {
 /// Builds the operators of one request.
 struct PipelineBuilder {
     private let database: DatabaseName
-    /// What a pipeline may hold.
-    private let memoryBytes: Int
+    private let options: PipelineOptions
     private var compiler = ExpressionCompiler()
     private(set) var reads: [PipelineRead] = []
     private(set) var demands: [PipelineDemand] = []
 
     var tree: ExpressionTree { compiler.tree }
 
-    init(_ database: DatabaseName, memoryBytes: Int) {
+    init(_ database: DatabaseName, _ options: PipelineOptions) {
         self.database = database
-        self.memoryBytes = memoryBytes
+        self.options = options
     }
 
     /// Builds the operators of a pipeline, nested or not.
@@ -83,7 +82,8 @@ struct PipelineBuilder {
         }
         let head = try PipelineHead(selector, [], parent: parent)
         var settings = stage.settings
-        settings.memoryBytes = memoryBytes
+        settings.memoryBytes = options.memoryBytes
+        settings.rowsPerStep = options.rowsPerStep
         var top: any PipelineOperator = read(
             head.plan, .query(head.query, parent: parent), search: settings)
         for condition in stage.residual { top = RowFilter(top, try compiler.compile(condition)) }
