@@ -70,12 +70,11 @@ package final class PipelineExecution {
     ) throws(RequestError) {
         let parsed = try ParsedPipeline(structuredPipeline: wire)
         explanation = try PipelineExplanation(parsed.options)
-        var builder = PipelineBuilder(database, memoryBytes: options.memoryBytes)
+        var builder = PipelineBuilder(database, options)
         top = try builder.buildRequest(parsed.stages)
         demands = builder.demands
         reads = builder.reads
-        work = PipelineWork(
-            RowEvaluator(builder.tree, database: database), PipelineShare(memoryBytes: options.memoryBytes))
+        work = PipelineWork(RowEvaluator(builder.tree, database: database), PipelineShare(options))
         rowsPerStep = options.rowsPerStep
     }
 

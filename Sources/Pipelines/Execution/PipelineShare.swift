@@ -5,8 +5,7 @@ internal import QueryEngine
 
 /// The budgets of one execution. Confined to one thread.
 final class PipelineShare {
-    /// What they may hold.
-    let memoryBytesMax: Int
+    let options: PipelineOptions
     private var memoryBytes = 0
     /// Rows that the present step may still look at.
     var rowsLeft = 0
@@ -18,15 +17,15 @@ final class PipelineShare {
     /// Index entries that subqueries which have ended looked at.
     private(set) var scannedEntries = 0
 
-    init(memoryBytes: Int) { memoryBytesMax = memoryBytes }
+    init(_ options: PipelineOptions) { self.options = options }
 
     /// Takes memory for what a stage keeps.
     func hold(_ bytes: Int, for stage: String) throws(RequestError) {
         memoryBytes += bytes
-        if memoryBytes > memoryBytesMax {
+        if memoryBytes > options.memoryBytes {
             throw RequestError(
                 .resourceExhausted,
-                "The stage \(stage) of the pipeline needs more than the \(memoryBytesMax) bytes "
+                "The stage \(stage) of the pipeline needs more than the \(options.memoryBytes) bytes "
                     + "that a pipeline may hold."
             )
         }

@@ -18,8 +18,7 @@ package enum PipelineDemand: Sendable {
 /// Builds the operators of one request.
 struct PipelineBuilder {
     private let database: DatabaseName
-    /// What a pipeline may hold.
-    private let memoryBytes: Int
+    private let options: PipelineOptions
     private var compiler = ExpressionCompiler()
     private(set) var reads: [PipelineRead] = []
     private(set) var demands: [PipelineDemand] = []
@@ -32,27 +31,26 @@ struct PipelineBuilder {
 
     var tree: ExpressionTree { compiler.tree }
 
-    /// - Parameter memoryBytes: what the pipeline may hold.
-    init(_ database: DatabaseName, memoryBytes: Int) {
+    init(_ database: DatabaseName, _ options: PipelineOptions) {
         self.database = database
-        self.memoryBytes = memoryBytes
+        self.options = options
         outer = .none
         level = 0
     }
 
     /// Builds a subquery to run it.
-    init(_ database: DatabaseName, memoryBytes: Int, within call: SubqueryCall) {
+    init(_ database: DatabaseName, _ options: PipelineOptions, within call: SubqueryCall) {
         self.database = database
-        self.memoryBytes = memoryBytes
+        self.options = options
         outer = .row(call.document)
         level = 1
         compiler.scope.bindings = call.bindings
     }
 
     /// Builds a subquery to check it: variables have no values yet.
-    private init(checking names: Set<String>, _ database: DatabaseName, memoryBytes: Int, level: Int) {
+    private init(checking names: Set<String>, _ database: DatabaseName, _ options: PipelineOptions, level: Int) {
         self.database = database
-        self.memoryBytes = memoryBytes
+        self.options = options
         self.level = level
         outer = .unknown
         compiler.scope.bindings = Dictionary(uniqueKeysWithValues: names.map { ($0, .absent) })
@@ -136,8 +134,7 @@ struct PipelineBuilder {
             throw .invalidArgument(
                 "Pipelines may be nested at most \(PipelineLimits.nestedPipelines) deep in expressions.")
         }
-        var builder = PipelineBuilder(
-            checking: names, database, memoryBytes: memoryBytes, level: level + 1)
+        var builder = PipelineBuilder(checking: names, database, options, level: level + 1)
         _ = try builder.build(subquery.stages)
     }
 
@@ -203,7 +200,8 @@ struct PipelineBuilder {
         let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
         let head = try PipelineHead(selector, [], parent: parent, folding)
         var settings = stage.settings
-        settings.memoryBytes = memoryBytes
+        settings.memoryBytes = options.memoryBytes
+        settings.rowsPerStep = options.rowsPerStep
         var top: any PipelineOperator = read(
             head.plan, .query(head.query, parent: parent), search: settings)
         top = try filtered(top, stage.residual)

@@ -122,7 +122,7 @@ final class SubqueryRun {
     init(_ call: SubqueryCall, in database: DatabaseName, _ outer: PipelineWork) throws(RequestError) {
         subquery = call.subquery
         try outer.share.countSubquery()
-        var builder = PipelineBuilder(database, memoryBytes: outer.share.memoryBytesMax, within: call)
+        var builder = PipelineBuilder(database, outer.share.options, within: call)
         top = try builder.build(call.subquery.stages)
         reads = builder.reads
         work = PipelineWork(

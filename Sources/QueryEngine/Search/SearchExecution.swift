@@ -28,6 +28,9 @@ package struct SearchSettings: Sendable {
     package var best: Int?
     /// Bytes of entries and matches that may be held.
     package var memoryBytes = 64 << 20
+    /// How much is done before `SearchExecution.next` returns, in rows. A step has to look at each part of a text query
+    /// once at least, of which there are at most half as many as the query has bytes.
+    package var rowsPerStep = 1_024
 
     package init() {}
 }
@@ -78,8 +81,9 @@ package struct SearchExecution: Sendable {
 
     /// Entries that count as a document in a step's budget.
     private static let entriesPerDocument = 2
-    /// Comparisons of a step.
-    private static let fuelPerStep = 8_192
+    /// Documents, and comparisons, that count as a row.
+    private static let documentsPerRow = 4
+    private static let comparisonsPerRow = 8
     /// Entries of words with the same first letters, and of places: they are sorted at once.
     static let sortedEntriesMax = 65_536
     /// The largest number of best documents that is looked for before documents are read.
@@ -116,7 +120,7 @@ package struct SearchExecution: Sendable {
     package mutating func next<Source: QuerySource & ~Copyable>(
         from source: borrowing Source, emit: (borrowing QueryRow, Double) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Progress {
-        work.budget = plan.options.candidatesPerStep
+        work.budget = settings.rowsPerStep * Self.documentsPerRow
         try choose(source)
         if case .loading = phase { try load(source) }
         if case .matching(let target) = phase { try match(from: target) }
@@ -323,7 +327,7 @@ package struct SearchExecution: Sendable {
         guard var matching else { return }
         self.matching = nil
         defer { self.matching = matching }
-        matching.fuel = Self.fuelPerStep
+        matching.fuel = settings.rowsPerStep * Self.comparisonsPerRow
         var target = target
         if settings.depth == 0 { isEnded = true }
         while matching.fuel > 0, !isEnded {

@@ -49,14 +49,14 @@ struct SearchMatching: Sendable {
         case .leaf(let leaf): return seek(leaf: leaf, target)
         case .any(let nodes): return seekAny(nodes, target)
         case .phrase(let leaves, let number):
-            return remember(number, target) { matching in
-                matching.seekAll(leaves.map { .leaf($0) }, target) {
+            return remember(number, target) { matching, start in
+                matching.seekAll(leaves.map { .leaf($0) }, start) {
                     $0.hasPhrase(leaves, $1) ? .accepted : .refused
                 }
             }
         case .all(let nodes, let excluded, let number):
-            return remember(number, target) { matching in
-                matching.seekAll(nodes, target) { $0.verdict(excluded, $1) }
+            return remember(number, target) { matching, start in
+                matching.seekAll(nodes, start) { $0.verdict(excluded, $1) }
             }
         }
     }
@@ -74,16 +74,19 @@ struct SearchMatching: Sendable {
 
     /// What a combination found last, if that answers the question; else looks for it.
     private mutating func remember(
-        _ number: SearchTree.Combination, _ target: [UInt8], _ look: (inout SearchMatching) -> Found
+        _ number: SearchTree.Combination, _ target: [UInt8], _ look: (inout SearchMatching, [UInt8]) -> Found
     ) -> Found {
+        var start = target
         if let last = found[number], last.target.byteSpan.compareBytes(target.byteSpan) <= 0 {
             switch last.found {
             case .nothing: return .nothing
             case .document(let place) where target.byteSpan.compareBytes(place.byteSpan) <= 0: return last.found
+            // Nothing lies between the target and the place where the last step ended.
+            case .paused(let place) where target.byteSpan.compareBytes(place.byteSpan) <= 0: start = place
             case .document, .paused: break
             }
         }
-        let found = look(&self)
+        let found = look(&self, start)
         self.found[number] = (target, found)
         return found
     }
