@@ -38,7 +38,9 @@ export class App {
   #shown = "";
   /** @type {View|null} */
   #view = null;
-  #chooser = /** @type {HTMLSelectElement} */ (select([], undefined, { "aria-label": "Database", onchange: () => this.#chooseDatabase() }));
+  #chooser = /** @type {HTMLSelectElement} */ (select(
+    [], undefined, { "aria-label": "Database", onchange: () => this.#chooseDatabase() },
+  ));
   #status = h("span.status", {});
 
   /**
@@ -82,24 +84,47 @@ export class App {
   async refreshState() {
     this.state = await rest.data("state");
     const names = new Set([...this.state.databases, this.database]);
-    fill(this.#chooser, [...names].sort().map((name) => h("option", { value: name }, short(name.replace(/^projects\//, "").replace("/databases/", " / "), 60))), h("option", { value: "" }, "Another…"));
+    fill(
+      this.#chooser,
+      [...names].sort().map((name) => h("option", { value: name },
+        short(name.replace(/^projects\//, "").replace("/databases/", " / "), 60),
+      )),
+      h("option", { value: "" }, "Another…"),
+    );
     this.#chooser.value = this.database;
-    fill(this.#status, h(`i.dot.${this.state.problem ? "bad" : "good"}`, {}), this.state.problem ? "has a problem" : this.state.mode);
+    fill(
+      this.#status,
+      h(`i.dot.${this.state.problem ? "bad" : "good"}`, {}),
+      this.state.problem ? "has a problem" : this.state.mode,
+    );
     this.#status.title = this.state.problem ?? `The server is ready. Its mode is ${this.state.mode}.`;
     return this.state;
   }
 
   #frame() {
     const links = Object.entries(views).map(([name, view]) => {
-      const link = h("a.nav-link", { href: this.link(name), title: `Alt-${view.key}` }, icon(name), h("span", {}, view.title));
+      const link = h("a.nav-link", { href: this.link(name), title: `Alt-${view.key}` },
+        icon(name), h("span", {}, view.title),
+      );
       this.#links.set(name, link);
       return link;
     });
     return h("div.frame", {},
-      h("a.skip", { href: "#main", onclick: (/** @type {Event} */ event) => { event.preventDefault(); this.#main.focus(); } }, "Skip to the content"),
-      h("div.sidebar", {}, h("a.brand", { href: "#/start" }, h("span.flame", { "aria-hidden": "true" }), "Hearth"), h("nav.nav", { "aria-label": "Views" }, links),
-        h("div.sidebar-foot", {}, this.#status, h("button.palette-button", { type: "button", onclick: () => this.palette() }, "Commands", h("kbd", {}, "Ctrl K")))),
-      h("div.content", {}, h("div.topbar", {}, h("label.database", {}, h("span", {}, "Database"), this.#chooser)), this.#main));
+      h("a.skip", {
+        href: "#main", onclick: (/** @type {Event} */ event) => { event.preventDefault(); this.#main.focus(); },
+      }, "Skip to the content"),
+      h("div.sidebar", {}, h("a.brand", { href: "#/start" },
+        h("span.flame", { "aria-hidden": "true" }), "Hearth",
+      ), h("nav.nav", { "aria-label": "Views" }, links),
+        h("div.sidebar-foot", {},
+          this.#status,
+          h("button.palette-button", { type: "button", onclick: () => this.palette() },
+            "Commands", h("kbd", {}, "Ctrl K"),
+          ),
+        )),
+      h("div.content", {},
+        h("div.topbar", {}, h("label.database", {}, h("span", {}, "Database"), this.#chooser)), this.#main,
+      ));
   }
 
   // Views.
@@ -131,7 +156,9 @@ export class App {
   #relink() {
     for (const [name, link] of this.#links) link.setAttribute("href", this.link(name));
     if (this.#chooser.value !== this.database) {
-      if (![...this.#chooser.options].some((option) => option.value === this.database)) this.#chooser.prepend(h("option", { value: this.database }, short(this.database, 60)));
+      if (![...this.#chooser.options].some((option) => option.value === this.database)) this.#chooser.prepend(
+        h("option", { value: this.database }, short(this.database, 60)),
+      );
       this.#chooser.value = this.database;
     }
   }
@@ -139,8 +166,15 @@ export class App {
   async #chooseDatabase() {
     let name = this.#chooser.value;
     if (name === "") {
-      const input = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", placeholder: "demo" }));
-      const typed = await dialog("Open another database", (close) => h("div.form", {}, field("Project, or project/database", input), choices(close, "Open", () => input.value.trim() || undefined)));
+      const input = /** @type {HTMLInputElement} */ (h("input", {
+        type: "text", spellcheck: "false", placeholder: "demo",
+      }));
+      const typed = await dialog(
+        "Open another database",
+        (close) => h("div.form", {},
+          field("Project, or project/database", input), choices(close, "Open", () => input.value.trim() || undefined),
+        ),
+      );
       if (!typed) { this.#chooser.value = this.database; return; }
       const [project, database = "(default)"] = typed.split("/");
       name = `projects/${project}/databases/${database}`;
@@ -157,7 +191,9 @@ export class App {
     this.#view?.close?.();
     this.#view = null;
     this.#shown = "";
-    const input = /** @type {HTMLInputElement} */ (h("input", { type: "password", autocomplete: "off", spellcheck: "false", "aria-describedby": "token-hint" }));
+    const input = /** @type {HTMLInputElement} */ (h("input", {
+      type: "password", autocomplete: "off", spellcheck: "false", "aria-describedby": "token-hint",
+    }));
     const problem = h("p.problem", { role: "alert" }, reason);
     const button = h("button.primary", { type: "submit" }, "Open the console");
     fill(this.#main, h("form.card.token-form", { onsubmit: async (/** @type {Event} */ event) => {
@@ -167,8 +203,16 @@ export class App {
         input.value = "";
         await this.#enter();
       } catch (error) { problem.textContent = /** @type {Error} */ (error).message; }
-    } }, h("h1", {}, "This server is closed"), h("p", {}, "The console needs the credential of a principal that may administer the server."), field("API key or token", input),
-      h("p.hint", { id: "token-hint" }, "Make one with ", h("code", {}, "hearth token create operator --principals FILE --role admin --project '*' --api-key"), ". It is exchanged for a token of an hour that stays in the memory of this page."), problem, button));
+    } }, h("h1", {},
+      "This server is closed",
+    ), h("p", {},
+      "The console needs the credential of a principal that may administer the server.",
+    ), field("API key or token", input),
+      h("p.hint", { id: "token-hint" },
+        "Make one with ",
+        h("code", {}, "hearth token create operator --principals FILE --role admin --project '*' --api-key"),
+        ". It is exchanged for a token of an hour that stays in the memory of this page.",
+      ), problem, button));
     input.focus();
   }
 
@@ -187,13 +231,29 @@ export class App {
 
   palette() {
     openPalette((text) => {
-      const commands = Object.entries(views).map(([name, view]) => ({ title: `Go to ${view.title}`, hint: `Alt-${view.key}`, run: () => this.go(name) }));
-      commands.push({ title: "Write a checkpoint", hint: "everything committed goes into a sorted run", run: () => attempt(() => rest.admin("hearth.admin.v1.Admin/Checkpoint")) });
-      for (const query of queryHistory()) commands.push({ title: query, hint: "query", run: () => this.go("query", { q: query }) });
-      for (const name of this.state.databases ?? []) commands.push({ title: name, hint: "database", run: () => { this.database = name; this.go("data"); } });
+      const commands = Object.entries(views).map(([name, view]) => ({
+        title: `Go to ${view.title}`, hint: `Alt-${view.key}`, run: () => this.go(name),
+      }));
+      commands.push({
+        title: "Write a checkpoint",
+        hint: "everything committed goes into a sorted run",
+        run: () => attempt(() => rest.admin("hearth.admin.v1.Admin/Checkpoint")),
+      });
+      for (const query of queryHistory()) commands.push({
+        title: query, hint: "query", run: () => this.go("query", { q: query }),
+      });
+      for (const name of this.state.databases ?? []) commands.push({
+        title: name, hint: "database", run: () => { this.database = name; this.go("data"); },
+      });
       const found = commands.filter((command) => fits(text, command.title));
-      if (text.includes("--")) found.unshift({ title: `Run ${text}`, hint: "query", run: () => this.go("query", { q: text }) });
-      else if (text && !/\s/.test(text)) found.push({ title: `Open ${text}`, hint: text.split("/").length % 2 ? "collection" : "document", run: () => this.openPath(text.replace(/^\/|\/$/g, "")) });
+      if (text.includes("--")) found.unshift({
+        title: `Run ${text}`, hint: "query", run: () => this.go("query", { q: text }),
+      });
+      else if (text && !/\s/.test(text)) found.push({
+        title: `Open ${text}`,
+        hint: text.split("/").length % 2 ? "collection" : "document",
+        run: () => this.openPath(text.replace(/^\/|\/$/g, "")),
+      });
       return found;
     });
   }

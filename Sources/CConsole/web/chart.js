@@ -26,17 +26,32 @@ export function draw(place, series, format) {
   const x = (/** @type {number} */ time) => left + (time - start) / Math.max(end - start, 1) * (width - left - 4);
   const y = (/** @type {number} */ value) => 6 + (1 - value / top) * (height - bottom - 6);
   const latest = series.map((one) => `${one.name} ${format(one.points[one.points.length - 1]?.[1] ?? 0)}`).join(", ");
-  const svg = vector("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Now: ${latest}`, class: "chart" });
-  for (const share of [0, 0.5, 1]) {
+  const svg = vector(
+    "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Now: ${latest}`, class: "chart" },
+  );
+  const isFlat = points.every(([, value]) => value === 0);
+  for (const share of isFlat ? [0] : [0, 0.5, 1]) {
     svg.append(vector("line", { x1: left, x2: width - 4, y1: y(top * share), y2: y(top * share), class: "grid" }));
-    svg.append(vector("text", { x: left - 6, y: y(top * share) + 3.5, class: "tick", "text-anchor": "end" }, format(top * share)));
+    svg.append(
+      vector(
+        "text", { x: left - 6, y: y(top * share) + 3.5, class: "tick", "text-anchor": "end" }, format(top * share),
+      ),
+    );
   }
   for (const [time, anchor] of /** @type {[number, string][]} */ ([[start, "start"], [end, "end"]])) {
     svg.append(vector("text", { x: x(time), y: height - 4, class: "tick", "text-anchor": anchor }, clock(time)));
   }
   series.forEach((one, index) => {
     const path = one.points.map(([time, value], at) => `${at ? "L" : "M"}${x(time).toFixed(1)} ${y(Math.min(value, top)).toFixed(1)}`).join("");
-    if (index === 0 && one.points.length > 1) svg.append(vector("path", { d: `${path}L${x(one.points[one.points.length - 1][0]).toFixed(1)} ${y(0)}L${x(one.points[0][0]).toFixed(1)} ${y(0)}Z`, class: "area" }));
+    if (index === 0 && one.points.length > 1) svg.append(
+      vector(
+        "path",
+        {
+          d: `${path}L${x(one.points[one.points.length - 1][0]).toFixed(1)} ${y(0)}L${x(one.points[0][0]).toFixed(1)} ${y(0)}Z`,
+          class: "area",
+        },
+      ),
+    );
     svg.append(vector("path", { d: path, class: `line line-${index}` }));
   });
   return fill(place, svg);
@@ -61,15 +76,23 @@ function niceTop(value) {
  * @param {string[]} names
  */
 export function chartBox(title, names) {
-  const values = names.map((name, index) => h("span.legend", {}, h(`i.swatch.swatch-${index}`, {}), names.length > 1 ? `${name} ` : "", h("b", {}, "–")));
+  const values = names.map((name, index) => h("span.legend", {},
+    h(`i.swatch.swatch-${index}`, {}), names.length > 1 ? `${name} ` : "", h("b", {}, "–"),
+  ));
   const place = h("div.chart-place", {});
-  return { element: h("section.card.chart-card", { "aria-label": title }, h("h3", {}, title, h("span.legends", {}, values)), place),
+  return { element: h("section.card.chart-card", { "aria-label": title },
+    h("h3", {}, title, h("span.legends", {}, values)), place,
+  ),
     /**
      * @param {Series[]} series
      * @param {(value: number) => string} format
      */
     show(series, format) {
       draw(place, series, format);
-      series.forEach((one, index) => { /** @type {HTMLElement} */ (values[index].querySelector("b")).textContent = one.points.length ? format(one.points[one.points.length - 1][1]) : "–"; });
+      series.forEach((one, index) => {
+        /** @type {HTMLElement} */ (values[index].querySelector("b")).textContent = one.points.length ? format(
+          one.points[one.points.length - 1][1],
+        ) : "–";
+      });
     } };
 }

@@ -125,7 +125,9 @@ class Stream {
   /** @param {any} change */
   #targetChange(change) {
     const ids = change.targetIds ?? [];
-    const targets = ids.length ? ids.map((/** @type {number} */ id) => this.targets.get(id)).filter(Boolean) : [...this.targets.values()];
+    const targets = ids.length
+      ? ids.map((/** @type {number} */ id) => this.targets.get(id)).filter(Boolean)
+      : [...this.targets.values()];
     switch (change.targetChangeType) {
       case "REMOVE":
         for (const id of ids) {
@@ -135,7 +137,11 @@ class Stream {
         }
         return;
       case "CURRENT": for (const target of targets) target.isCurrent = true; break;
-      case "RESET": for (const target of targets) { target.changes.clear(); target.isReset = true; target.isCurrent = false; } break;
+      case "RESET": for (const target of targets) {
+        target.changes.clear();
+        target.isReset = true;
+        target.isCurrent = false;
+      } break;
     }
     if (change.resumeToken) for (const target of targets) target.resumeToken = change.resumeToken;
     if ((change.targetChangeType ?? "NO_CHANGE") === "NO_CHANGE" && !ids.length) this.#publish(change.readTime ?? "");

@@ -22,7 +22,9 @@ export function openPalette(commandsFor) {
   function show() {
     commands = commandsFor(input.value.trim()).slice(0, 12);
     active = 0;
-    fill(list, commands.map((command, index) => h("div.palette-item", { role: "option", id: `palette-${index}`, onclick: () => run(index) }, h("span", {}, short(command.title)), command.hint && h("small", {}, short(command.hint, 60)))),
+    fill(list, commands.map((command, index) => h("div.palette-item", {
+      role: "option", id: `palette-${index}`, onclick: () => run(index),
+    }, h("span", {}, short(command.title)), command.hint && h("small", {}, short(command.hint, 60)))),
       commands.length ? null : h("p.hint", {}, "Nothing fits."));
     mark();
   }

@@ -30,7 +30,18 @@ const listOperators = new Set(["in", "not-in", "array-contains-any"]);
  * @returns {QueryWords}
  */
 export function emptyWords(collection = "") {
-  return { collection, group: false, conditions: [], orderBy: "", limit: "", offset: "", select: "", count: false, sums: [], averages: [] };
+  return {
+    collection,
+    group: false,
+    conditions: [],
+    orderBy: "",
+    limit: "",
+    offset: "",
+    select: "",
+    count: false,
+    sums: [],
+    averages: [],
+  };
 }
 
 /**
@@ -94,7 +105,9 @@ export function read(text) {
       else query.conditions.push(readCondition(word));
       continue;
     }
-    const [flag, given] = word.includes("=") ? [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)] : [word, undefined];
+    const [flag, given] = word.includes("=")
+      ? [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]
+      : [word, undefined];
     if (flag === "--group") { query.group = true; continue; }
     if (flag === "--count") { query.count = true; continue; }
     const value = given ?? words.shift();
@@ -119,7 +132,9 @@ function readFlag(query, flag, value) {
     case "--select": query.select = value; break;
     case "--sum": query.sums.push(value); break;
     case "--avg": query.averages.push(value); break;
-    default: throw new Error(`There is no ${flag}: --where, --order-by, --limit, --offset, --select, --group, --count, --sum, --avg.`);
+    default: throw new Error(
+      `There is no ${flag}: --where, --order-by, --limit, --offset, --select, --group, --count, --sum, --avg.`,
+    );
   }
 }
 
@@ -129,7 +144,9 @@ function readFlag(query, flag, value) {
  */
 function readCondition(text) {
   const found = /^\s*((?:`(?:[^`\\]|\\.)*`|[^\s=!<>`])+)\s*(==|!=|<=|>=|<|>|=|not-in\b|in\b|array-contains-any\b|array-contains\b)\s*(.*)$/s.exec(text);
-  if (!found || found[3].trim() === "") throw new Error(`"${text}" is not a condition: write FIELD OPERATOR VALUE, such as 'year >= 1922'.`);
+  if (!found || found[3].trim() === "") throw new Error(
+    `"${text}" is not a condition: write FIELD OPERATOR VALUE, such as 'year >= 1922'.`,
+  );
   return { field: found[1], operator: found[2] === "=" ? "==" : found[2], value: found[3].trim() };
 }
 
@@ -140,7 +157,9 @@ function readCondition(text) {
 export function write(query) {
   const words = [quoted(query.collection)];
   if (query.group) words.push("--group");
-  for (const { field, operator, value } of query.conditions) words.push("--where", quoted(`${field} ${operator} ${value}`));
+  for (const { field, operator, value } of query.conditions) words.push(
+    "--where", quoted(`${field} ${operator} ${value}`),
+  );
   if (query.orderBy) words.push("--order-by", quoted(query.orderBy));
   if (query.limit) words.push("--limit", query.limit);
   if (query.offset) words.push("--offset", query.offset);
@@ -167,7 +186,11 @@ function quoted(word) {
 export function compile(words, database) {
   const segments = words.collection.split("/");
   if (segments.some((segment) => segment === "")) throw new Error("A segment of the collection's path is empty.");
-  if (words.group ? segments.length !== 1 : segments.length % 2 === 0) throw new Error(words.group ? "With --group name the id of collections, without slashes." : `${words.collection} is the path of a document: name a collection.`);
+  if (words.group ? segments.length !== 1 : segments.length % 2 === 0) throw new Error(
+    words.group
+      ? "With --group name the id of collections, without slashes."
+      : `${words.collection} is the path of a document: name a collection.`,
+  );
   const collectionId = segments[segments.length - 1];
   const parent = `${database}/documents${segments.length > 1 ? "/" + segments.slice(0, -1).join("/") : ""}`;
   /** @type {any} */
@@ -178,12 +201,18 @@ export function compile(words, database) {
   if (words.orderBy) query.orderBy = ordersOf(words.orderBy);
   if (words.limit) query.limit = wholeNumber("--limit", words.limit);
   if (words.offset) query.offset = wholeNumber("--offset", words.offset);
-  if (words.select) query.select = { fields: splitFields(words.select).map((field) => ({ fieldPath: pathText(field) })) };
+  if (words.select) query.select = {
+    fields: splitFields(words.select).map((field) => ({ fieldPath: pathText(field) })),
+  };
   /** @type {any[]} */
   const aggregations = [];
   if (words.count) aggregations.push({ alias: "count", count: {} });
-  words.sums.forEach((field) => aggregations.push({ alias: `sum ${field}`, sum: { field: { fieldPath: pathText(field) } } }));
-  words.averages.forEach((field) => aggregations.push({ alias: `avg ${field}`, avg: { field: { fieldPath: pathText(field) } } }));
+  words.sums.forEach((field) => aggregations.push({
+    alias: `sum ${field}`, sum: { field: { fieldPath: pathText(field) } },
+  }));
+  words.averages.forEach((field) => aggregations.push({
+    alias: `avg ${field}`, avg: { field: { fieldPath: pathText(field) } },
+  }));
   return { parent, query, aggregations };
 }
 
@@ -234,7 +263,9 @@ function filterOf(condition, database, words) {
   let value = isList ? listOf(condition.value, database) : valueOf(condition.value, database);
   if (condition.field === "__name__") value = namesOf(value, database, words);
   const unary = value.nullValue === null ? "NULL" : value.doubleValue === "NaN" ? "NAN" : null;
-  if (unary && (condition.operator === "==" || condition.operator === "!=")) return { unaryFilter: { field, op: `IS_${condition.operator === "!=" ? "NOT_" : ""}${unary}` } };
+  if (unary && (condition.operator === "==" || condition.operator === "!=")) return {
+    unaryFilter: { field, op: `IS_${condition.operator === "!=" ? "NOT_" : ""}${unary}` },
+  };
   return { fieldFilter: { field, op: /** @type {any} */ (operators)[condition.operator], value } };
 }
 
@@ -268,7 +299,11 @@ function listOf(text, database) {
  * @returns {any}
  */
 function namesOf(value, database, words) {
-  if (value.arrayValue) return { arrayValue: { values: value.arrayValue.values.map((/** @type {any} */ member) => namesOf(member, database, words)) } };
+  if (value.arrayValue) return {
+    arrayValue: {
+      values: value.arrayValue.values.map((/** @type {any} */ member) => namesOf(member, database, words)),
+    },
+  };
   if (value.integerValue !== undefined) value = { stringValue: String(value.integerValue) };
   if (value.stringValue === undefined) return value;
   const name = value.stringValue;

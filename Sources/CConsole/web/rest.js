@@ -42,7 +42,9 @@ export function sessionEnd() { return session.endsAt; }
  * @param {string|null} credential an API key or a token of an admin; null on a server that asks for none
  */
 export async function begin(credential) {
-  const answer = await request("POST", "/console/session", undefined, credential ? { Authorization: `Bearer ${credential}` } : {});
+  const answer = await request(
+    "POST", "/console/session", undefined, credential ? { Authorization: `Bearer ${credential}` } : {},
+  );
   session.mode = answer.mode;
   session.token = answer.token ?? (answer.mode === "emulator" ? "owner" : null);
   session.endsAt = answer.expiresIn ? Date.now() + answer.expiresIn * 1000 : Infinity;
@@ -65,7 +67,17 @@ async function send(method, path, body, headers, signal) {
   const fields = { "X-Goog-Api-Client": "hearth-console", ...headers };
   const shown = authorization();
   if (shown && !fields.Authorization) fields.Authorization = shown;
-  return fetch(path, { method, headers: fields, body: body === undefined ? undefined : JSON.stringify(body), credentials: "omit", cache: "no-store", signal });
+  return fetch(
+    path,
+    {
+      method,
+      headers: fields,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "omit",
+      cache: "no-store",
+      signal,
+    },
+  );
 }
 
 /**
@@ -99,7 +111,9 @@ function failure(code, text) {
     error = (Array.isArray(json) ? json[json.length - 1] : json).error;
   } catch { /* Not JSON. */ }
   if (code === 401 && session.token !== null) { end(); onRefused(); }
-  return new APIError(code, error?.status ?? "UNKNOWN", error?.message ?? (text.trim() || `The server answered ${code}.`));
+  return new APIError(
+    code, error?.status ?? "UNKNOWN", error?.message ?? (text.trim() || `The server answered ${code}.`),
+  );
 }
 
 /** @param {string} name */
@@ -127,7 +141,9 @@ function queryText(parameters) {
  */
 export async function getDocument(name, readTime) {
   const database = name.slice(0, name.indexOf("/documents"));
-  const answer = await request("POST", address(`${database}/documents`, ":batchGet") + "?prettyPrint=false", { documents: [name], readTime });
+  const answer = await request(
+    "POST", address(`${database}/documents`, ":batchGet") + "?prettyPrint=false", { documents: [name], readTime },
+  );
   return answer.find((/** @type {any} */ one) => one.found)?.found ?? null;
 }
 
@@ -153,7 +169,9 @@ export async function listCollections(parent, readTime) {
   let pageToken;
   do {
     /** @type {any} */
-    const answer = await request("POST", address(parent, ":listCollectionIds") + "?prettyPrint=false", { pageSize: 1000, pageToken, readTime });
+    const answer = await request(
+      "POST", address(parent, ":listCollectionIds") + "?prettyPrint=false", { pageSize: 1000, pageToken, readTime },
+    );
     ids.push(...(answer.collectionIds ?? []));
     pageToken = answer.nextPageToken;
   } while (pageToken && ids.length < 10_000);
@@ -168,7 +186,13 @@ export async function listCollections(parent, readTime) {
  * @returns {Promise<{documents: Document[], readTime: string}>}
  */
 export async function runQuery(parent, structuredQuery, options = {}) {
-  const response = await send("POST", address(parent, ":runQuery") + "?alt=sse", { structuredQuery, readTime: options.readTime }, { "Content-Type": "application/json" }, options.signal);
+  const response = await send(
+    "POST",
+    address(parent, ":runQuery") + "?alt=sse",
+    { structuredQuery, readTime: options.readTime },
+    { "Content-Type": "application/json" },
+    options.signal,
+  );
   if (!response.ok || !response.body) throw failure(response.status, await response.text());
   /** @type {Document[]} */
   const documents = [];
@@ -208,7 +232,11 @@ async function* events(body) {
  * @returns {Promise<Record<string, Value>>}
  */
 export async function runTotals(parent, structuredQuery, aggregations, readTime) {
-  const answer = await request("POST", address(parent, ":runAggregationQuery") + "?prettyPrint=false", { structuredAggregationQuery: { structuredQuery, aggregations }, readTime });
+  const answer = await request(
+    "POST",
+    address(parent, ":runAggregationQuery") + "?prettyPrint=false",
+    { structuredAggregationQuery: { structuredQuery, aggregations }, readTime },
+  );
   return answer[0]?.result?.aggregateFields ?? {};
 }
 
@@ -219,7 +247,9 @@ export async function runTotals(parent, structuredQuery, aggregations, readTime)
  * @param {string} [readTime]
  */
 export async function count(parent, structuredQuery, readTime) {
-  return Number((await runTotals(parent, structuredQuery, [{ alias: "n", count: {} }], readTime)).n?.integerValue ?? 0);
+  return Number(
+    (await runTotals(parent, structuredQuery, [{ alias: "n", count: {} }], readTime)).n?.integerValue ?? 0,
+  );
 }
 
 /**
@@ -249,7 +279,12 @@ export function batchWrite(database, writes) {
  */
 export async function descendants(parent, after, limit = 500) {
   /** @type {any} */
-  const query = { from: [{ allDescendants: true }], select: { fields: [{ fieldPath: "__name__" }] }, orderBy: [{ field: { fieldPath: "__name__" } }], limit };
+  const query = {
+    from: [{ allDescendants: true }],
+    select: { fields: [{ fieldPath: "__name__" }] },
+    orderBy: [{ field: { fieldPath: "__name__" } }],
+    limit,
+  };
   if (after) query.startAt = { values: [{ referenceValue: after }], before: false };
   return (await runQuery(parent, query)).documents.map((document) => document.name);
 }
@@ -292,6 +327,11 @@ export function checkRules(text, cases) { return request("POST", "/console/data/
  */
 export function explain(parent, structuredQuery, analyze, aggregations = []) {
   const explainOptions = { analyze };
-  if (!aggregations.length) return admin("google.firestore.v1.Firestore/RunQuery", { parent, structuredQuery, explainOptions });
-  return admin("google.firestore.v1.Firestore/RunAggregationQuery", { parent, structuredAggregationQuery: { structuredQuery, aggregations }, explainOptions });
+  if (!aggregations.length) return admin(
+    "google.firestore.v1.Firestore/RunQuery", { parent, structuredQuery, explainOptions },
+  );
+  return admin(
+    "google.firestore.v1.Firestore/RunAggregationQuery",
+    { parent, structuredAggregationQuery: { structuredQuery, aggregations }, explainOptions },
+  );
 }

@@ -98,7 +98,14 @@ export class RowList {
   /** @param {KeyboardEvent} event */
   #key(event) {
     const page = Math.max(1, Math.floor(this.element.clientHeight / this.options.rowHeight) - 1);
-    const target = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, Home: 0, End: this.count - 1, PageDown: this.active + page, PageUp: this.active - page }[event.key];
+    const target = {
+      ArrowDown: this.active + 1,
+      ArrowUp: this.active - 1,
+      Home: 0,
+      End: this.count - 1,
+      PageDown: this.active + page,
+      PageUp: this.active - page,
+    }[event.key];
     if (target !== undefined && this.count) {
       const index = Math.min(this.count - 1, Math.max(0, target));
       this.reveal(index);

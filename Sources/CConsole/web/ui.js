@@ -39,7 +39,9 @@ function setProperty(element, key, value) {
 function append(parent, child) {
   if (Array.isArray(child)) for (const each of child) append(parent, each);
   else if (child instanceof Node) parent.appendChild(child);
-  else if (child !== null && child !== undefined && child !== false) parent.appendChild(document.createTextNode(String(child)));
+  else if (child !== null && child !== undefined && child !== false) parent.appendChild(
+    document.createTextNode(String(child)),
+  );
 }
 
 /**
@@ -193,7 +195,9 @@ export function dialog(title, content) {
  */
 export function choices(close, word, value, kind = "primary") {
   return h("div.choices", {}, h("button", { type: "button", onclick: () => close(null) }, "Cancel"),
-    h(`button.${kind}`, { type: "button", onclick: () => { const result = value(); if (result !== undefined) close(result); } }, word));
+    h(`button.${kind}`, {
+      type: "button", onclick: () => { const result = value(); if (result !== undefined) close(result); },
+    }, word));
 }
 
 /**
@@ -213,7 +217,9 @@ export function field(label, control, hint) {
  */
 export function select(options, chosen, properties = {}) {
   const pairs = Array.isArray(options) ? options.map((option) => [option, option]) : Object.entries(options);
-  const element = /** @type {HTMLSelectElement} */ (h("select", properties, pairs.map(([value, text]) => h("option", { value }, text))));
+  const element = /** @type {HTMLSelectElement} */ (h("select", properties,
+    pairs.map(([value, text]) => h("option", { value }, text)),
+  ));
   if (chosen !== undefined) element.value = chosen;
   return element;
 }

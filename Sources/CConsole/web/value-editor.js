@@ -28,7 +28,9 @@ export function askValue(options) {
   let kind = options.value ? kindOf(options.value) : "string";
   let stop = () => {};
   const result = dialog(options.title, (close) => {
-    const name = /** @type {HTMLInputElement} */ (h("input", { type: "text", autocomplete: "off", spellcheck: "false" }));
+    const name = /** @type {HTMLInputElement} */ (h("input", {
+      type: "text", autocomplete: "off", spellcheck: "false",
+    }));
     const type = select(kinds, kind, { onchange: () => changeKind(type.value) });
     const place = h("div", {});
     const problem = h("p.problem", { role: "alert" });
@@ -45,7 +47,9 @@ export function askValue(options) {
       }
       const rows = kind === "map" || kind === "array" ? 10 : kind === "string" ? 5 : 2;
       const element = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows, spellcheck: "false", disabled: kind === "null",
-        onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(); } }));
+        onkeydown: (/** @type {KeyboardEvent} */ event) => {
+          if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
+        } }));
       element.value = kind === "null" ? "null" : text;
       fill(place, field("Value", element, /** @type {any} */ (hints)[kind]));
       return element;
@@ -76,13 +80,32 @@ export function askValue(options) {
     }
 
     stop = options.watch?.((theirs) => {
-      if (theirs === null ? options.value === null : options.value !== null && same(theirs, options.value)) return fill(conflict);
-      fill(conflict, h("div.conflict", { role: "alert" }, h("strong", {}, "Someone has changed this value while you edit it."),
-        h("dl", {}, h("dt", {}, "It was"), h("dd", {}, options.value ? short(textOf(options.value)) : "not there"), h("dt", {}, "It is now"), h("dd", {}, theirs ? short(textOf(theirs)) : "deleted")),
-        h("div.choices", {}, h("button", { type: "button", onclick: () => close(null) }, "Keep theirs"), h("button.primary", { type: "button", onclick: save }, "Write mine"))));
+      if (theirs === null
+        ? options.value === null
+        : options.value !== null && same(theirs, options.value)) return fill(conflict);
+      fill(conflict, h("div.conflict", { role: "alert" }, h("strong", {},
+        "Someone has changed this value while you edit it.",
+      ),
+        h("dl", {},
+          h("dt", {}, "It was"),
+          h("dd", {}, options.value ? short(textOf(options.value)) : "not there"),
+          h("dt", {}, "It is now"),
+          h("dd", {}, theirs ? short(textOf(theirs)) : "deleted"),
+        ),
+        h("div.choices", {},
+          h("button", { type: "button", onclick: () => close(null) }, "Keep theirs"),
+          h("button.primary", { type: "button", onclick: save }, "Write mine"),
+        )));
     }) ?? stop;
 
-    return h("div.form", {}, options.asksName && field("Name", name), field("Type", type), place, problem, conflict, choices(close, "Save", read));
+    return h("div.form", {},
+      options.asksName && field("Name", name),
+      field("Type", type),
+      place,
+      problem,
+      conflict,
+      choices(close, "Save", read),
+    );
   });
   return result.finally(() => stop());
 }

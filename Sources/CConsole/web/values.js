@@ -4,7 +4,20 @@
 /** @typedef {{name: string, fields?: Record<string, Value>, createTime?: string, updateTime?: string}} Document */
 
 /** Types in the order in which the editor offers them. */
-export const kinds = ["string", "integer", "double", "boolean", "null", "timestamp", "reference", "geo point", "bytes", "vector", "array", "map"];
+export const kinds = [
+  "string",
+  "integer",
+  "double",
+  "boolean",
+  "null",
+  "timestamp",
+  "reference",
+  "geo point",
+  "bytes",
+  "vector",
+  "array",
+  "map",
+];
 
 /**
  * @param {Value} value
@@ -112,10 +125,14 @@ export function parse(kind, text, database) {
     case "reference": return { referenceValue: nameOf(trimmed, database) };
     case "geo point": return { geoPointValue: geoPointOf(trimmed) };
     case "bytes": return { bytesValue: bytesOf(trimmed) };
-    case "vector": return vectorValue(trimmed.replace(/^\[|\]$/g, "").split(",").filter((part) => part.trim() !== "").map((part) => Number(doubleOf(part.trim()))));
+    case "vector": return vectorValue(
+      trimmed.replace(/^\[|\]$/g, "").split(",").filter((part) => part.trim() !== "").map((part) => Number(doubleOf(part.trim()))),
+    );
     default: {
       const value = fromLine(readJSON(trimmed || (kind === "array" ? "[]" : "{}")), database);
-      if (kindOf(value) !== kind) throw new Error(kind === "array" ? "Write a JSON list in brackets." : "Write a JSON object in braces.");
+      if (kindOf(value) !== kind) throw new Error(
+        kind === "array" ? "Write a JSON list in brackets." : "Write a JSON object in braces.",
+      );
       return value;
     }
   }
@@ -135,7 +152,9 @@ function integerOf(text) {
  */
 function doubleOf(text) {
   if (["NaN", "Infinity", "-Infinity"].includes(text)) return text;
-  if (text === "" || !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text)) throw new Error("Write a number, NaN, Infinity or -Infinity.");
+  if (text === "" || !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text)) throw new Error(
+    "Write a number, NaN, Infinity or -Infinity.",
+  );
   return Object.is(Number(text), -0) ? "-0.0" : Number(text);
 }
 
@@ -148,7 +167,9 @@ const timestampForm = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d{1,9})?\s*(
 function timestampOf(text) {
   const parts = timestampForm.exec(text);
   const moment = parts && new Date(`${parts[1]}T${parts[2]}${parts[3] ?? ":00"}${(parts[5] ?? "Z").toUpperCase()}`);
-  if (!parts || !moment || Number.isNaN(moment.getTime())) throw new Error("Write a time such as 2026-01-31T12:00:00.5+01:00; without a zone it is UTC.");
+  if (!parts || !moment || Number.isNaN(moment.getTime())) throw new Error(
+    "Write a time such as 2026-01-31T12:00:00.5+01:00; without a zone it is UTC.",
+  );
   return moment.toISOString().slice(0, 19) + (parts[4] ?? "") + "Z";
 }
 
@@ -156,7 +177,9 @@ function timestampOf(text) {
 function geoPointOf(text) {
   const numbers = text.split(",").map((part) => Number(part.trim() === "" ? NaN : part));
   const [latitude, longitude] = numbers;
-  if (numbers.length !== 2 || !(Math.abs(latitude) <= 90) || !(Math.abs(longitude) <= 180)) throw new Error("Write latitude and longitude in degrees: 52.5, 13.4.");
+  if (numbers.length !== 2 || !(Math.abs(latitude) <= 90) || !(Math.abs(longitude) <= 180)) throw new Error(
+    "Write latitude and longitude in degrees: 52.5, 13.4.",
+  );
   return { latitude, longitude };
 }
 
@@ -188,7 +211,14 @@ function hexOf(base64, max) {
  * @returns {Value}
  */
 export function vectorValue(numbers) {
-  return { mapValue: { fields: { __type__: { stringValue: "__vector__" }, value: { arrayValue: { values: numbers.map((number) => ({ doubleValue: number })) } } } } };
+  return {
+    mapValue: {
+      fields: {
+        __type__: { stringValue: "__vector__" },
+        value: { arrayValue: { values: numbers.map((number) => ({ doubleValue: number })) } },
+      },
+    },
+  };
 }
 
 // Names and paths.
@@ -210,7 +240,9 @@ export function pathOf(name) {
 export function nameOf(path, database) {
   if (path.startsWith("projects/")) return path;
   const segments = path.replace(/^\//, "").split("/");
-  if (segments.length % 2 || segments.some((segment) => segment === "")) throw new Error("Write the path of a document: users/ada.");
+  if (segments.length % 2 || segments.some((segment) => segment === "")) throw new Error(
+    "Write the path of a document: users/ada.",
+  );
   return `${database}/documents/${segments.join("/")}`;
 }
 
@@ -225,14 +257,22 @@ export function parentPath(path) { return path.includes("/") ? path.slice(0, pat
  * @param {string[]} segments
  */
 export function fieldPath(segments) {
-  return segments.map((segment) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(segment) ? segment : "`" + segment.replace(/[\\`]/g, "\\$&") + "`").join(".");
+  return segments.map((segment) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(segment)
+    ? segment
+    : "`" + segment.replace(/[\\`]/g, "\\$&") + "`").join(".");
 }
 
 // JSON lines (docs/json-lines.md).
 
 /** An integer that a double does not hold keeps its digits. */
-class Digits { constructor(/** @type {string} */ text) { this.text = text; } toJSON() { return /** @type {any} */ (JSON).rawJSON?.(this.text) ?? Number(this.text); } }
-class Real { constructor(/** @type {number} */ value) { this.value = value; } toJSON() { return /** @type {any} */ (JSON).rawJSON?.(Object.is(this.value, -0) ? "-0.0" : doubleText(this.value)) ?? this.value; } }
+class Digits { constructor(/** @type {string} */ text) { this.text = text; } toJSON() {
+  return /** @type {any} */ (JSON).rawJSON?.(this.text) ?? Number(this.text);
+} }
+class Real { constructor(/** @type {number} */ value) { this.value = value; } toJSON() {
+  return /** @type {any} */ (JSON).rawJSON?.(
+    Object.is(this.value, -0) ? "-0.0" : doubleText(this.value),
+  ) ?? this.value;
+} }
 
 /**
  * Reads JSON whose numbers keep their texts, so that 3 and 3.0 differ.
@@ -259,11 +299,15 @@ export function toLine(value) {
   switch (kindOf(value)) {
     case "string": return value.stringValue;
     case "integer": return new Digits(String(value.integerValue));
-    case "double": return typeof value.doubleValue === "string" && value.doubleValue !== "-0.0" ? { $double: value.doubleValue } : new Real(Number(value.doubleValue));
+    case "double": return typeof value.doubleValue === "string" && value.doubleValue !== "-0.0"
+      ? { $double: value.doubleValue }
+      : new Real(Number(value.doubleValue));
     case "boolean": return value.booleanValue;
     case "timestamp": return { $timestamp: value.timestampValue };
     case "reference": return { $reference: value.referenceValue };
-    case "geo point": return { $geoPoint: [new Real(value.geoPointValue.latitude ?? 0), new Real(value.geoPointValue.longitude ?? 0)] };
+    case "geo point": return {
+      $geoPoint: [new Real(value.geoPointValue.latitude ?? 0), new Real(value.geoPointValue.longitude ?? 0)],
+    };
     case "bytes": return { $bytes: value.bytesValue ?? "" };
     case "vector": return { $vector: (vectorOf(value) ?? []).map((number) => new Real(Number(numberText(number)))) };
     case "array": return elementsOf(value).map(toLine);
@@ -310,7 +354,9 @@ export function fieldsFromLine(json, database) {
  * @returns {Value}
  */
 function specialOf(name, json, database) {
-  const number = (/** @type {any} */ member) => Number(member instanceof Digits ? member.text : member instanceof Real ? member.value : NaN);
+  const number = (/** @type {any} */ member) => Number(
+    member instanceof Digits ? member.text : member instanceof Real ? member.value : NaN,
+  );
   switch (name) {
     case "$double": return { doubleValue: doubleOf(String(json)) };
     case "$timestamp": return { timestampValue: timestampOf(String(json)) };

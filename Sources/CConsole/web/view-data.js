@@ -5,7 +5,21 @@ import * as rest from "./rest.js";
 import { RowList } from "./rows.js";
 import { attempt, choices, counted, dialog, empty, field, fill, h, notify, short, visible } from "./ui.js";
 import { askValue } from "./value-editor.js";
-import { elementsOf, fieldPath, fieldsFromLine, fieldsOf, kindOf, lastSegment, lineOf, parentPath, pathOf, readJSON, same, textOf, vectorOf } from "./values.js";
+import {
+  elementsOf,
+  fieldPath,
+  fieldsFromLine,
+  fieldsOf,
+  kindOf,
+  lastSegment,
+  lineOf,
+  parentPath,
+  pathOf,
+  readJSON,
+  same,
+  textOf,
+  vectorOf,
+} from "./values.js";
 
 /** @typedef {import("./values.js").Document} Document */
 /** @typedef {import("./values.js").Value} Value */
@@ -64,9 +78,20 @@ export function dataView(app, parameters) {
 function breadcrumbs(app, path) {
   const segments = path === "" ? [] : path.split("/");
   const input = /** @type {HTMLInputElement} */ (h("input.path-input", { type: "text", "aria-label": "Path", placeholder: "Path: users/ada", spellcheck: "false",
-    onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") app.openPath(input.value.trim().replace(/^\/|\/$/g, "")); } }));
-  const link = (/** @type {string} */ text, /** @type {string} */ target) => h("a", { href: app.link("data", { path: target }) }, short(text, 40));
-  return h("nav.breadcrumbs", { "aria-label": "Path" }, link("Collections", ""), segments.map((segment, index) => [h("span.slash", { "aria-hidden": "true" }, "/"), link(segment, segments.slice(0, index + 1).join("/"))]), h("span.grow", {}), input);
+    onkeydown: (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Enter") app.openPath(input.value.trim().replace(/^\/|\/$/g, ""));
+    } }));
+  const link = (/** @type {string} */ text, /** @type {string} */ target) => h("a", {
+    href: app.link("data", { path: target }),
+  }, short(text, 40));
+  return h("nav.breadcrumbs", { "aria-label": "Path" },
+    link("Collections", ""),
+    segments.map((segment, index) => [
+      h("span.slash", { "aria-hidden": "true" }, "/"), link(segment, segments.slice(0, index + 1).join("/")),
+    ]),
+    h("span.grow", {}),
+    input,
+  );
 }
 
 /**
@@ -84,7 +109,10 @@ function makeColumn(app, path) {
  * @param {any} subtitle
  */
 function columnHead(title, actions, subtitle) {
-  return h("header.column-head", {}, h("div.column-title", {}, h("h2", { title: visible(title) }, short(title, 60)), subtitle), h("div.actions", {}, actions));
+  return h("header.column-head", {},
+    h("div.column-title", {}, h("h2", { title: visible(title) }, short(title, 60)), subtitle),
+    h("div.actions", {}, actions),
+  );
 }
 
 /**
@@ -92,7 +120,9 @@ function columnHead(title, actions, subtitle) {
  * @param {string} label
  * @param {() => void} run
  */
-function smallButton(word, label, run) { return h("button.small", { type: "button", title: label, "aria-label": label, onclick: run }, word); }
+function smallButton(word, label, run) {
+  return h("button.small", { type: "button", title: label, "aria-label": label, onclick: run }, word);
+}
 
 // Collections.
 
@@ -101,13 +131,36 @@ function collectionsColumn(app) {
   const list = h("div.list", { role: "list" });
   const reload = () => attempt(async () => {
     const ids = await rest.listCollections(`${app.database}/documents`);
-    fill(list, ids.map((id) => collectionLink(app, id, "")), ids.length ? null : empty("This database has no collections yet.", h("button.primary", { type: "button", onclick: () => app.go("start") }, "Load the sample")));
+    fill(
+      list,
+      ids.map((id) => collectionLink(app, id, "")),
+      ids.length
+        ? null
+        : empty(
+          "This database has no collections yet.",
+          h("button.primary", { type: "button", onclick: () => app.go("start") }, "Load the sample"),
+        ),
+    );
     mark();
   });
   /** @type {string|null} */
   let chosen = null;
-  const mark = () => { for (const item of list.querySelectorAll("[data-id]")) item.toggleAttribute("aria-current", item.getAttribute("data-id") === chosen); };
-  const element = h("section.column", { "aria-label": "Collections" }, columnHead("Collections", [smallButton("+", "Add a document to a new collection", () => addDocument(app, null)), smallButton("↻", "Read again", reload)], null), h("div.column-body", {}, list));
+  const mark = () => {
+    for (const item of list.querySelectorAll("[data-id]")) item.toggleAttribute(
+      "aria-current", item.getAttribute("data-id") === chosen,
+    );
+  };
+  const element = h("section.column", { "aria-label": "Collections" },
+    columnHead(
+      "Collections",
+      [
+        smallButton("+", "Add a document to a new collection", () => addDocument(app, null)),
+        smallButton("↻", "Read again", reload),
+      ],
+      null,
+    ),
+    h("div.column-body", {}, list),
+  );
   reload();
   return { key: "", element, select(/** @type {string|null} */ id) { chosen = id; mark(); }, close() {} };
 }
@@ -119,7 +172,9 @@ function collectionsColumn(app) {
  */
 function collectionLink(app, id, parent) {
   const path = parent ? `${parent}/${id}` : id;
-  return h("a.item", { role: "listitem", "data-id": id, href: app.link("data", { path }), title: visible(id) }, h("span.item-text", {}, short(id, 60)), h("span.chevron", { "aria-hidden": "true" }, "›"));
+  return h("a.item", { role: "listitem", "data-id": id, href: app.link("data", { path }), title: visible(id) },
+    h("span.item-text", {}, short(id, 60)), h("span.chevron", { "aria-hidden": "true" }, "›"),
+  );
 }
 
 // Documents.
@@ -162,8 +217,12 @@ class NamePages {
   /** @param {string|undefined} token */
   async #read(token) {
     if (this.prefix) return this.#readPrefix(token);
-    const answer = await rest.listDocuments(this.parent, this.collection, { pageSize, pageToken: token, showMissing: true, "mask.fieldPaths": "__name__" });
-    const entries = (answer.documents ?? []).map((document) => ({ id: lastSegment(document.name), isMissing: !document.createTime }));
+    const answer = await rest.listDocuments(
+      this.parent, this.collection, { pageSize, pageToken: token, showMissing: true, "mask.fieldPaths": "__name__" },
+    );
+    const entries = (answer.documents ?? []).map((document) => ({
+      id: lastSegment(document.name), isMissing: !document.createTime,
+    }));
     return { entries, next: answer.nextPageToken };
   }
 
@@ -172,10 +231,14 @@ class NamePages {
     const name = { fieldPath: "__name__" };
     const base = `${this.parent}/${this.collection}/`;
     /** @type {any} */
-    const query = { from: [{ collectionId: this.collection }], select: { fields: [name] }, orderBy: [{ field: name }], limit: pageSize,
+    const query = { from: [
+      { collectionId: this.collection },
+    ], select: { fields: [name] }, orderBy: [{ field: name }], limit: pageSize,
       where: { compositeFilter: { op: "AND", filters: [
         { fieldFilter: { field: name, op: "GREATER_THAN_OR_EQUAL", value: { referenceValue: base + this.prefix } } },
-        { fieldFilter: { field: name, op: "LESS_THAN", value: { referenceValue: `${base}${this.prefix}\u{10ffff}` } } }] } } };
+        {
+          fieldFilter: { field: name, op: "LESS_THAN", value: { referenceValue: `${base}${this.prefix}\u{10ffff}` } },
+        }] } } };
     if (token) query.startAt = { values: [{ referenceValue: token }], before: false };
     const { documents } = await rest.runQuery(this.parent, query);
     const next = documents.length === pageSize ? documents[documents.length - 1].name : undefined;
@@ -287,7 +350,11 @@ function documentsColumn(app, path) {
     render(index) {
       const entry = pages.entry(index);
       if (!entry) return h("div.row.waiting", { role: "option" }, "…");
-      const row = h("div.row", { role: "option", "aria-selected": String(entry.id === chosen), title: visible(entry.id) }, h("span.item-text", { class: entry.isMissing ? "missing" : "" }, short(entry.id, 80)), entry.isMissing && h("small.tag", {}, "missing"), h("span.chevron", { "aria-hidden": "true" }, "›"));
+      const row = h("div.row", {
+        role: "option", "aria-selected": String(entry.id === chosen), title: visible(entry.id),
+      }, h("span.item-text", { class: entry.isMissing ? "missing" : "" },
+        short(entry.id, 80),
+      ), entry.isMissing && h("small.tag", {}, "missing"), h("span.chevron", { "aria-hidden": "true" }, "›"));
       if ((changed.get(entry.id) ?? 0) > performance.now()) row.classList.add("flash");
       return row;
     },
@@ -317,7 +384,12 @@ function documentsColumn(app, path) {
     if (own !== pages || isOver) return;
     rows.setCount(pages.count);
     rows.refresh();
-    fill(note, pages.count === 0 && pages.isComplete ? empty(pages.prefix ? "No document's id begins so." : "This collection is empty.") : null);
+    fill(
+      note,
+      pages.count === 0 && pages.isComplete
+        ? empty(pages.prefix ? "No document's id begins so." : "This collection is empty.")
+        : null,
+    );
   }
 
   /**
@@ -332,9 +404,13 @@ function documentsColumn(app, path) {
     listenedRange = range;
     stopListening();
     const name = { fieldPath: "__name__" };
-    const cursor = (/** @type {string} */ id) => ({ values: [{ referenceValue: `${parent}/${collection}/${id}` }], before: true });
+    const cursor = (/** @type {string} */ id) => ({
+      values: [{ referenceValue: `${parent}/${collection}/${id}` }], before: true,
+    });
     /** @type {any} */
-    const structuredQuery = { from: [{ collectionId: collection }], select: { fields: [name] }, orderBy: [{ field: name }] };
+    const structuredQuery = {
+      from: [{ collectionId: collection }], select: { fields: [name] }, orderBy: [{ field: name }],
+    };
     if (page > 0 && first) structuredQuery.startAt = cursor(first.id);
     if (end) structuredQuery.endAt = cursor(end.id);
     // Without an end more documents than those of the column may match: what comes first is enough.
@@ -380,8 +456,14 @@ function documentsColumn(app, path) {
   const filter = /** @type {HTMLInputElement} */ (h("input.filter", { type: "search", placeholder: "Id begins with", "aria-label": "Id begins with", spellcheck: "false",
     oninput: () => { clearTimeout(timer); timer = window.setTimeout(() => restart(filter.value), 150); } }));
   const element = h("section.column", { "aria-label": `Collection ${visible(collection)}` },
-    columnHead(collection, [smallButton("+", "Add a document", () => addDocument(app, path)), smallButton("Query", "Query this collection", () => app.go("query", { q: `${collectionWord(path)} --limit 50` })),
-      smallButton("⋯", "Import, export, delete", () => collectionMenu(app, path, parent, collection))], subtitle), h("div.column-tools", {}, filter), h("div.column-body", {}, rows.element, note));
+    columnHead(collection, [smallButton(
+      "+", "Add a document", () => addDocument(app, path),
+    ), smallButton(
+      "Query", "Query this collection", () => app.go("query", { q: `${collectionWord(path)} --limit 50` }),
+    ),
+      smallButton(
+        "⋯", "Import, export, delete", () => collectionMenu(app, path, parent, collection),
+      )], subtitle), h("div.column-tools", {}, filter), h("div.column-body", {}, rows.element, note));
   load();
   countDocuments();
   return {
@@ -437,7 +519,11 @@ function documentColumn(app, path) {
     fill(collections, (ids ?? []).map((id) => collectionLink(app, id, path)));
     mark();
   }
-  const mark = () => { for (const item of collections.querySelectorAll("[data-id]")) item.toggleAttribute("aria-current", item.getAttribute("data-id") === chosen); };
+  const mark = () => {
+    for (const item of collections.querySelectorAll("[data-id]")) item.toggleAttribute(
+      "aria-current", item.getAttribute("data-id") === chosen,
+    );
+  };
 
   /**
    * @param {Document|null} next
@@ -462,8 +548,15 @@ function documentColumn(app, path) {
       const row = fieldRow([field], own[field]);
       if (flashes && !same(before[field], own[field])) row.classList.add("flash");
       return row;
-    }), names.length > fieldsMax && h("button", { type: "button", onclick: () => { fieldsMax += 500; render({}, false); } }, `Show more of ${counted(names.length, "field")}`),
-      current === null ? empty("There is no document with this name. It may have collections below it.", h("button.primary", { type: "button", onclick: () => addField() }, "Make it by its first field")) : names.length ? null : empty("The document has no fields."));
+    }), names.length > fieldsMax && h("button", {
+      type: "button", onclick: () => { fieldsMax += 500; render({}, false); },
+    }, `Show more of ${counted(names.length, "field")}`),
+      current === null
+        ? empty(
+          "There is no document with this name. It may have collections below it.",
+          h("button.primary", { type: "button", onclick: () => addField() }, "Make it by its first field"),
+        )
+        : names.length ? null : empty("The document has no fields."));
   }
 
   /**
@@ -476,19 +569,49 @@ function documentColumn(app, path) {
     const key = JSON.stringify(steps);
     const isOpen = open.has(key);
     const isTree = kind === "map" || kind === "array";
-    const label = typeof steps[steps.length - 1] === "number" ? `[${steps[steps.length - 1]}]` : short(String(steps[steps.length - 1]), 80);
-    const toggle = () => { if (!open.delete(key)) open.add(key); render({}, false); /** @type {HTMLElement|null} */ (fields.querySelector(`[data-key="${CSS.escape(key)}"]`))?.focus(); };
+    const label = typeof steps[steps.length - 1] === "number"
+      ? `[${steps[steps.length - 1]}]`
+      : short(String(steps[steps.length - 1]), 80);
+    const toggle = () => {
+      if (!open.delete(key)) open.add(key);
+      render({}, false);
+      /** @type {HTMLElement|null} */ (fields.querySelector(`[data-key="${CSS.escape(key)}"]`))?.focus();
+    };
     const edit = () => isTree && kind === "map" ? toggle() : editField(steps, value);
-    const size = kind === "map" ? counted(Object.keys(fieldsOf(value)).length, "field") : kind === "array" ? counted(elementsOf(value).length, "element") : "";
+    const size = kind === "map"
+      ? counted(Object.keys(fieldsOf(value)).length, "field")
+      : kind === "array" ? counted(elementsOf(value).length, "element") : "";
     const shown = kind === "reference" && value.referenceValue.startsWith(`${app.database}/documents/`)
-      ? h("a.value.reference", { href: app.link("data", { path: pathOf(value.referenceValue) }) }, short(textOf(value), 120))
-      : h("span.value", { class: kind.replace(" ", "-") }, isTree ? size : kind === "string" ? h("span.text", {}, short(value.stringValue, 240)) : kind === "vector" ? `${short(textOf(value))} (${counted((vectorOf(value) ?? []).length, "dimension")})` : short(textOf(value, 240), 240));
+      ? h("a.value.reference", { href: app.link("data", { path: pathOf(value.referenceValue) }) },
+        short(textOf(value), 120),
+      )
+      : h("span.value", { class: kind.replace(" ", "-") },
+        isTree
+          ? size
+          : kind === "string"
+            ? h("span.text", {}, short(value.stringValue, 240))
+            : kind === "vector"
+              ? `${short(textOf(value))} (${counted((vectorOf(value) ?? []).length, "dimension")})`
+              : short(textOf(value, 240), 240),
+      );
     const row = h("div.field-row", {},
-      h("button.disclosure", { type: "button", hidden: !isTree, "aria-label": isOpen ? "Close" : "Open", onclick: toggle }, isOpen ? "▾" : "▸"), h("span.spacer", { hidden: isTree }),
+      h("button.disclosure", {
+        type: "button", hidden: !isTree, "aria-label": isOpen ? "Close" : "Open", onclick: toggle,
+      }, isOpen ? "▾" : "▸"), h("span.spacer", { hidden: isTree }),
       h("span.name", {}, label), h("span.kind", {}, kind), shown,
-      h("span.row-actions", {}, smallButton("Edit", `Edit ${label}`, () => editField(steps, value)), isTree && smallButton("+", `Add to ${label}`, () => addField(steps, value)), smallButton("✕", `Delete ${label}`, () => deleteField(steps))));
-    const node = h("div.field-node", { role: "treeitem", tabindex: 0, "data-key": key, "aria-label": `${label}, ${kind}`, "aria-expanded": isTree ? String(isOpen) : null, ondblclick: (/** @type {Event} */ event) => { event.stopPropagation(); edit(); },
-      onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.target !== node) return; nodeKey(event, { toggle, edit, remove: () => deleteField(steps), isTree, isOpen }); } }, row);
+      h("span.row-actions", {},
+        smallButton("Edit", `Edit ${label}`, () => editField(steps, value)),
+        isTree && smallButton("+", `Add to ${label}`, () => addField(steps, value)),
+        smallButton("✕", `Delete ${label}`, () => deleteField(steps)),
+      ));
+    const node = h("div.field-node", { role: "treeitem", tabindex: 0, "data-key": key, "aria-label": `${label}, ${kind}`, "aria-expanded": isTree ? String(isOpen) : null, ondblclick: (/** @type {Event} */ event) => {
+      event.stopPropagation();
+      edit();
+    },
+      onkeydown: (/** @type {KeyboardEvent} */ event) => {
+        if (event.target !== node) return;
+        nodeKey(event, { toggle, edit, remove: () => deleteField(steps), isTree, isOpen });
+      } }, row);
     if (isTree && isOpen) node.append(h("div.children", { role: "group" }, childRows(steps, value, kind)));
     return node;
   }
@@ -500,9 +623,18 @@ function documentColumn(app, path) {
    */
   function childRows(steps, value, kind) {
     const members = fieldsOf(value);
-    const children = kind === "map" ? Object.keys(members).sort().map((member) => /** @type {[string|number, Value]} */ ([member, members[member]])) : elementsOf(value).map((element, index) => /** @type {[string|number, Value]} */ ([index, element]));
+    const children = kind === "map"
+      ? Object.keys(members).sort().map((member) => /** @type {[string|number, Value]} */ ([member, members[member]]))
+      : elementsOf(value).map((element, index) => /** @type {[string|number, Value]} */ ([index, element]));
     const shown = children.slice(0, fieldsMax).map(([step, child]) => fieldRow([...steps, step], child));
-    return children.length > fieldsMax ? [...shown, h("button", { type: "button", onclick: () => { fieldsMax += 500; render({}, false); } }, `Show more of ${children.length.toLocaleString("en")}`)] : shown;
+    return children.length > fieldsMax
+      ? [
+        ...shown,
+        h("button", { type: "button", onclick: () => { fieldsMax += 500; render({}, false); } },
+          `Show more of ${children.length.toLocaleString("en")}`,
+        ),
+      ]
+      : shown;
   }
 
   /**
@@ -510,7 +642,9 @@ function documentColumn(app, path) {
    * @param {(string|number)[]} steps
    */
   const watch = (steps) => (/** @type {(theirs: Value|null) => void} */ changed) => {
-    const watcher = (/** @type {Document|null} */ document) => changed(document ? valueAt(document.fields ?? {}, steps) : null);
+    const watcher = (/** @type {Document|null} */ document) => changed(
+      document ? valueAt(document.fields ?? {}, steps) : null,
+    );
     watchers.add(watcher);
     return () => { watchers.delete(watcher); };
   };
@@ -520,7 +654,9 @@ function documentColumn(app, path) {
    * @param {Value} value
    */
   async function editField(steps, value) {
-    const answer = await askValue({ title: `Edit ${stepsText(steps)}`, database: app.database, value, watch: watch(steps) });
+    const answer = await askValue({
+      title: `Edit ${stepsText(steps)}`, database: app.database, value, watch: watch(steps),
+    });
     if (answer) await write(steps, answer.value);
   }
 
@@ -530,7 +666,12 @@ function documentColumn(app, path) {
    */
   async function addField(steps = [], container) {
     const isArray = container ? kindOf(container) === "array" : false;
-    const answer = await askValue({ title: isArray ? `Add to ${stepsText(steps)}` : "Add a field", database: app.database, value: null, asksName: !isArray });
+    const answer = await askValue({
+      title: isArray ? `Add to ${stepsText(steps)}` : "Add a field",
+      database: app.database,
+      value: null,
+      asksName: !isArray,
+    });
     if (!answer) return;
     open.add(JSON.stringify(steps));
     await write([...steps, isArray && container ? elementsOf(container).length : answer.name], answer.value);
@@ -538,7 +679,12 @@ function documentColumn(app, path) {
 
   /** @param {(string|number)[]} steps */
   async function deleteField(steps) {
-    const sure = await dialog(`Delete ${stepsText(steps)}?`, (close) => h("div.form", {}, h("p", {}, "The field and all below it will be gone."), choices(close, "Delete", () => true, "danger")));
+    const sure = await dialog(
+      `Delete ${stepsText(steps)}?`,
+      (close) => h("div.form", {},
+        h("p", {}, "The field and all below it will be gone."), choices(close, "Delete", () => true, "danger"),
+      ),
+    );
     if (sure) await write(steps, undefined);
   }
 
@@ -549,7 +695,9 @@ function documentColumn(app, path) {
    */
   async function write(steps, value) {
     const { mask, fields: changedFields } = change(current?.fields ?? {}, steps, value);
-    await attempt(() => rest.commit(app.database, [{ update: { name, fields: changedFields }, updateMask: { fieldPaths: [fieldPath(mask)] } }]));
+    await attempt(() => rest.commit(
+      app.database, [{ update: { name, fields: changedFields }, updateMask: { fieldPaths: [fieldPath(mask)] } }],
+    ));
   }
 
   const stop = listen(app.database, { documents: { documents: [name] } }, {
@@ -563,13 +711,29 @@ function documentColumn(app, path) {
     })(),
     failed: (error) => { notify(error.message, "bad"); },
   });
-  attempt(async () => { const found = await rest.getDocument(name); if (current === undefined) { take(found, true); } });
+  attempt(async () => {
+    const found = await rest.getDocument(name);
+    if (current === undefined) { take(found, true); }
+  });
   loadCollections();
 
   const element = h("section.column.document", { "aria-label": `Document ${visible(lastSegment(path))}` },
-    columnHead(lastSegment(path), [smallButton("+ Field", "Add a field", () => addField()), smallButton("⋯", "Duplicate, rename, export, delete", () => documentMenu(app, path, () => current ?? null))], subtitle),
+    columnHead(
+      lastSegment(path),
+      [
+        smallButton("+ Field", "Add a field", () => addField()),
+        smallButton("⋯", "Duplicate, rename, export, delete", () => documentMenu(app, path, () => current ?? null)),
+      ],
+      subtitle,
+    ),
     h("div.column-body.padded", {},
-      h("div.section", {}, h("h3", {}, "Collections", smallButton("+", "Add a document to a new collection below", () => addDocument(app, null, path))), collections),
+      h("div.section", {},
+        h("h3", {},
+          "Collections",
+          smallButton("+", "Add a document to a new collection below", () => addDocument(app, null, path)),
+        ),
+        collections,
+      ),
       h("div.section", {}, h("h3", {}, "Fields"), fields)));
   return { key: path, element, select(/** @type {string|null} */ id) { chosen = id; mark(); }, close() { stop(); } };
 }
@@ -579,7 +743,9 @@ function documentColumn(app, path) {
  * @param {{toggle: () => void, edit: () => void, remove: () => void, isTree: boolean, isOpen: boolean}} node
  */
 function nodeKey(event, node) {
-  const nodes = /** @type {HTMLElement[]} */ ([...(/** @type {HTMLElement} */ (event.target).closest(".fields")?.querySelectorAll("[role=treeitem]") ?? [])]);
+  const nodes = /** @type {HTMLElement[]} */ ([
+    ...(/** @type {HTMLElement} */ (event.target).closest(".fields")?.querySelectorAll("[role=treeitem]") ?? []),
+  ]);
   const at = nodes.indexOf(/** @type {HTMLElement} */ (event.target));
   switch (event.key) {
     case "ArrowDown": nodes[at + 1]?.focus(); break;
@@ -594,7 +760,9 @@ function nodeKey(event, node) {
 }
 
 /** @param {(string|number)[]} steps */
-function stepsText(steps) { return short(steps.map((step) => typeof step === "number" ? `[${step}]` : step).join("."), 60); }
+function stepsText(steps) {
+  return short(steps.map((step) => typeof step === "number" ? `[${step}]` : step).join("."), 60);
+}
 
 /**
  * @param {Record<string, Value>} fields
@@ -604,7 +772,9 @@ function stepsText(steps) { return short(steps.map((step) => typeof step === "nu
 function valueAt(fields, steps) {
   /** @type {Value|undefined} */
   let value = { mapValue: { fields } };
-  for (const step of steps) value = value && (typeof step === "number" ? elementsOf(value)[step] : fieldsOf(value)[step]);
+  for (const step of steps) value = value && (typeof step === "number"
+    ? elementsOf(value)[step]
+    : fieldsOf(value)[step]);
   return value ?? null;
 }
 
@@ -634,7 +804,9 @@ function change(fields, steps, value) {
  * @returns {Value}
  */
 function replaced(container, [step, ...rest], value) {
-  const inner = rest.length ? replaced(typeof step === "number" ? elementsOf(container)[step] : fieldsOf(container)[step], rest, value) : value;
+  const inner = rest.length
+    ? replaced(typeof step === "number" ? elementsOf(container)[step] : fieldsOf(container)[step], rest, value)
+    : value;
   if (typeof step === "number") {
     const values = [...elementsOf(container)];
     if (inner === undefined) values.splice(step, 1);
@@ -654,7 +826,11 @@ function timeText(time) { return time ? time.slice(0, 19).replace("T", " ") + " 
 
 const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-function newID() { return [...crypto.getRandomValues(new Uint8Array(40))].filter((byte) => byte < 248).slice(0, 20).map((byte) => idLetters[byte % 62]).join(""); }
+function newID() {
+  return [
+    ...crypto.getRandomValues(new Uint8Array(40)),
+  ].filter((byte) => byte < 248).slice(0, 20).map((byte) => idLetters[byte % 62]).join("");
+}
 
 /**
  * @param {App} app
@@ -662,21 +838,41 @@ function newID() { return [...crypto.getRandomValues(new Uint8Array(40))].filter
  * @param {string} [parent] of a new collection
  */
 async function addDocument(app, path, parent = "") {
-  const collection = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", value: path ?? "", readOnly: path !== null }));
+  const collection = /** @type {HTMLInputElement} */ (h("input", {
+    type: "text", spellcheck: "false", value: path ?? "", readOnly: path !== null,
+  }));
   const id = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", value: newID() }));
   const text = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 8, spellcheck: "false" }));
   text.value = "{\n  \n}";
   const problem = h("p.problem", { role: "alert" });
-  const made = await dialog("Add a document", (close) => h("div.form", {}, field(path === null ? "Id of the collection" : "Collection", collection), field("Document id", id), field("Fields", text, "JSON as in JSON lines: {\"when\": {\"$timestamp\": \"2026-01-31T12:00:00Z\"}}"), problem,
+  const made = await dialog("Add a document", (close) => h("div.form", {}, field(
+    path === null ? "Id of the collection" : "Collection", collection,
+  ), field("Document id", id), field(
+    "Fields", text, "JSON as in JSON lines: {\"when\": {\"$timestamp\": \"2026-01-31T12:00:00Z\"}}",
+  ), problem,
     choices(close, "Add", () => {
       try {
-        if (!collection.value || !id.value || /\//.test(id.value)) throw new Error("A collection and a document need ids without slashes.");
-        return { fields: fieldsFromLine(readJSON(text.value), app.database), collection: path ?? (parent ? `${parent}/` : "") + collection.value, id: id.value };
+        if (!collection.value || !id.value || /\//.test(id.value)) throw new Error(
+          "A collection and a document need ids without slashes.",
+        );
+        return {
+          fields: fieldsFromLine(readJSON(text.value), app.database),
+          collection: path ?? (parent ? `${parent}/` : "") + collection.value,
+          id: id.value,
+        };
       } catch (error) { problem.textContent = /** @type {Error} */ (error).message; return undefined; }
     })));
   if (!made) return;
   const target = `${made.collection}/${made.id}`;
-  const done = await attempt(() => rest.commit(app.database, [{ update: { name: `${app.database}/documents/${target}`, fields: made.fields }, currentDocument: { exists: false } }]));
+  const done = await attempt(() => rest.commit(
+    app.database,
+    [
+      {
+        update: { name: `${app.database}/documents/${target}`, fields: made.fields },
+        currentDocument: { exists: false },
+      },
+    ],
+  ));
   if (done) app.go("data", { path: target });
 }
 
@@ -687,7 +883,9 @@ async function addDocument(app, path, parent = "") {
  */
 async function documentMenu(app, path, current) {
   const chosen = await dialog(`Document ${short(path, 60)}`, (close) => h("div.menu", {},
-    ["Duplicate", "Rename", "Copy the path", "Export as a JSON line", "As it was before"].map((word) => h("button", { type: "button", onclick: () => close(word) }, word)),
+    [
+      "Duplicate", "Rename", "Copy the path", "Export as a JSON line", "As it was before",
+    ].map((word) => h("button", { type: "button", onclick: () => close(word) }, word)),
     h("button.danger", { type: "button", onclick: () => close("Delete") }, "Delete the document"),
     h("button", { type: "button", onclick: () => close(null) }, "Cancel")));
   const document = current();
@@ -695,13 +893,26 @@ async function documentMenu(app, path, current) {
   if (chosen === "As it was before") return app.go("time", { path });
   if (chosen === "Copy the path") return navigator.clipboard.writeText(path).then(() => notify("Copied."));
   if (!chosen || !document) return;
-  if (chosen === "Export as a JSON line") return download(`${lastSegment(path)}.jsonl`, [lineOf(document, lastSegment(path)) + "\n"]);
-  const id = await askID(chosen === "Rename" ? "Rename the document" : "Duplicate the document", chosen === "Rename" ? lastSegment(path) : newID(), chosen === "Rename" ? "Collections below the document keep their place." : "");
+  if (chosen === "Export as a JSON line") return download(
+    `${lastSegment(path)}.jsonl`, [lineOf(document, lastSegment(path)) + "\n"],
+  );
+  const id = await askID(
+    chosen === "Rename" ? "Rename the document" : "Duplicate the document",
+    chosen === "Rename" ? lastSegment(path) : newID(),
+    chosen === "Rename" ? "Collections below the document keep their place." : "",
+  );
   if (!id || id === lastSegment(path)) return;
   const target = `${parentPath(path)}/${id}`;
   /** @type {any[]} */
-  const writes = [{ update: { name: `${app.database}/documents/${target}`, fields: document.fields ?? {} }, currentDocument: { exists: false } }];
-  if (chosen === "Rename") writes.push({ delete: document.name, currentDocument: { updateTime: document.updateTime } });
+  const writes = [
+    {
+      update: { name: `${app.database}/documents/${target}`, fields: document.fields ?? {} },
+      currentDocument: { exists: false },
+    },
+  ];
+  if (chosen === "Rename") writes.push({
+    delete: document.name, currentDocument: { updateTime: document.updateTime },
+  });
   if (await attempt(() => rest.commit(app.database, writes))) app.go("data", { path: target });
 }
 
@@ -712,7 +923,13 @@ async function documentMenu(app, path, current) {
  */
 function askID(title, id, note) {
   const input = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", value: id }));
-  return dialog(title, (close) => h("div.form", {}, field("Document id", input, note), choices(close, "Save", () => input.value && !input.value.includes("/") ? input.value : undefined)));
+  return dialog(
+    title,
+    (close) => h("div.form", {},
+      field("Document id", input, note),
+      choices(close, "Save", () => input.value && !input.value.includes("/") ? input.value : undefined),
+    ),
+  );
 }
 
 /**
@@ -724,12 +941,21 @@ async function deleteTree(app, path) {
   const isDocument = path.split("/").length % 2 === 0;
   const root = `${app.database}/documents`;
   const progress = h("p", { role: "status" }, "Counting…");
-  const input = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", autocomplete: "off" }));
+  const input = /** @type {HTMLInputElement} */ (h(
+    "input", { type: "text", spellcheck: "false", autocomplete: "off" },
+  ));
   attempt(async () => {
     const total = await countTree(root, path, isDocument);
     progress.textContent = `${total} will be deleted${isDocument ? ", this one and all below it" : ""}.`;
   });
-  const sure = await dialog(`Delete ${short(path, 60)}?`, (close) => h("div.form", {}, progress, field("Type the path to confirm", input, visible(path)), choices(close, "Delete", () => input.value === path ? true : undefined, "danger")));
+  const sure = await dialog(
+    `Delete ${short(path, 60)}?`,
+    (close) => h("div.form", {},
+      progress,
+      field("Type the path to confirm", input, visible(path)),
+      choices(close, "Delete", () => input.value === path ? true : undefined, "danger"),
+    ),
+  );
   if (!sure) return;
   let deleted = 0;
   await attempt(async () => {
@@ -742,10 +968,24 @@ async function deleteTree(app, path) {
       if (deleted % 5_000 < names.length) notify(`${deleted.toLocaleString("en")} deleted`);
     };
     if (isDocument) {
-      for (;;) { const names = await rest.descendants(`${root}/${path}`); if (!names.length) break; await remove(names); }
+      for (;;) {
+        const names = await rest.descendants(`${root}/${path}`);
+        if (!names.length) break;
+        await remove(names);
+      }
       await remove([`${root}/${path}`]);
     } else {
-      for (;;) { const names = await collectionNames(root, path); if (!names.length) break; for (const name of names) for (;;) { const below = await rest.descendants(name); if (!below.length) break; await remove(below); } await remove(names); if (names.length < pageSize) break; }
+      for (;;) {
+        const names = await collectionNames(root, path);
+        if (!names.length) break;
+        for (const name of names) for (;;) {
+          const below = await rest.descendants(name);
+          if (!below.length) break;
+          await remove(below);
+        }
+        await remove(names);
+        if (names.length < pageSize) break;
+      }
     }
     notify(`${counted(deleted, "document")} deleted.`);
   });
@@ -759,7 +999,9 @@ async function deleteTree(app, path) {
  */
 async function collectionNames(root, path) {
   const parent = parentPath(path) ? `${root}/${parentPath(path)}` : root;
-  const answer = await rest.listDocuments(parent, lastSegment(path), { pageSize, showMissing: true, "mask.fieldPaths": "__name__" });
+  const answer = await rest.listDocuments(
+    parent, lastSegment(path), { pageSize, showMissing: true, "mask.fieldPaths": "__name__" },
+  );
   return (answer.documents ?? []).map((document) => document.name);
 }
 
@@ -788,8 +1030,13 @@ async function exportCollection(app, path, parent, collection) {
   await attempt(async () => {
     /** @type {string[]} */
     const lines = [];
-    await rest.runQuery(parent, { from: [{ collectionId: collection }], orderBy: [{ field: { fieldPath: "__name__" } }] }, { signal: bar.signal,
-      each(document) { lines.push(lineOf(document, lastSegment(document.name)) + "\n"); if (lines.length % 500 === 0) bar.show(`${lines.length.toLocaleString("en")} documents`); } });
+    await rest.runQuery(parent, {
+      from: [{ collectionId: collection }], orderBy: [{ field: { fieldPath: "__name__" } }],
+    }, { signal: bar.signal,
+      each(document) {
+        lines.push(lineOf(document, lastSegment(document.name)) + "\n");
+        if (lines.length % 500 === 0) bar.show(`${lines.length.toLocaleString("en")} documents`);
+      } });
     download(`${collection}.jsonl`, lines);
     notify(`${counted(lines.length, "document")} exported.`);
   });
@@ -801,7 +1048,11 @@ async function exportCollection(app, path, parent, collection) {
  * @param {string} path
  */
 function importCollection(app, path) {
-  const input = /** @type {HTMLInputElement} */ (h("input", { type: "file", accept: ".jsonl,.ndjson,.json,text/plain", onchange: () => input.files?.[0] && importFile(app, path, input.files[0]) }));
+  const input = /** @type {HTMLInputElement} */ (h("input", {
+    type: "file",
+    accept: ".jsonl,.ndjson,.json,text/plain",
+    onchange: () => input.files?.[0] && importFile(app, path, input.files[0]),
+  }));
   input.click();
 }
 
@@ -832,7 +1083,12 @@ export async function importFile(app, path, file) {
       if (line.trim() === "") continue;
       try {
         const { __name__: id, ...members } = readJSON(line);
-        writes.push({ update: { name: `${app.database}/documents/${path}/${typeof id === "string" ? id : newID()}`, fields: fieldsFromLine(members, app.database) } });
+        writes.push({
+          update: {
+            name: `${app.database}/documents/${path}/${typeof id === "string" ? id : newID()}`,
+            fields: fieldsFromLine(members, app.database),
+          },
+        });
       } catch (error) { throw new Error(`Line ${index + 1}: ${/** @type {Error} */ (error).message}`); }
       if (writes.length === 500) await flush();
     }
@@ -847,8 +1103,21 @@ function progressDialog(title) {
   const abort = new AbortController();
   const text = h("p", { role: "status" }, "…");
   let close = (/** @type {any} */ _) => {};
-  dialog(title, (closing) => { close = closing; return h("div.form", {}, text, h("div.choices", {}, h("button", { type: "button", onclick: () => { abort.abort(); closing(null); } }, "Stop"))); });
-  return { signal: abort.signal, show(/** @type {string} */ words) { text.textContent = words; }, close() { close(null); } };
+  dialog(
+    title,
+    (closing) => {
+      close = closing;
+      return h("div.form", {},
+        text,
+        h("div.choices", {},
+          h("button", { type: "button", onclick: () => { abort.abort(); closing(null); } }, "Stop"),
+        ),
+      );
+    },
+  );
+  return {
+    signal: abort.signal, show(/** @type {string} */ words) { text.textContent = words; }, close() { close(null); },
+  };
 }
 
 /**

@@ -16,7 +16,13 @@ export function indexesView(app) {
 
   async function refresh() {
     const group = `${app.database}/collectionGroups/-`;
-    const [declared, fields, listed] = await Promise.all([rest.admin(`${service}/ListIndexes`, { parent: group }), rest.admin(`${service}/ListFields`, { parent: group, filter: "ttlConfig:*" }).catch(() => ({})), rest.admin("hearth.admin.v1.Admin/ListIndexes", { database: app.database })]);
+    const [declared, fields, listed] = await Promise.all(
+      [
+        rest.admin(`${service}/ListIndexes`, { parent: group }),
+        rest.admin(`${service}/ListFields`, { parent: group, filter: "ttlConfig:*" }).catch(() => ({})),
+        rest.admin("hearth.admin.v1.Admin/ListIndexes", { database: app.database }),
+      ],
+    );
     showIndexes(declared.indexes ?? []);
     showExpiry((fields.fields ?? []).filter((/** @type {any} */ one) => one.ttlConfig));
     showSizes(listed.entries ?? []);
@@ -24,23 +30,76 @@ export function indexesView(app) {
 
   /** @param {any[]} list */
   function showIndexes(list) {
-    fill(indexes, list.length ? tableOf(["Collection", "Scope", "Fields", "State", ""], list.map((index) => [collectionOf(index.name), index.queryScope === "COLLECTION_GROUP" ? "all of the id" : "each collection", h("code", {}, index.fields.map(fieldText).join(", ")), stateOf(index.state), h("button.small", { type: "button", "aria-label": `Delete the index of ${collectionOf(index.name)}`, onclick: () => remove(index) }, "Delete")])) : h("p.hint", {}, "No index over several fields. Queries that would gain by one say so in their plan."));
+    fill(
+      indexes,
+      list.length
+        ? tableOf(
+          ["Collection", "Scope", "Fields", "State", ""],
+          list.map((index) => [
+            collectionOf(index.name),
+            index.queryScope === "COLLECTION_GROUP" ? "all of the id" : "each collection",
+            h("code", {}, index.fields.map(fieldText).join(", ")),
+            stateOf(index.state),
+            h("button.small", {
+              type: "button",
+              "aria-label": `Delete the index of ${collectionOf(index.name)}`,
+              onclick: () => remove(index),
+            }, "Delete"),
+          ]),
+        )
+        : h("p.hint", {}, "No index over several fields. Queries that would gain by one say so in their plan."),
+    );
   }
 
   /** @param {any[]} list */
   function showExpiry(list) {
-    fill(expiry, list.length ? tableOf(["Collection", "Field", "State", ""], list.map((one) => [collectionOf(one.name), h("code", {}, one.name.split("/fields/")[1]), stateOf(one.ttlConfig.state), h("button.small", { type: "button", onclick: () => setExpiry(one.name, false) }, "Stop")])) : h("p.hint", {}, "Documents do not expire."));
+    fill(
+      expiry,
+      list.length
+        ? tableOf(
+          ["Collection", "Field", "State", ""],
+          list.map((one) => [
+            collectionOf(one.name),
+            h("code", {}, one.name.split("/fields/")[1]),
+            stateOf(one.ttlConfig.state),
+            h("button.small", { type: "button", onclick: () => setExpiry(one.name, false) }, "Stop"),
+          ]),
+        )
+        : h("p.hint", {}, "Documents do not expire."),
+    );
   }
 
   /** @param {any[]} list */
   function showSizes(list) {
-    fill(sizes, list.length ? tableOf(["State", "Entry", "Entries", "On disk"], list.map((one) => [stateOf(one.state), h("code", {}, short(one.entry, 160)), `about ${Number(one.indexEntries ?? 0).toLocaleString("en")}`, byteText(Number(one.indexBytes ?? 0))])) : h("p.hint", {}, "Nothing is declared."));
+    fill(
+      sizes,
+      list.length
+        ? tableOf(
+          ["State", "Entry", "Entries", "On disk"],
+          list.map((one) => [
+            stateOf(one.state),
+            h("code", {}, short(one.entry, 160)),
+            `about ${Number(one.indexEntries ?? 0).toLocaleString("en")}`,
+            byteText(Number(one.indexBytes ?? 0)),
+          ]),
+        )
+        : h("p.hint", {}, "Nothing is declared."),
+    );
   }
 
   /** @param {any} index */
   async function remove(index) {
-    const sure = await dialog("Delete the index?", (close) => h("div.form", {}, h("p", {}, `${collectionOf(index.name)}: ${index.fields.map(fieldText).join(", ")}`), choices(close, "Delete", () => true, "danger")));
-    if (sure) await attempt(async () => { await rest.admin(`${service}/DeleteIndex`, { name: index.name }); await refresh(); });
+    const sure = await dialog(
+      "Delete the index?",
+      (close) => h("div.form", {},
+        h("p", {}, `${collectionOf(index.name)}: ${index.fields.map(fieldText).join(", ")}`),
+        choices(close, "Delete", () => true, "danger"),
+      ),
+    );
+    if (sure) await attempt(async () => {
+      await rest.admin(`${service}/DeleteIndex`, { name: index.name });
+      await refresh();
+    });
   }
 
   /**
@@ -48,27 +107,64 @@ export function indexesView(app) {
    * @param {boolean} isOn
    */
   async function setExpiry(name, isOn) {
-    await attempt(async () => { await rest.admin(`${service}/UpdateField`, { field: { name, ...(isOn ? { ttlConfig: {} } : {}) }, updateMask: "ttlConfig" }); await refresh(); });
+    await attempt(async () => {
+      await rest.admin(
+        `${service}/UpdateField`, { field: { name, ...(isOn ? { ttlConfig: {} } : {}) }, updateMask: "ttlConfig" },
+      );
+      await refresh();
+    });
   }
 
   async function addIndex() {
     const collection = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false" }));
     const scope = select({ COLLECTION: "each collection of this id", COLLECTION_GROUP: "all of them together" });
-    const fields = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 4, spellcheck: "false", placeholder: "author\nyear desc\ntags contains" }));
+    const fields = /** @type {HTMLTextAreaElement} */ (h("textarea", {
+      rows: 4, spellcheck: "false", placeholder: "author\nyear desc\ntags contains",
+    }));
     const problem = h("p.problem", { role: "alert" });
-    const made = await dialog("Make an index", (close) => h("div.form", {}, field("Collection id", collection), field("Serves", scope), field("Fields", fields, "One a line, then asc, desc or contains"), problem, choices(close, "Make", () => {
+    const made = await dialog("Make an index", (close) => h("div.form", {}, field("Collection id", collection), field("Serves", scope), field(
+      "Fields", fields, "One a line, then asc, desc or contains",
+    ), problem, choices(close, "Make", () => {
       const lines = fields.value.split("\n").map((line) => line.trim()).filter(Boolean);
-      if (!collection.value || !lines.length) { problem.textContent = "A collection and its fields are needed."; return undefined; }
+      if (!collection.value || !lines.length) {
+        problem.textContent = "A collection and its fields are needed.";
+        return undefined;
+      }
       return { collection: collection.value, queryScope: scope.value, fields: lines.map(fieldOf) };
     })));
     if (!made) return;
-    await attempt(async () => { await rest.admin(`${service}/CreateIndex`, { parent: `${app.database}/collectionGroups/${made.collection}`, index: { queryScope: made.queryScope, fields: made.fields } }); notify("The index is being built."); await refresh(); });
+    await attempt(async () => {
+      await rest.admin(
+        `${service}/CreateIndex`,
+        {
+          parent: `${app.database}/collectionGroups/${made.collection}`,
+          index: { queryScope: made.queryScope, fields: made.fields },
+        },
+      );
+      notify("The index is being built.");
+      await refresh();
+    });
   }
 
   async function addExpiry() {
     const collection = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false" }));
-    const name = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", placeholder: "expiresAt" }));
-    const made = await dialog("Let documents expire", (close) => h("div.form", {}, field("Collection id", collection), field("Field with the time", name, "A document is deleted after the time in this field."), choices(close, "Start", () => collection.value && name.value ? `${app.database}/collectionGroups/${collection.value}/fields/${name.value}` : undefined)));
+    const name = /** @type {HTMLInputElement} */ (h("input", {
+      type: "text", spellcheck: "false", placeholder: "expiresAt",
+    }));
+    const made = await dialog(
+      "Let documents expire",
+      (close) => h("div.form", {},
+        field("Collection id", collection),
+        field("Field with the time", name, "A document is deleted after the time in this field."),
+        choices(
+          close,
+          "Start",
+          () => collection.value && name.value
+            ? `${app.database}/collectionGroups/${collection.value}/fields/${name.value}`
+            : undefined,
+        ),
+      ),
+    );
     if (made) await setExpiry(made, true);
   }
 
@@ -80,12 +176,30 @@ export function indexesView(app) {
   loop();
 
   return {
-    element: h("div.view", {}, heading("Indexes", h("button.primary", { type: "button", onclick: addIndex }, "Make an index")),
+    element: h("div.view", {}, heading(
+      "Indexes", h("button.primary", { type: "button", onclick: addIndex }, "Make an index"),
+    ),
       h("section.card", { "aria-label": "Indexes over several fields" }, h("h2", {}, "Over several fields"), indexes),
-      h("section.card", { "aria-label": "Expiry" }, h("div.card-head", {}, h("h2", {}, "Expiry"), h("button.small", { type: "button", onclick: addExpiry }, "Let documents expire")), expiry),
+      h("section.card", { "aria-label": "Expiry" },
+        h("div.card-head", {},
+          h("h2", {}, "Expiry"), h("button.small", { type: "button", onclick: addExpiry }, "Let documents expire"),
+        ),
+        expiry,
+      ),
       h("section.card", { "aria-label": "Declared" }, h("h2", {}, "All that is declared, with sizes"), sizes),
-      h("section.card", { "aria-label": "Backups" }, h("div.card-head", {}, h("h2", {}, "Backups"), h("button.small", { type: "button", onclick: () => attempt(async () => { await rest.admin("hearth.admin.v1.Admin/Checkpoint"); notify("Everything committed is in sorted runs."); }) }, "Write a checkpoint")),
-        h("p", {}, "A backup writes a directory of the server's machine, so its command runs there:"), h("pre", {}, "hearth backup --data DIRECTORY TARGET"))),
+      h("section.card", { "aria-label": "Backups" }, h("div.card-head", {},
+        h("h2", {}, "Backups"),
+        h("button.small", {
+          type: "button",
+          onclick: () => attempt(async () => {
+            await rest.admin("hearth.admin.v1.Admin/Checkpoint");
+            notify("Everything committed is in sorted runs.");
+          }),
+        }, "Write a checkpoint"),
+      ),
+        h("p", {},
+          "A backup writes a directory of the server's machine, so its command runs there:",
+        ), h("pre", {}, "hearth backup --data DIRECTORY TARGET"))),
     close() { isOver = true; },
   };
 }
@@ -95,7 +209,14 @@ export function indexesView(app) {
  * @param {any[][]} rows
  */
 function tableOf(heads, rows) {
-  return h("div.scroll", {}, h("table.plain", {}, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head || h("span.visually-hidden", {}, "Actions"))))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell)))))));
+  return h("div.scroll", {},
+    h("table.plain", {},
+      h("thead", {},
+        h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head || h("span.visually-hidden", {}, "Actions")))),
+      ),
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell))))),
+    ),
+  );
 }
 
 /** @param {string} name */
@@ -103,7 +224,9 @@ function collectionOf(name) { return short(name.split("/collectionGroups/")[1].s
 
 /** @param {any} part of an index */
 function fieldText(part) {
-  const word = part.vectorConfig ? `vector of ${counted(part.vectorConfig.dimension, "dimension")}` : part.arrayConfig ? "contains" : part.order === "DESCENDING" ? "desc" : "asc";
+  const word = part.vectorConfig
+    ? `vector of ${counted(part.vectorConfig.dimension, "dimension")}`
+    : part.arrayConfig ? "contains" : part.order === "DESCENDING" ? "desc" : "asc";
   return `${part.fieldPath} ${word}`;
 }
 

@@ -4,7 +4,9 @@ import { listen } from "./live.js";
 import * as words from "./query-text.js";
 import * as rest from "./rest.js";
 import { RowList } from "./rows.js";
-import { attempt, copy, counted, durationText, empty, field, fill, h, heading, notify, select, short, vector } from "./ui.js";
+import {
+  attempt, copy, counted, durationText, empty, field, fill, h, heading, notify, select, short, vector,
+} from "./ui.js";
 import { kindOf, lastSegment, lineOf, pathOf, textOf, toLine } from "./values.js";
 import { download } from "./view-data.js";
 
@@ -26,7 +28,9 @@ export function queryHistory() {
 
 /** @param {string} text */
 function remember(text) {
-  localStorage.setItem(historyKey, JSON.stringify([text, ...queryHistory().filter((other) => other !== text)].slice(0, historyMax)));
+  localStorage.setItem(
+    historyKey, JSON.stringify([text, ...queryHistory().filter((other) => other !== text)].slice(0, historyMax)),
+  );
 }
 
 /**
@@ -43,7 +47,9 @@ export function queryView(app, parameters) {
   let documents = [];
   let shape = "table";
   const text = /** @type {HTMLTextAreaElement} */ (h("textarea.query-text", { rows: 2, spellcheck: "false", "aria-label": "Query as text", placeholder: "books --where 'year >= 1965' --order-by year:desc --limit 50", oninput: fromText,
-    onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); run(); } } }));
+    onkeydown: (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); run(); }
+    } }));
   const problem = h("p.problem", { role: "alert" });
   const builder = h("div.builder", {});
   const summary = h("div.summary", { role: "status" });
@@ -66,16 +72,72 @@ export function queryView(app, parameters) {
 
   /** Shows the query in the builder. */
   function build() {
-    const input = (/** @type {string} */ label, /** @type {"collection"|"orderBy"|"limit"|"offset"|"select"} */ key, /** @type {string} */ placeholder) => field(label, h("input", { type: "text", value: query[key], placeholder, spellcheck: "false", oninput: (/** @type {any} */ event) => { query[key] = event.target.value.trim(); toText(); } }));
+    const input = (/** @type {string} */ label, /** @type {"collection"|"orderBy"|"limit"|"offset"|"select"} */ key, /** @type {string} */ placeholder) => field(
+      label,
+      h("input", {
+        type: "text",
+        value: query[key],
+        placeholder,
+        spellcheck: "false",
+        oninput: (/** @type {any} */ event) => { query[key] = event.target.value.trim(); toText(); },
+      }),
+    );
     const conditions = query.conditions.map((condition, index) => h("div.condition", {},
-      h("input", { type: "text", "aria-label": "Field", placeholder: "field", value: condition.field, spellcheck: "false", oninput: (/** @type {any} */ event) => { condition.field = event.target.value; toText(); } }),
-      select(Object.keys(words.operators), condition.operator, { "aria-label": "Operator", onchange: (/** @type {any} */ event) => { condition.operator = event.target.value; toText(); } }),
-      h("input", { type: "text", "aria-label": "Value", placeholder: "value", value: condition.value, spellcheck: "false", oninput: (/** @type {any} */ event) => { condition.value = event.target.value; toText(); } }),
-      h("button.small", { type: "button", "aria-label": "Remove the condition", onclick: () => { query.conditions.splice(index, 1); toText(); build(); } }, "✕")));
-    const check = (/** @type {string} */ label, /** @type {"group"|"count"} */ key) => h("label.check", {}, h("input", { type: "checkbox", checked: query[key], onchange: (/** @type {any} */ event) => { query[key] = event.target.checked; toText(); } }), label);
-    fill(builder, h("div.builder-row", {}, input("Collection", "collection", "books"), check("all collections of this id", "group")),
-      h("div.builder-conditions", {}, h("span.label", {}, "Where"), conditions, h("button.small", { type: "button", onclick: () => { query.conditions.push({ field: "", operator: "==", value: "" }); build(); } }, "+ Condition")),
-      h("div.builder-row", {}, input("Order by", "orderBy", "year:desc"), input("Limit", "limit", "none"), input("Offset", "offset", "0"), input("Select", "select", "all fields"), check("count alone", "count")));
+      h("input", {
+        type: "text",
+        "aria-label": "Field",
+        placeholder: "field",
+        value: condition.field,
+        spellcheck: "false",
+        oninput: (/** @type {any} */ event) => { condition.field = event.target.value; toText(); },
+      }),
+      select(
+        Object.keys(words.operators),
+        condition.operator,
+        {
+          "aria-label": "Operator",
+          onchange: (/** @type {any} */ event) => { condition.operator = event.target.value; toText(); },
+        },
+      ),
+      h("input", {
+        type: "text",
+        "aria-label": "Value",
+        placeholder: "value",
+        value: condition.value,
+        spellcheck: "false",
+        oninput: (/** @type {any} */ event) => { condition.value = event.target.value; toText(); },
+      }),
+      h("button.small", {
+        type: "button",
+        "aria-label": "Remove the condition",
+        onclick: () => { query.conditions.splice(index, 1); toText(); build(); },
+      }, "✕")));
+    const check = (/** @type {string} */ label, /** @type {"group"|"count"} */ key) => h("label.check", {},
+      h("input", {
+        type: "checkbox",
+        checked: query[key],
+        onchange: (/** @type {any} */ event) => { query[key] = event.target.checked; toText(); },
+      }),
+      label,
+    );
+    fill(builder, h("div.builder-row", {},
+      input("Collection", "collection", "books"), check("all collections of this id", "group"),
+    ),
+      h("div.builder-conditions", {},
+        h("span.label", {}, "Where"),
+        conditions,
+        h("button.small", {
+          type: "button",
+          onclick: () => { query.conditions.push({ field: "", operator: "==", value: "" }); build(); },
+        }, "+ Condition"),
+      ),
+      h("div.builder-row", {},
+        input("Order by", "orderBy", "year:desc"),
+        input("Limit", "limit", "none"),
+        input("Offset", "offset", "0"),
+        input("Select", "select", "all fields"),
+        check("count alone", "count"),
+      ));
   }
 
   /** @returns {{parent: string, query: any, aggregations: any[]}|null} */
@@ -105,7 +167,12 @@ export function queryView(app, parameters) {
       if (request.aggregations.length) {
         const totals = await rest.runTotals(request.parent, request.query, request.aggregations);
         if (own.signal.aborted) return;
-        fill(results, h("dl.totals", {}, Object.entries(totals).map(([name, value]) => [h("dt", {}, name), h("dd", {}, textOf(value))])));
+        fill(
+          results,
+          h("dl.totals", {},
+            Object.entries(totals).map(([name, value]) => [h("dt", {}, name), h("dd", {}, textOf(value))]),
+          ),
+        );
         return fill(summary, `in ${durationText((performance.now() - start) / 1000)}`);
       }
       if (live.checked) return listenToResults(request);
@@ -116,7 +183,10 @@ export function queryView(app, parameters) {
       } }).catch((error) => { if (!isCut) throw error; });
       if (own.signal.aborted && !isCut) return;
       showResults();
-      fill(summary, `${counted(documents.length, "document")}${isCut ? " (more are left out)" : ""} in ${durationText((performance.now() - start) / 1000)}`);
+      fill(
+        summary,
+        `${counted(documents.length, "document")}${isCut ? " (more are left out)" : ""} in ${durationText((performance.now() - start) / 1000)}`,
+      );
     } catch (error) {
       if (/** @type {any} */ (error).name === "AbortError") return;
       fill(summary);
@@ -132,7 +202,9 @@ export function queryView(app, parameters) {
     stopListening = listen(app.database, { query: { parent: request.parent, structuredQuery: request.query } }, {
       snapshot({ changes, isReset }) {
         if (isReset) found.clear();
-        for (const { name, document } of changes) { if (document) found.set(name, document); else found.delete(name); }
+        for (const { name, document } of changes) {
+          if (document) found.set(name, document); else found.delete(name);
+        }
         if (isDue) return;
         isDue = true;
         requestAnimationFrame(() => {
@@ -147,7 +219,22 @@ export function queryView(app, parameters) {
   }
 
   function showResults() {
-    if (shape === "json") fill(results, h("pre.json", { tabindex: 0 }, documents.slice(0, 500).map((document) => JSON.stringify(Object.fromEntries([["__name__", pathOf(document.name)], ...Object.entries(document.fields ?? {}).sort().map(([name, value]) => [name, toLine(value)])]), null, 2)).join("\n"), documents.length > 500 ? "\n…" : ""));
+    if (shape === "json") fill(
+      results,
+      h("pre.json", { tabindex: 0 },
+        documents.slice(0, 500).map((document) => JSON.stringify(
+          Object.fromEntries(
+            [
+              ["__name__", pathOf(document.name)],
+              ...Object.entries(document.fields ?? {}).sort().map(([name, value]) => [name, toLine(value)]),
+            ],
+          ),
+          null,
+          2,
+        )).join("\n"),
+        documents.length > 500 ? "\n…" : "",
+      ),
+    );
     else fill(results, documents.length ? table(app, documents) : empty("No document matches."));
   }
 
@@ -160,19 +247,50 @@ export function queryView(app, parameters) {
 
   function showHistory() {
     const entries = queryHistory();
-    fill(plan, h("section.card", { "aria-label": "History" }, h("h2", {}, "History"), entries.length ? h("div.list", {}, entries.map((entry) => h("a.item", { href: app.link("query", { q: entry }) }, h("code.item-text", {}, short(entry, 160))))) : h("p.hint", {}, "No query has been run in this browser.")));
+    fill(
+      plan,
+      h("section.card", { "aria-label": "History" },
+        h("h2", {}, "History"),
+        entries.length
+          ? h("div.list", {},
+            entries.map((entry) => h("a.item", { href: app.link("query", { q: entry }) },
+              h("code.item-text", {}, short(entry, 160)),
+            )),
+          )
+          : h("p.hint", {}, "No query has been run in this browser."),
+      ),
+    );
   }
 
   const shapeButton = (/** @type {string} */ name, /** @type {string} */ title) => h("button.small", { type: "button", "aria-pressed": String(shape === name), onclick: (/** @type {any} */ event) => {
     shape = name;
-    for (const button of event.target.parentElement.children) button.setAttribute("aria-pressed", String(button === event.target));
+    for (const button of event.target.parentElement.children) button.setAttribute(
+      "aria-pressed", String(button === event.target),
+    );
     showResults();
   } }, title);
 
-  const element = h("div.view.view-query", {}, heading("Query", h("button.small", { type: "button", onclick: showHistory }, "History"), h("button.small", { type: "button", onclick: () => copy(location.href) }, "Copy the link")),
+  const element = h("div.view.view-query", {}, heading(
+    "Query",
+    h("button.small", { type: "button", onclick: showHistory }, "History"),
+    h("button.small", { type: "button", onclick: () => copy(location.href) }, "Copy the link"),
+  ),
     h("section.card", { "aria-label": "Query" }, text, problem, builder,
-      h("div.query-actions", {}, h("button.primary", { type: "button", onclick: run }, "Run"), h("button", { type: "button", onclick: () => explain(false) }, "Explain"), h("button", { type: "button", onclick: () => explain(true) }, "Run and explain"), h("label.check", {}, live, "Live"), h("span.grow", {}),
-        h("span.segmented", { role: "group", "aria-label": "Form of the results" }, shapeButton("table", "Table"), shapeButton("json", "JSON")), h("button.small", { type: "button", onclick: () => download("results.jsonl", documents.map((document) => lineOf(document, pathOf(document.name)) + "\n")) }, "Export"))),
+      h("div.query-actions", {}, h("button.primary", { type: "button", onclick: run },
+        "Run",
+      ), h("button", { type: "button", onclick: () => explain(false) },
+        "Explain",
+      ), h("button", { type: "button", onclick: () => explain(true) },
+        "Run and explain",
+      ), h("label.check", {}, live, "Live"), h("span.grow", {}),
+        h("span.segmented", { role: "group", "aria-label": "Form of the results" },
+          shapeButton("table", "Table"), shapeButton("json", "JSON"),
+        ), h("button.small", {
+          type: "button",
+          onclick: () => download(
+            "results.jsonl", documents.map((document) => lineOf(document, pathOf(document.name)) + "\n"),
+          ),
+        }, "Export"))),
     plan, summary, results);
 
   /** @param {URLSearchParams} next */
@@ -194,7 +312,9 @@ export function queryView(app, parameters) {
  * @param {any} query
  */
 function sorted(documents, query) {
-  const orders = (query.orderBy ?? []).map((/** @type {any} */ order) => ({ path: order.field.fieldPath, sign: order.direction === "DESCENDING" ? -1 : 1 }));
+  const orders = (query.orderBy ?? []).map((/** @type {any} */ order) => ({
+    path: order.field.fieldPath, sign: order.direction === "DESCENDING" ? -1 : 1,
+  }));
   const key = (/** @type {Document} */ document, /** @type {string} */ path) => {
     const value = document.fields?.[path];
     if (!value) return null;
@@ -221,19 +341,34 @@ const columnsMax = 12;
 function table(app, documents) {
   /** @type {Map<string, number>} */
   const names = new Map();
-  for (const document of documents.slice(0, 500)) for (const name of Object.keys(document.fields ?? {})) names.set(name, (names.get(name) ?? 0) + 1);
+  for (const document of documents.slice(0, 500)) for (const name of Object.keys(document.fields ?? {})) names.set(
+    name, (names.get(name) ?? 0) + 1,
+  );
   const columns = [...names].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, columnsMax).map(([name]) => name);
   const rows = new RowList({ rowHeight: 30, label: "Results", render(index) {
     const document = documents[index];
-    return h("div.row.table-row", { role: "option" }, h("span.cell.id", {}, h("a", { href: app.link("data", { path: pathOf(document.name) }) }, short(lastSegment(document.name), 60))), columns.map((name) => {
+    return h("div.row.table-row", { role: "option" }, h("span.cell.id", {},
+      h("a", { href: app.link("data", { path: pathOf(document.name) }) }, short(lastSegment(document.name), 60)),
+    ), columns.map((name) => {
       const value = document.fields?.[name];
-      return h("span.cell", { class: value ? kindOf(value).replace(" ", "-") : "absent" }, value ? short(textOf(value, 80), 80) : "–");
+      return h("span.cell", { class: value ? kindOf(value).replace(" ", "-") : "absent" },
+        value ? short(textOf(value, 80), 80) : "–",
+      );
     }));
   }, choose(index) { app.go("data", { path: pathOf(documents[index].name) }); } });
   rows.setCount(documents.length);
   const hidden = names.size - columns.length;
-  const box = h("div.table", {}, h("div.table-head", { "aria-hidden": "true" }, h("span.cell.id", {}, "document"), columns.map((name) => h("span.cell", {}, short(name, 40)))), rows.element);
-  rows.element.addEventListener("scroll", () => { /** @type {HTMLElement} */ (box.firstElementChild).scrollLeft = rows.element.scrollLeft; });
+  const box = h("div.table", {},
+    h("div.table-head", { "aria-hidden": "true" },
+      h("span.cell.id", {}, "document"), columns.map((name) => h("span.cell", {}, short(name, 40))),
+    ),
+    rows.element,
+  );
+  // Few results leave no empty space below them.
+  box.style.height = `min(62vh, ${documents.length * 30 + 46}px)`;
+  rows.element.addEventListener(
+    "scroll", () => { /** @type {HTMLElement} */ (box.firstElementChild).scrollLeft = rows.element.scrollLeft; },
+  );
   return [box, hidden > 0 && h("p.hint", {}, `${counted(hidden, "more field")} in JSON.`)];
 }
 
@@ -244,8 +379,28 @@ function table(app, documents) {
  * @param {any} answer
  */
 function planCard(app, answer) {
-  const facts = answer.durationNanoseconds === undefined ? null : h("dl.facts", {}, [["results", answer.resultsReturned], ["documents read", answer.documentsScanned], ["index entries read", answer.indexEntriesScanned], ["time", durationText(answer.durationNanoseconds / 1e9)]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "number" ? value.toLocaleString("en") : value))));
-  return h("section.card", { "aria-label": "Plan" }, h("h2", {}, "Plan"), facts, drawPlan(answer.tree ?? ""), answer.advice && h("div.advice", {}, h("p", {}, "This index would make the query cheaper:"), h("pre", {}, answer.advice), h("button.primary", { type: "button", onclick: () => apply(app, answer.advice) }, "Make this index")));
+  const facts = answer.durationNanoseconds === undefined
+    ? null
+    : h("dl.facts", {},
+      [
+        ["results", answer.resultsReturned],
+        ["documents read", answer.documentsScanned],
+        ["index entries read", answer.indexEntriesScanned],
+        ["time", durationText(answer.durationNanoseconds / 1e9)],
+      ].map(([name, value]) => h("div", {},
+        h("dt", {}, name), h("dd", {}, typeof value === "number" ? value.toLocaleString("en") : value),
+      )),
+    );
+  return h("section.card", { "aria-label": "Plan" },
+    h("h2", {}, "Plan"),
+    facts,
+    drawPlan(answer.tree ?? ""),
+    answer.advice && h("div.advice", {},
+      h("p", {}, "This index would make the query cheaper:"),
+      h("pre", {}, answer.advice),
+      h("button.primary", { type: "button", onclick: () => apply(app, answer.advice) }, "Make this index"),
+    ),
+  );
 }
 
 /**
@@ -255,7 +410,13 @@ function planCard(app, answer) {
 async function apply(app, advice) {
   await attempt(async () => {
     const entry = JSON.parse(advice);
-    await rest.admin("google.firestore.admin.v1.FirestoreAdmin/CreateIndex", { parent: `${app.database}/collectionGroups/${entry.collectionGroup}`, index: { queryScope: entry.queryScope, fields: entry.fields } });
+    await rest.admin(
+      "google.firestore.admin.v1.FirestoreAdmin/CreateIndex",
+      {
+        parent: `${app.database}/collectionGroups/${entry.collectionGroup}`,
+        index: { queryScope: entry.queryScope, fields: entry.fields },
+      },
+    );
     notify("The index is being built.");
     app.go("indexes");
   });
@@ -276,13 +437,23 @@ export function drawPlan(tree) {
   const gap = 14;
   const width = 680;
   const height = operators.length * (boxHeight + gap) - gap + 8;
-  const svg = vector("svg", { viewBox: `0 0 ${width} ${Math.max(height, 10)}`, class: "plan", role: "img", "aria-label": `Plan: ${operators.map((one) => one.text).join(", then over: ")}` });
+  const svg = vector(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${Math.max(height, 10)}`,
+      class: "plan",
+      role: "img",
+      "aria-label": `Plan: ${operators.map((one) => one.text).join(", then over: ")}`,
+    },
+  );
   operators.forEach((operator, index) => {
     const level = depths.indexOf(operator.depth);
     const x = 4 + level * 26;
     const y = 4 + index * (boxHeight + gap);
     const parent = operators.slice(0, index).map((other, at) => ({ other, at })).filter(({ other }) => other.depth < operator.depth).pop();
-    if (parent) svg.append(vector("path", { class: "plan-edge", d: `M${x + 12} ${y}V${4 + parent.at * (boxHeight + gap) + boxHeight}` }));
+    if (parent) svg.append(
+      vector("path", { class: "plan-edge", d: `M${x + 12} ${y}V${4 + parent.at * (boxHeight + gap) + boxHeight}` }),
+    );
     const [name, ...rest] = operator.text.split(/\s(.*)/s);
     svg.append(vector("rect", { x, y, width: width - x - 4, height: boxHeight, rx: 6, class: "plan-box" }));
     svg.append(vector("text", { x: x + 12, y: y + 18, class: "plan-name" }, short(name, 60)));

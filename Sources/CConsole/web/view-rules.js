@@ -24,10 +24,19 @@ deny update users/ada {"name": "Ben"}
 
 /** @param {App} app */
 export function rulesView(app) {
-  const text = /** @type {HTMLTextAreaElement} */ (h("textarea.code-input", { spellcheck: "false", wrap: "off", "aria-label": "Rules", oninput: later, onscroll: () => { gutter.scrollTop = text.scrollTop; }, onkeydown: insertTab }));
+  const text = /** @type {HTMLTextAreaElement} */ (h("textarea.code-input", {
+    spellcheck: "false",
+    wrap: "off",
+    "aria-label": "Rules",
+    oninput: later,
+    onscroll: () => { gutter.scrollTop = text.scrollTop; },
+    onkeydown: insertTab,
+  }));
   const gutter = h("div.gutter", { "aria-hidden": "true" });
   const messages = h("div.messages", { role: "status" });
-  const cases = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 8, spellcheck: "false", wrap: "off", "aria-label": "Cases", oninput: later }));
+  const cases = /** @type {HTMLTextAreaElement} */ (h("textarea", {
+    rows: 8, spellcheck: "false", wrap: "off", "aria-label": "Cases", oninput: later,
+  }));
   const verdicts = h("div", {});
   const history = h("div", {});
   const force = h("p.hint", {}, "…");
@@ -54,14 +63,28 @@ export function rulesView(app) {
     for (const one of answer.cases ?? []) for (const statement of one.statements) if (statement.outcome === "failed") marks.set(statement.line, "failed");
     for (const one of answer.diagnostics) marks.set(one.line, one.severity === "ERROR" ? "error" : "warning");
     showGutter(marks);
-    fill(messages, answer.diagnostics.map((/** @type {any} */ one) => h(`button.message.${one.severity.toLowerCase()}`, { type: "button", onclick: () => goTo(one.line, one.column) }, h("b", {}, `${one.line}:${one.column}`), ` ${one.message}${one.remedy ? ` ${one.remedy}` : ""}`)), answer.diagnostics.length ? null : h("p.fine", {}, h("i.dot.good", {}), "The rules can be used."));
-    fill(verdicts, answer.casesError && h("p.problem", { role: "alert" }, answer.casesError), (answer.cases ?? []).map(verdictRow));
+    fill(
+      messages,
+      answer.diagnostics.map((/** @type {any} */ one) => h(`button.message.${one.severity.toLowerCase()}`, {
+        type: "button", onclick: () => goTo(one.line, one.column),
+      }, h("b", {}, `${one.line}:${one.column}`), ` ${one.message}${one.remedy ? ` ${one.remedy}` : ""}`)),
+      answer.diagnostics.length ? null : h("p.fine", {}, h("i.dot.good", {}), "The rules can be used."),
+    );
+    fill(
+      verdicts,
+      answer.casesError && h("p.problem", { role: "alert" }, answer.casesError),
+      (answer.cases ?? []).map(verdictRow),
+    );
   }
 
   /** @param {Map<number, string>} marks */
   function showGutter(marks) {
     const lines = text.value.split("\n").length;
-    fill(gutter, Array.from({ length: lines }, (_, index) => h("div", { class: marks.get(index + 1) ?? "" }, String(index + 1))), h("div.gutter-end", {}));
+    fill(
+      gutter,
+      Array.from({ length: lines }, (_, index) => h("div", { class: marks.get(index + 1) ?? "" }, String(index + 1))),
+      h("div.gutter-end", {}),
+    );
     gutter.scrollTop = text.scrollTop;
   }
 
@@ -69,8 +92,14 @@ export function rulesView(app) {
   function verdictRow(one) {
     const isRight = one.allowed === one.expected;
     const decided = one.statements.filter((/** @type {any} */ statement) => one.allowed ? statement.outcome === "allowed" : true);
-    return h("div.verdict", {}, h(`span.badge.${isRight ? "created" : "deleted"}`, {}, isRight ? "as expected" : "otherwise"), h("code", {}, short(one.text, 100)), h("span", {}, one.allowed ? "allowed by " : "denied: "),
-      decided.length ? decided.map((/** @type {any} */ statement) => h("button.link", { type: "button", onclick: () => goTo(statement.line, 1) }, `line ${statement.line}${statement.outcome === "failed" ? ` failed: ${short(statement.message, 120)}` : statement.outcome === "refused" ? " is false" : ""}`)) : "no statement is about it");
+    return h("div.verdict", {}, h(`span.badge.${isRight ? "created" : "deleted"}`, {},
+      isRight ? "as expected" : "otherwise",
+    ), h("code", {}, short(one.text, 100)), h("span", {}, one.allowed ? "allowed by " : "denied: "),
+      decided.length
+        ? decided.map((/** @type {any} */ statement) => h("button.link", {
+          type: "button", onclick: () => goTo(statement.line, 1),
+        }, `line ${statement.line}${statement.outcome === "failed" ? ` failed: ${short(statement.message, 120)}` : statement.outcome === "refused" ? " is false" : ""}`))
+        : "no statement is about it");
   }
 
   /**
@@ -88,45 +117,123 @@ export function rulesView(app) {
   async function loadHistory() {
     const answer = await rest.admin("hearth.admin.v1.Admin/ListRules");
     const list = [...(answer.rules ?? [])].reverse();
-    force.textContent = answer.file ? `The file ${answer.file} of --rules is in force.` : list.length ? `Number ${list[0].number} is in force.` : "No rules are in force.";
-    fill(history, list.length ? list.map((rules, index) => h("div.list-row", {}, h("b", {}, `Number ${rules.number}`), h("span", {}, new Date(Number(rules.timeMicroseconds) / 1000).toLocaleString()), h("span.hint", {}, `${rules.byteCount} bytes`), index === 0 && !answer.file && h("span.badge.created", {}, "in force"), h("button.small", { type: "button", onclick: () => load(rules.number) }, "Show"))) : h("p.hint", {}, "No rules were applied."));
+    force.textContent = answer.file
+      ? `The file ${answer.file} of --rules is in force.`
+      : list.length ? `Number ${list[0].number} is in force.` : "No rules are in force.";
+    fill(
+      history,
+      list.length
+        ? list.map((rules, index) => h("div.list-row", {},
+          h("b", {}, `Number ${rules.number}`),
+          h("span", {}, new Date(Number(rules.timeMicroseconds) / 1000).toLocaleString()),
+          h("span.hint", {}, `${rules.byteCount} bytes`),
+          index === 0 && !answer.file && h("span.badge.created", {}, "in force"),
+          h("button.small", { type: "button", onclick: () => load(rules.number) }, "Show"),
+        ))
+        : h("p.hint", {}, "No rules were applied."),
+    );
     return list;
   }
 
   /** @param {string|number} number */
   async function load(number) {
-    await attempt(async () => { text.value = (await rest.admin("hearth.admin.v1.Admin/GetRules", { number })).text; await check(); });
+    await attempt(async () => {
+      text.value = (await rest.admin("hearth.admin.v1.Admin/GetRules", { number })).text;
+      await check();
+    });
   }
 
   async function apply() {
     const isOpen = rest.mode() === "open";
-    const sure = await dialog("Put these rules in force?", (close) => h("div.form", {}, h("p", {}, "They hold for all databases at once and stay after a restart."), isOpen && h("p.problem", {}, "The server is open. It will be closed: callers without a credential may do what the rules permit, and this console will ask for the credential of an admin."), choices(close, "Apply", () => true, isOpen ? "danger" : "primary")));
+    const sure = await dialog(
+      "Put these rules in force?",
+      (close) => h("div.form", {},
+        h("p", {}, "They hold for all databases at once and stay after a restart."),
+        isOpen && h("p.problem", {},
+          "The server is open. It will be closed: callers without a credential may do what the rules permit, and this console will ask for the credential of an admin.",
+        ),
+        choices(close, "Apply", () => true, isOpen ? "danger" : "primary"),
+      ),
+    );
     if (!sure) return;
-    await attempt(async () => { const answer = await rest.admin("hearth.admin.v1.Admin/ApplyRules", { text: text.value }); notify(answer.changed ? `In force as number ${answer.rules.number}.` : "They are in force already."); await loadHistory(); });
+    await attempt(async () => {
+      const answer = await rest.admin("hearth.admin.v1.Admin/ApplyRules", { text: text.value });
+      notify(answer.changed ? `In force as number ${answer.rules.number}.` : "They are in force already.");
+      await loadHistory();
+    });
   }
 
   async function rollBack() {
-    const sure = await dialog("Roll back?", (close) => h("div.form", {}, h("p", {}, "The rules that were in force before come back, with a new number."), choices(close, "Roll back", () => true, "danger")));
-    if (sure) await attempt(async () => { await rest.admin("hearth.admin.v1.Admin/RollbackRules"); const list = await loadHistory(); if (list[0]) await load(list[0].number); });
+    const sure = await dialog(
+      "Roll back?",
+      (close) => h("div.form", {},
+        h("p", {}, "The rules that were in force before come back, with a new number."),
+        choices(close, "Roll back", () => true, "danger"),
+      ),
+    );
+    if (sure) await attempt(async () => {
+      await rest.admin("hearth.admin.v1.Admin/RollbackRules");
+      const list = await loadHistory();
+      if (list[0]) await load(list[0].number);
+    });
   }
 
   async function addCase() {
     const verb = select(["get", "list", "create", "update", "delete"]);
-    const path = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", placeholder: "users/ada" }));
-    const user = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", placeholder: "none" }));
+    const path = /** @type {HTMLInputElement} */ (h("input", {
+      type: "text", spellcheck: "false", placeholder: "users/ada",
+    }));
+    const user = /** @type {HTMLInputElement} */ (h("input", {
+      type: "text", spellcheck: "false", placeholder: "none",
+    }));
     const body = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 3, spellcheck: "false" }));
-    const made = await dialog("Add a case", (close) => h("div.form", {}, field("User", user, "the uid; empty for nobody"), field("Wants to", verb), field("Path", path), field("Fields after a write", body, "JSON"), choices(close, "Add", () => path.value ? `user ${user.value ? `${user.value} {}` : "none"}\nallow ${verb.value} ${path.value}${["create", "update"].includes(verb.value) ? ` ${(body.value || "{}").replaceAll("\n", " ")}` : ""}\n` : undefined)));
+    const made = await dialog(
+      "Add a case",
+      (close) => h("div.form", {},
+        field("User", user, "the uid; empty for nobody"),
+        field("Wants to", verb),
+        field("Path", path),
+        field("Fields after a write", body, "JSON"),
+        choices(
+          close,
+          "Add",
+          () => path.value
+            ? `user ${user.value ? `${user.value} {}` : "none"}\nallow ${verb.value} ${path.value}${["create", "update"].includes(verb.value) ? ` ${(body.value || "{}").replaceAll("\n", " ")}` : ""}\n`
+            : undefined,
+        ),
+      ),
+    );
     if (made) { cases.value += made; later(); }
   }
 
   text.value = beginning;
   cases.value = firstCases;
-  attempt(async () => { const list = await loadHistory(); if (list[0]) await load(list[0].number); else await check(); });
+  attempt(async () => {
+    const list = await loadHistory();
+    if (list[0]) await load(list[0].number); else await check();
+  });
 
   return {
-    element: h("div.view.view-rules", {}, heading("Rules", h("button", { type: "button", onclick: rollBack }, "Roll back"), h("button.primary", { type: "button", onclick: apply }, "Apply")), force,
-      h("div.grid-rules", {}, h("section.card", { "aria-label": "Editor" }, h("div.editor", {}, gutter, text), messages),
-        h("div.stack", {}, h("section.card", { "aria-label": "Playground" }, h("div.card-head", {}, h("h2", {}, "Cases"), h("button.small", { type: "button", onclick: addCase }, "+ Case")), h("p.hint", {}, "As for ", h("code", {}, "hearth rules test"), ": documents, users, and what each may do. Nothing of the store is read."), cases, verdicts),
+    element: h("div.view.view-rules", {}, heading(
+      "Rules",
+      h("button", { type: "button", onclick: rollBack }, "Roll back"),
+      h("button.primary", { type: "button", onclick: apply }, "Apply"),
+    ), force,
+      h("div.grid-rules", {}, h("section.card", { "aria-label": "Editor" },
+        h("div.editor", {}, gutter, text), messages,
+      ),
+        h("div.stack", {}, h("section.card", { "aria-label": "Playground" },
+          h("div.card-head", {},
+            h("h2", {}, "Cases"), h("button.small", { type: "button", onclick: addCase }, "+ Case"),
+          ),
+          h("p.hint", {},
+            "As for ",
+            h("code", {}, "hearth rules test"),
+            ": documents, users, and what each may do. Nothing of the store is read.",
+          ),
+          cases,
+          verdicts,
+        ),
           h("section.card", { "aria-label": "History" }, h("h2", {}, "History"), history)))),
     close() { clearTimeout(timer); },
   };

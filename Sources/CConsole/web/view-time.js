@@ -17,8 +17,16 @@ const documentsMax = 1_000;
  * @param {URLSearchParams} parameters
  */
 export function timeView(app, parameters) {
-  const what = /** @type {HTMLInputElement} */ (h("input", { type: "text", spellcheck: "false", value: parameters.get("path") ?? parameters.get("q") ?? "", placeholder: "users/ada, or books --where 'year >= 1965'", oninput: later }));
-  const slider = /** @type {HTMLInputElement} */ (h("input.slider", { type: "range", min: "0", max: "1000", value: "1000", "aria-label": "Time", oninput: later }));
+  const what = /** @type {HTMLInputElement} */ (h("input", {
+    type: "text",
+    spellcheck: "false",
+    value: parameters.get("path") ?? parameters.get("q") ?? "",
+    placeholder: "users/ada, or books --where 'year >= 1965'",
+    oninput: later,
+  }));
+  const slider = /** @type {HTMLInputElement} */ (h("input.slider", {
+    type: "range", min: "0", max: "1000", value: "1000", "aria-label": "Time", oninput: later,
+  }));
   const moment = h("output.moment", {});
   const range = h("p.hint", {});
   const result = h("div", { role: "status" });
@@ -37,7 +45,9 @@ export function timeView(app, parameters) {
 
   async function loadBounds() {
     const state = await rest.data("state");
-    bounds = { now: state.nowMicroseconds, oldest: Math.max(state.oldestMicroseconds, state.nowMicroseconds - 3_600_000_000) };
+    bounds = {
+      now: state.nowMicroseconds, oldest: Math.max(state.oldestMicroseconds, state.nowMicroseconds - 3_600_000_000),
+    };
     range.textContent = `Readable from ${timeText(bounds.oldest)} on: the store keeps its history for the time of --retention.`;
     moment.textContent = timeText(chosen());
   }
@@ -48,7 +58,9 @@ export function timeView(app, parameters) {
     if (!text) return fill(result, h("p.hint", {}, "Name a document, a collection or a query."));
     const readTime = `${new Date(chosen() / 1000).toISOString().slice(0, 19)}.${String(chosen() % 1_000_000).padStart(6, "0")}Z`;
     const isDocument = !text.includes(" ") && text.split("/").length % 2 === 0;
-    const [then, now] = isDocument ? await Promise.all([readOne(text, readTime), readOne(text)]) : await Promise.all([readQuery(text, readTime), readQuery(text)]);
+    const [then, now] = isDocument
+      ? await Promise.all([readOne(text, readTime), readOne(text)])
+      : await Promise.all([readQuery(text, readTime), readQuery(text)]);
     if (own === asked) fill(result, difference(then, now));
   }
 
@@ -81,17 +93,38 @@ export function timeView(app, parameters) {
   function difference(then, now) {
     const names = [...new Set([...then.keys(), ...now.keys()])];
     const different = names.filter((name) => !same(then.get(name)?.fields, now.get(name)?.fields));
-    return h("section.card", { "aria-label": "Differences" }, h("h2", {}, different.length ? `${counted(different.length, "document")} of ${names.length} ${different.length === 1 ? "differs" : "differ"} from now` : names.length ? `The same as now: ${counted(names.length, "document")}` : "Nothing then, and nothing now."),
+    return h("section.card", {
+      "aria-label": "Differences",
+    }, h("h2", {},
+      different.length
+        ? `${counted(different.length, "document")} of ${names.length} ${different.length === 1 ? "differs" : "differ"} from now`
+        : names.length ? `The same as now: ${counted(names.length, "document")}` : "Nothing then, and nothing now.",
+    ),
       different.slice(0, 200).map((name) => {
         const [was, is] = [then.get(name), now.get(name)];
-        return h("details.change", { open: different.length === 1 }, h("summary", {}, h(`span.badge.${!was ? "created" : !is ? "deleted" : "updated"}`, {}, !was ? "created since" : !is ? "deleted since" : "changed since"), h("a", { href: app.link("data", { path: pathOf(name) }) }, short(lastSegment(name), 80))), fieldDifference(was?.fields ?? {}, is?.fields ?? {}));
+        return h("details.change", { open: different.length === 1 },
+          h("summary", {},
+            h(`span.badge.${!was ? "created" : !is ? "deleted" : "updated"}`, {},
+              !was ? "created since" : !is ? "deleted since" : "changed since",
+            ),
+            h("a", { href: app.link("data", { path: pathOf(name) }) }, short(lastSegment(name), 80)),
+          ),
+          fieldDifference(was?.fields ?? {}, is?.fields ?? {}, ["Then", "Now"]),
+        );
       }));
   }
 
   attempt(async () => { await loadBounds(); slider.value = parameters.has("path") ? "0" : "1000"; later(); });
   return {
-    element: h("div.view.view-time", {}, heading("Time", h("button", { type: "button", onclick: () => attempt(async () => { await loadBounds(); later(); }) }, "Now again")),
-      h("section.card", { "aria-label": "Moment" }, field("Document, collection or query", what), h("div.slider-row", {}, slider, moment), range), result),
+    element: h("div.view.view-time", {}, heading(
+      "Time",
+      h("button", { type: "button", onclick: () => attempt(async () => { await loadBounds(); later(); }) },
+        "Now again",
+      ),
+    ),
+      h("section.card", { "aria-label": "Moment" },
+        field("Document, collection or query", what), h("div.slider-row", {}, slider, moment), range,
+      ), result),
     close() { clearTimeout(timer); },
   };
 }

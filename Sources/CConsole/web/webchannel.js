@@ -91,9 +91,24 @@ export class WebChannel {
    * @param {boolean} [canEnd]
    */
   #request(method, parameters, body, canEnd = true) {
-    const query = new URLSearchParams({ ...this.#parameters, ...parameters, zx: Math.random().toString(36).slice(2) });
-    const headers = { ...this.#headers, ...(body === undefined ? {} : { "Content-Type": "application/x-www-form-urlencoded" }) };
-    return this.#fetch(`${path}?${query}`, { method, headers, body, credentials: "omit", cache: "no-store", signal: canEnd ? this.#abort.signal : undefined, keepalive: !canEnd });
+    const query = new URLSearchParams({
+      ...this.#parameters, ...parameters, zx: Math.random().toString(36).slice(2),
+    });
+    const headers = {
+      ...this.#headers, ...(body === undefined ? {} : { "Content-Type": "application/x-www-form-urlencoded" }),
+    };
+    return this.#fetch(
+      `${path}?${query}`,
+      {
+        method,
+        headers,
+        body,
+        credentials: "omit",
+        cache: "no-store",
+        signal: canEnd ? this.#abort.signal : undefined,
+        keepalive: !canEnd,
+      },
+    );
   }
 
   /** Sends what waits, after what is under way has been received. */
@@ -131,7 +146,11 @@ export class WebChannel {
    * @param {string} text
    */
   #refused(code, text) {
-    const status = code === 401 ? "UNAUTHENTICATED" : code === 403 ? "PERMISSION_DENIED" : code === 400 && !text.includes("Unknown SID") ? "INVALID_ARGUMENT" : "UNAVAILABLE";
+    const status = code === 401
+      ? "UNAUTHENTICATED"
+      : code === 403
+        ? "PERMISSION_DENIED"
+        : code === 400 && !text.includes("Unknown SID") ? "INVALID_ARGUMENT" : "UNAVAILABLE";
     this.#end({ status, message: text.trim() });
   }
 
@@ -147,7 +166,10 @@ export class WebChannel {
         return await work();
       } catch (error) {
         if (this.#isOver) return null;
-        if (attempt >= attemptsMax) { this.#end({ status: "UNAVAILABLE", message: "The server cannot be reached." }); return null; }
+        if (attempt >= attemptsMax) {
+          this.#end({ status: "UNAVAILABLE", message: "The server cannot be reached." });
+          return null;
+        }
         await new Promise((resolve) => setTimeout(resolve, 200 * 2 ** attempt));
       }
     }
@@ -157,7 +179,16 @@ export class WebChannel {
   async #receive() {
     while (!this.#isOver) {
       await this.#repeated(async () => {
-        const response = await this.#request("GET", { RID: "rpc", SID: /** @type {string} */ (this.#session), AID: String(this.#received), CI: "0", TYPE: "xmlhttp" });
+        const response = await this.#request(
+          "GET",
+          {
+            RID: "rpc",
+            SID: /** @type {string} */ (this.#session),
+            AID: String(this.#received),
+            CI: "0",
+            TYPE: "xmlhttp",
+          },
+        );
         if (!response.ok || !response.body) return this.#refused(response.status, await response.text());
         const reader = response.body.pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader();
         const frames = new FrameReader();

@@ -17,7 +17,9 @@ const silenceMilliseconds = 40_000;
     ends.clear();
     clearInterval(watch);
   };
-  const watch = setInterval(() => { if (Date.now() - heardAt > silenceMilliseconds) finish(); }, silenceMilliseconds / 2);
+  const watch = setInterval(
+    () => { if (Date.now() - heardAt > silenceMilliseconds) finish(); }, silenceMilliseconds / 2,
+  );
   port.onmessage = ({ data }) => {
     heardAt = Date.now();
     switch (data.kind) {

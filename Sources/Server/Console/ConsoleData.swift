@@ -103,6 +103,8 @@ final class ConsoleData: Sendable {
     /// Asks each loop for its listeners.
     private func gatherListeners(on loop: EventLoop, _ done: @escaping (JSONValue) -> Void) {
         let routers = routers.withLock { $0 }
+        // The server is starting.
+        if routers.isEmpty { return done(.object(["listeners": .array([])])) }
         let gathered = Gathered(routers.count)
         let bound = LoopBound(done)
         for (other, router) in zip(loops, routers) {
