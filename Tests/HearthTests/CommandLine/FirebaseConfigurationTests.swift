@@ -66,11 +66,11 @@ import Testing
         let arguments = ["--config", directory.path(of: "firebase.json")]
         // The command line takes precedence over the port.
         let server = try ServerProcess(data: data, arguments: arguments)
-        #expect(server.process.errors.contains("event=indexes_declared"))
-        #expect(server.process.errors.contains("security=closed"))
         let listed = try HearthBinary.run(["indexes", "list", "--json", "--data", data, "--project", "shop"])
         #expect(listed.output.hasPrefix(#"{"state":""#) && listed.output.contains(#""fieldPath":"b""#), "\(listed)")
         #expect(server.stop() == 0)
+        #expect(server.process.errors.contains("event=indexes_declared"))
+        #expect(server.process.errors.contains("security=closed"))
         try write("firestore.indexes.json", "[]")
         let refused = try HearthBinary.run(["serve", "--data", data] + arguments)
         #expect(refused.status == 1 && refused.errors.contains("invalid firestore.indexes.json"), "\(refused.errors)")
