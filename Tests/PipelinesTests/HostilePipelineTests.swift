@@ -145,17 +145,59 @@ struct HostilePipelineTests {
     }
 
     @Test
+    func `Subqueries are bounded in number and in rows`() throws {
+        var limits = ServiceLimits()
+        // The bound is 10,000 steps.
+        limits.pipelines.rowsPerStep = 1
+        let harness = try Harness(limits: limits)
+        var writes = try harness.emptyWrites()
+        for index in 0..<110 {
+            let fields = Harness.fields(["n": .integer(Int64(index))])
+            try Harness.name("c/\(index)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        }
+        try harness.commit(writes)
+        let others = Stage.where(.call("not_equal", .call("add", .field("n"), 0), .variable("x")))
+        let counted = Expression.call(
+            "scalar", .pipeline([.collection("c"), others, .aggregate([("n", .call("count", []))])]))
+        let joined: [Stage] = [
+            .collection("c"), Stage("let", [.map([("x", .field("n"))])]), .select(("others", counted)),
+        ]
+        let answer = harness.outcome(joined)
+        #expect(answer.status == .resourceExhausted && answer.text.contains("subqueries"), "\(answer.text)")
+        #expect(harness.outcome([.collection("c"), .limit(3)] + joined.dropFirst()).isOK)
+        let elements = Expression.list((0..<1_100).map { .value(.integer($0)) })
+        let each = Expression.call("scalar", .pipeline([Stage("literals", [.map([("a", .variable("e"))])])]))
+        #expect(harness.failure(.call("array_transform", elements, "e", each)).status == .resourceExhausted)
+    }
+
+    @Test
+    func `Constants that are costly are not computed before the pipeline runs`() throws {
+        let harness = try Harness()
+        let long = Expression.call("string_repeat", "x", 10_000_000)
+        let conditions = (0..<200).map { Expression.call("equal", .field("f\($0)"), long) }
+        #expect(try harness.execute(.collection("c"), .where(.call("and", conditions))).rows == [])
+    }
+
+    @Test
     func `Damaged requests end with an error or an answer`() throws {
         let harness = try Harness()
         try harness.set(["c/a": Harness.fields(["n": 1, "t": [1, 2]])])
-        let request = structuredPipeline([
+        let lambda = Expression.call("array_transform", .field("t"), "e", .call("add", .variable("e"), .variable("x")))
+        let nested = Expression.pipeline([
+            .collection("c"), .where(.call("less_than", .field("n"), .variable("x"))), .select(("n", .field("n"))),
+        ])
+        let subqueries = structuredPipeline([
+            .collection("c"), Stage("let", [.map([("x", .call("add", .field("n"), 1))])]),
+            .select(("l", lambda), ("s", .call("scalar", nested)), ("t", .call("timestamp_trunc", nil, "day", "UTC"))),
+        ])
+        let stages = structuredPipeline([
             .collection("c"), .where(.call("greater_than", .call("add", .field("n"), 1), 1)),
             .select(("v", .call("map", "k", .field("t")))), Stage("unnest", [.field("v.k"), .field("u")]),
             .aggregate([("all", .call("count", []))], by: [("u", .field("u"))]), .sort((.field("u"), true)), .limit(3),
         ])
         var random = SplitMix64(seed: 7)
-        for _ in 0..<3_000 {
-            var damaged = request
+        for round in 0..<3_000 {
+            var damaged = round % 2 == 0 ? stages : subqueries
             for _ in 0...random.below(3) {
                 switch random.below(3) {
                 case 0: damaged[random.below(damaged.count)] = UInt8(random.below(256))

@@ -75,7 +75,7 @@ package final class PipelineExecution {
         demands = builder.demands
         reads = builder.reads
         work = PipelineWork(
-            RowEvaluator(builder.tree, database: database), PipelineShare(memoryBytes: options.memoryBytes))
+            RowEvaluator(builder.tree, database: database), PipelineShare(options))
         rowsPerStep = options.rowsPerStep
     }
 
