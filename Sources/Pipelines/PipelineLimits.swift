@@ -1,5 +1,7 @@
 // What one pipeline may be and may cost.
 
+internal import Expressions
+
 /// Bounds on the form, the work and the memory of one pipeline.
 package struct PipelineOptions: Sendable {
     /// Bytes that stages may hold: rows to be sorted, groups, distinct values. Beyond it the pipeline fails with
@@ -32,14 +34,27 @@ enum PipelineLimits {
     static let builtBytesPerRow = 64 << 20
     /// Bytes that one expression reads, compares, searches or builds for a row.
     static let workBytesPerExpression = 256 << 20
+    /// Bytes of work as which an expression counts that is evaluated.
+    static let workBytesOfExpression = 128
+    /// What one expression may cost for a row.
+    static let rowBudget = EvaluationBudget(
+        expressions: expressionsPerRow, workBytes: workBytesPerExpression, memoryBytes: builtBytesPerExpression)
+    /// What one constant expression may cost to be evaluated before the pipeline runs.
+    static let constantBudget = EvaluationBudget(expressions: 1_000, workBytes: 256 << 10, memoryBytes: 64 << 10)
+    /// Bytes of work of all constant expressions of one pipeline; what costs more is evaluated for each row.
+    static let constantWorkBytes = 1 << 20
+    /// Bytes of work as which the compilation of a constant expression counts.
+    static let workBytesOfConstant = 1 << 10
     /// Bytes of work that count as a row.
     static let workBytesAsRow = 16 << 10
     /// Pipelines within expressions within pipelines.
     static let nestedPipelines = 10
     /// Subqueries that one pipeline runs.
     static let subqueries = 100_000
-    /// Rows that all subqueries of one pipeline look at.
-    static let subqueryRows = 10_000_000
+    /// Steps of rows that all subqueries of one pipeline look at.
+    static let subquerySteps = 10_000
+    /// Subqueries that one expression runs for a row. It is evaluated again after each.
+    static let subqueriesPerExpression = 1_000
     /// Rows as which the start of a subquery counts.
     static let rowsOfSubqueryStart = 16
     /// Bytes of all writes that one pipeline makes.

@@ -144,17 +144,33 @@ struct HostilePipelineTests {
     }
 
     @Test
+    func `Constants that are costly are not computed before the pipeline runs`() throws {
+        let harness = try Harness()
+        let long = Expression.call("string_repeat", "x", 10_000_000)
+        let conditions = (0..<200).map { Expression.call("equal", .field("f\($0)"), long) }
+        #expect(try harness.execute(.collection("c"), .where(.call("and", conditions))).rows == [])
+    }
+
+    @Test
     func `Damaged requests end with an error or an answer`() throws {
         let harness = try Harness()
         try harness.set(["c/a": Harness.fields(["n": 1, "t": [1, 2]])])
-        let request = structuredPipeline([
+        let lambda = Expression.call("array_transform", .field("t"), "e", .call("add", .variable("e"), .variable("x")))
+        let nested = Expression.pipeline([
+            .collection("c"), .where(.call("less_than", .field("n"), .variable("x"))), .select(("n", .field("n"))),
+        ])
+        let subqueries = structuredPipeline([
+            .collection("c"), Stage("let", [.map([("x", .call("add", .field("n"), 1))])]),
+            .select(("l", lambda), ("s", .call("scalar", nested)), ("t", .call("timestamp_trunc", nil, "day", "UTC"))),
+        ])
+        let stages = structuredPipeline([
             .collection("c"), .where(.call("greater_than", .call("add", .field("n"), 1), 1)),
             .select(("v", .call("map", "k", .field("t")))), Stage("unnest", [.field("v.k"), .field("u")]),
             .aggregate([("all", .call("count", []))], by: [("u", .field("u"))]), .sort((.field("u"), true)), .limit(3),
         ])
         var random = SplitMix64(seed: 7)
-        for _ in 0..<3_000 {
-            var damaged = request
+        for round in 0..<3_000 {
+            var damaged = round % 2 == 0 ? stages : subqueries
             for _ in 0...random.below(3) {
                 switch random.below(3) {
                 case 0: damaged[random.below(damaged.count)] = UInt8(random.below(256))

@@ -13,15 +13,18 @@ final class RowEvaluator {
     /// Bytes that were built since it was last set.
     var builtBytes = 0
 
-    /// - Parameter bindings: variables of the pipelines around.
-    init(_ tree: ExpressionTree, database: DatabaseName, bindings: [String: Operand] = [:]) {
+    private let budget: EvaluationBudget
+
+    /// - Parameters:
+    ///   - bindings: variables of the pipelines around.
+    ///   - budget: what one expression may cost for a row.
+    init(
+        _ tree: ExpressionTree, database: DatabaseName, bindings: [String: Operand] = [:],
+        budget: EvaluationBudget = PipelineLimits.rowBudget
+    ) {
         host = RowHost(database, bindings: bindings)
-        evaluation = Evaluation(
-            of: tree, host: host,
-            budget: EvaluationBudget(
-                expressions: PipelineLimits.expressionsPerRow, workBytes: PipelineLimits.workBytesPerExpression,
-                memoryBytes: PipelineLimits.builtBytesPerExpression),
-            patterns: PatternCache())
+        self.budget = budget
+        evaluation = Evaluation(of: tree, host: host, budget: budget, patterns: PatternCache())
     }
 
     /// The value of an expression on a row; absent is one.
@@ -72,8 +75,10 @@ final class RowEvaluator {
         host.resultsRead = 0
         evaluation.restart()
         defer {
-            workBytes += PipelineLimits.workBytesPerExpression - evaluation.budget.workBytes
-            builtBytes += PipelineLimits.builtBytesPerExpression - evaluation.budget.memoryBytes
+            let spent = evaluation.budget
+            let expressions = budget.expressions - spent.expressions
+            workBytes += budget.workBytes - spent.workBytes + expressions * PipelineLimits.workBytesOfExpression
+            builtBytes += budget.memoryBytes - spent.memoryBytes
         }
         return try evaluation.value(of: expression)
     }

@@ -6,6 +6,7 @@ internal import QueryEngine
 /// The budgets of one execution. Confined to one thread.
 final class PipelineShare {
     let options: PipelineOptions
+    private let subqueryRowsMax: Int
     private var memoryBytes = 0
     /// Rows that the present step may still look at.
     var rowsLeft = 0
@@ -17,7 +18,10 @@ final class PipelineShare {
     /// Index entries that subqueries which have ended looked at.
     private(set) var scannedEntries = 0
 
-    init(_ options: PipelineOptions) { self.options = options }
+    init(_ options: PipelineOptions) {
+        self.options = options
+        subqueryRowsMax = PipelineLimits.subquerySteps * options.rowsPerStep
+    }
 
     /// Takes memory for what a stage keeps.
     func hold(_ bytes: Int, for stage: String) throws(RequestError) {
@@ -48,10 +52,10 @@ final class PipelineShare {
 
     /// Makes sure that subqueries have not looked at too much.
     func checkSubqueryRows() throws(RequestError) {
-        if subqueryRows > PipelineLimits.subqueryRows {
+        if subqueryRows > subqueryRowsMax {
             throw RequestError(
                 .resourceExhausted,
-                "The subqueries of the pipeline look at more than \(PipelineLimits.subqueryRows) rows.")
+                "The subqueries of the pipeline look at more than \(subqueryRowsMax) rows.")
         }
     }
 

@@ -6,11 +6,17 @@
 internal import DocumentModel
 internal import Expressions
 
-/// Replaces expressions by their values.
-struct ConstantFolding {
-    let database: DatabaseName
+/// Replaces expressions by their values, as long as that costs little.
+final class ConstantFolding {
+    private let database: DatabaseName
     /// Variables of the pipelines around.
-    let bindings: [String: Operand]
+    private let bindings: [String: Operand]
+    private var workBytesLeft = PipelineLimits.constantWorkBytes
+
+    init(database: DatabaseName, bindings: [String: Operand]) {
+        self.database = database
+        self.bindings = bindings
+    }
 
     /// Functions whose value depends on more than their arguments.
     private static let impure: Set<String> = ["rand", "current_document", "document_matches", "score", "scalar"]
@@ -47,8 +53,9 @@ struct ConstantFolding {
     /// The value of an expression without fields; nil if it fails.
     private func evaluated(_ value: PipelineValue) -> PipelineValue? {
         var compiler = ExpressionCompiler()
-        guard let expression = try? compiler.compile(value) else { return nil }
-        let evaluator = RowEvaluator(compiler.tree, database: database)
+        guard workBytesLeft > 0, let expression = try? compiler.compile(value) else { return nil }
+        let evaluator = RowEvaluator(compiler.tree, database: database, budget: PipelineLimits.constantBudget)
+        defer { workBytesLeft -= evaluator.workBytes + PipelineLimits.workBytesOfConstant }
         return (try? evaluator.value(of: expression, on: PipelineRow())).map { .literal($0) }
     }
 }

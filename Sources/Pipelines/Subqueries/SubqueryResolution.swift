@@ -78,6 +78,10 @@ final class SubqueryResolution: PipelineOperator {
     }
 
     private func start(_ call: SubqueryCall, _ work: PipelineWork) throws(ExpressionError) {
+        if results.count >= PipelineLimits.subqueriesPerExpression {
+            throw .exhausted(
+                "An expression runs more than \(PipelineLimits.subqueriesPerExpression) subqueries for one row.")
+        }
         do throws(RequestError) {
             running = try SubqueryRun(call, in: database, work)
         } catch {
