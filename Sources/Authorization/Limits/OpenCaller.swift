@@ -10,6 +10,8 @@ final class OpenCaller: CallAccess {
     /// Whose limits these are.
     let network: NetworkAddress
     let isUnrestricted = true
+    /// Nobody says who calls.
+    let callerName = ""
 
     init(_ limiter: CallerLimiter, _ network: NetworkAddress) {
         limited = LimitedCaller(limiter, limiter.shares(of: .anonymous, at: network))
