@@ -150,7 +150,7 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         switch (wireProtocol, services.http) {
         case (.hearth, _):
             connection = ServerConnection(core, rpcs: rpcs)
-            if !isLocal { configuration.onEvent(.clientSeen(agent: "hearth")) }
+            if !driver.isLocal { configuration.onEvent(.clientSeen(agent: "hearth")) }
         case (.http2, let http): connection = HTTP2Connection(core, rpcs: rpcs, http: http, date: date)
         case (.http1, let http?): connection = HTTP1Connection(core, http: http, date: date)
         case (.http1, nil), (.unknown, _): return false
