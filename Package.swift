@@ -253,7 +253,8 @@ let package = Package(
             dependencies: [
                 "Basics", "CArguments", "CBuild", "CZlib", "DocumentModel", "DocumentJSON", "FirestoreMessages",
                 "FirestoreJSON",
-                "Storage", "FileSystem", "EmbeddedEngine", "Archive", "Indexing", "QueryEngine", "DocumentStore", "Calls",
+                "Storage", "FileSystem", "EmbeddedEngine", "Archive", "Indexing", "QueryEngine", "DocumentStore",
+                "Calls",
                 "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
                 "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport", "TextAnalysis",
             ],

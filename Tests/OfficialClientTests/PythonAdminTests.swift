@@ -9,7 +9,7 @@ struct PythonAdminTests {
     private let directory = TemporaryDirectory("hearth-admin")
 
     @Test
-    func `Indexes, fields, operations and databases over the socket, and not over TCP`() throws {
+    func `Indexes, fields, operations and databases over the socket and over TCP`() throws {
         let data = directory.path(of: "data")
         let server = try ServerProcess(data: data, arguments: ["--log-level", "warning"])
         let outcome = try OfficialClient.run(

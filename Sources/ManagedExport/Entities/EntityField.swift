@@ -68,3 +68,23 @@ enum Meaning {
     static let emptyArray = 24
     static let vector = 31
 }
+
+/// The message of `....overall_export_metadata`, and that of a part in it.
+enum OverallField {
+    static let part = 1
+    static let numbers = 1
+    static let path = 2
+    static let entities = 3
+    static let byteCount = 4
+}
+
+/// The message of `....export_metadata`, and those of the export and of a data file in it.
+enum PartField {
+    static let export = 1
+    static let name = 1
+    static let start = 2
+    static let end = 3
+    static let file = 2
+    static let fileNamespace = 1
+    static let fileName = 2
+}

@@ -27,14 +27,14 @@ package enum OverallMetadata {
     package static func bytes(_ parts: [Part]) -> [UInt8] {
         var message = ByteBuffer()
         for part in parts {
-            message.withLengthPrefix(field: 1) { message in
-                message.withLengthPrefix(field: 1) { numbers in
+            message.withLengthPrefix(field: OverallField.part) { message in
+                message.withLengthPrefix(field: OverallField.numbers) { numbers in
                     numbers.appendField(1, int64: 2)
                     numbers.appendField(3, int64: 3)
                 }
-                message.appendField(2, string: part.path)
-                message.appendField(3, int64: Int64(part.entities))
-                message.appendField(4, int64: Int64(part.byteCount))
+                message.appendField(OverallField.path, string: part.path)
+                message.appendField(OverallField.entities, int64: Int64(part.entities))
+                message.appendField(OverallField.byteCount, int64: Int64(part.byteCount))
             }
         }
         var log = LogWriter()
@@ -49,7 +49,7 @@ package enum OverallMetadata {
         var parts: [Part] = []
         var reader = WireReader(message)
         while let tag = try reader.nextTag() {
-            guard tag == WireTag(field: 1, .lengthDelimited) else {
+            guard tag == WireTag(field: OverallField.part, .lengthDelimited) else {
                 try reader.skipField(tag)
                 continue
             }
@@ -57,9 +57,9 @@ package enum OverallMetadata {
             var part = Part(path: "", entities: 0, byteCount: 0)
             while let field = try fields.nextTag() {
                 switch field.fieldNumber {
-                case 2: part.path = try fields.string(field)
-                case 3: part.entities = Int(try fields.int64(field))
-                case 4: part.byteCount = Int(try fields.int64(field))
+                case OverallField.path: part.path = try fields.string(field)
+                case OverallField.entities: part.entities = Int(try fields.int64(field))
+                case OverallField.byteCount: part.byteCount = Int(try fields.int64(field))
                 default: try fields.skipField(field)
                 }
             }
@@ -78,15 +78,15 @@ package enum PartMetadata {
     ///   - end: when it ended.
     package static func bytes(name: String, start: Int64, end: Int64, files: [String]) -> [UInt8] {
         var message = ByteBuffer()
-        message.withLengthPrefix(field: 1) { message in
-            message.appendField(1, string: name)
-            message.appendField(2, int64: start)
-            message.appendField(3, int64: end)
+        message.withLengthPrefix(field: PartField.export) { message in
+            message.appendField(PartField.name, string: name)
+            message.appendField(PartField.start, int64: start)
+            message.appendField(PartField.end, int64: end)
         }
         for file in files {
-            message.withLengthPrefix(field: 2) { message in
-                message.appendField(1, string: "")
-                message.appendField(2, string: file)
+            message.withLengthPrefix(field: PartField.file) { message in
+                message.appendField(PartField.fileNamespace, string: "")
+                message.appendField(PartField.fileName, string: file)
             }
         }
         return message.copyBytes()
@@ -97,13 +97,13 @@ package enum PartMetadata {
         var files: [String] = []
         var reader = WireReader(message)
         while let tag = try reader.nextTag() {
-            guard tag == WireTag(field: 2, .lengthDelimited) else {
+            guard tag == WireTag(field: PartField.file, .lengthDelimited) else {
                 try reader.skipField(tag)
                 continue
             }
             var fields = try reader.message(tag)
             while let field = try fields.nextTag() {
-                if field == WireTag(field: 2, .lengthDelimited) {
+                if field == WireTag(field: PartField.fileName, .lengthDelimited) {
                     files.append(try fields.string(field))
                 } else {
                     try fields.skipField(field)

@@ -123,13 +123,13 @@ struct UpgradeTests {
         #expect(try upgrade(to: format).goBack() == 1)
         #expect(oldFiles(data) == before)
         // A client that has seen a commit of the newer format must not continue from it.
-        #expect(Files.names(in: data) == ["FORMAT", "LOCK", "log", "runs"])
+        #expect(Files.names(in: data) == ["FORMAT", "IDENTITY", "LOCK", "log", "runs"])
         _ = try upgrade(to: format).run()
         #expect(try entries(data, format: format) == found)
         #expect(try upgrade(to: format).confirm() == 1)
         #expect(try upgrade(to: format).confirm() == nil)
         #expect(message { _ = try upgrade(to: format).goBack() }.contains("there is no way back"))
-        #expect(Files.names(in: data) == ["FORMAT", "LOCK", "TIMELINE", "log", "runs"])
+        #expect(Files.names(in: data) == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"])
         #expect(try entries(data, format: format) == found)
     }
 
@@ -198,7 +198,8 @@ struct UpgradeTests {
                     #expect(oldFiles(path) == before, "\(place)")
                 case .confirm:
                     _ = try upgrade(path).confirm()
-                    #expect(Files.names(in: path) == ["FORMAT", "LOCK", "TIMELINE", "log", "runs"], "\(place)")
+                    #expect(
+                        Files.names(in: path) == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"], "\(place)")
                     #expect(try entries(path) == found, "\(place)")
                 }
             }
@@ -236,7 +237,7 @@ struct UpgradeTests {
             if try FormatState(of: data) == .format(1) {
                 #expect(oldFiles(data) == before)
                 let names = Files.names(in: data).filter { $0 != "FORMAT.new" }
-                #expect(names == ["FORMAT", "LOCK", "TIMELINE", "log", "runs"], "\(failing)")
+                #expect(names == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"], "\(failing)")
             } else {
                 completed += 1
             }
@@ -259,6 +260,6 @@ struct UpgradeTests {
             _ = try DirectoryUpgrade(of: data, to: 2, steps: [LargeStep()]).run()
         }
         #expect(error?.code == .full)
-        #expect(Files.names(in: data) == ["FORMAT", "LOCK", "TIMELINE", "log", "runs"])
+        #expect(Files.names(in: data) == ["FORMAT", "IDENTITY", "LOCK", "TIMELINE", "log", "runs"])
     }
 }

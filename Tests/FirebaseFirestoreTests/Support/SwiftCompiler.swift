@@ -47,11 +47,12 @@ struct SwiftCompiler {
         let modules = [
             "TypedFirestore", "FirebaseFirestore", "FirebaseCore", "HearthClient", "InProcess", "FirestoreService",
             "Listening", "Pipelines", "Expressions", "DocumentStore", "ClientCache", "WriteEngine", "QueryEngine",
-            "Indexing", "StoreFormat", "StorageEngines", "MemoryEngine", "EmbeddedEngine", "CommitLog", "FileSystem",
+            "Indexing", "TextAnalysis", "StoreFormat", "Archive", "StorageEngines", "MemoryEngine", "EmbeddedEngine",
+            "CommitLog", "FileSystem",
             "Storage", "DocumentCoding", "DocumentModel", "DocumentJSON",
             "FirestoreJSON", "FirestoreMessages", "NativeProtocol", "Connections", "EventLoops", "Calls", "TLS",
             "Basics",
-            "CFirestoreProto", "System/CRE2",
+            "CFirestoreProto", "System/CRE2", "System/CText",
         ]
         let objects = try modules.flatMap { module in
             let folder = "\(build)/\((module as NSString).lastPathComponent).build"
@@ -73,7 +74,8 @@ struct SwiftCompiler {
         var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
         let system = "\(repository)/Sources/System"
         for library in try FileManager.default.contentsOfDirectory(atPath: system) {
-            all += ["-I", "\(system)/\(library)"]
+            // The module map of a target with C sources is in its folder `include`.
+            all += ["-I", "\(system)/\(library)", "-I", "\(system)/\(library)/include"]
         }
         all += ["-I", "\(repository)/Sources/CFirestoreProto/include"]
         if !isScript { all.append("-parse-as-library") }
