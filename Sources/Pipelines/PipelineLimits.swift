@@ -8,7 +8,8 @@ package struct PipelineOptions: Sendable {
     /// `RESOURCE_EXHAUSTED`.
     package var memoryBytes = 64 << 20
 
-    /// Rows that stages look at before `PipelineExecution.next` returns.
+    /// Rows that stages look at before `PipelineExecution.next` returns. More than the stages that a pipeline may have,
+    /// those of subqueries included: a step that is smaller may not get through all operators to a row.
     package var rowsPerStep = 1024
 
     package init() {}

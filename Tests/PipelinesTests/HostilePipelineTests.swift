@@ -144,6 +144,32 @@ struct HostilePipelineTests {
     }
 
     @Test
+    func `Subqueries are bounded in number and in rows`() throws {
+        var limits = ServiceLimits()
+        // The bound is 10,000 steps.
+        limits.pipelines.rowsPerStep = 8
+        let harness = try Harness(limits: limits)
+        var writes = try harness.emptyWrites()
+        for index in 0..<250 {
+            let fields = Harness.fields(["n": .integer(Int64(index))])
+            try Harness.name("c/\(index)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        }
+        try harness.commit(writes)
+        let others = Stage.where(.call("not_equal", .call("add", .field("n"), 0), .variable("x")))
+        let counted = Expression.call(
+            "scalar", .pipeline([.collection("c"), others, .aggregate([("n", .call("count", []))])]))
+        let joined: [Stage] = [
+            .collection("c"), Stage("let", [.map([("x", .field("n"))])]), .select(("others", counted)),
+        ]
+        let answer = harness.outcome(joined)
+        #expect(answer.status == .resourceExhausted && answer.text.contains("subqueries"), "\(answer.text)")
+        #expect(harness.outcome([.collection("c"), .limit(3)] + joined.dropFirst()).isOK)
+        let elements = Expression.list((0..<1_100).map { .value(.integer($0)) })
+        let each = Expression.call("scalar", .pipeline([Stage("literals", [.map([("a", .variable("e"))])])]))
+        #expect(harness.failure(.call("array_transform", elements, "e", each)).status == .resourceExhausted)
+    }
+
+    @Test
     func `Constants that are costly are not computed before the pipeline runs`() throws {
         let harness = try Harness()
         let long = Expression.call("string_repeat", "x", 10_000_000)
