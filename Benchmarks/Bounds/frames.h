@@ -1,5 +1,6 @@
-// The echo protocol of the network anchors: a request is a 4-byte length and 60 bytes, a reply a 4-byte
-// length and 252 bytes of which the first 8 repeat the request's first 8. Lengths are little-endian.
+// The echo protocol of the network anchors: a request is a 4-byte length and 92 bytes, a reply a 4-byte
+// length and 700 bytes of which the first 8 repeat the request's first 8: about what a point read of Hearth
+// receives and sends. Lengths are little-endian.
 #ifndef ANCHORS_FRAMES_H
 #define ANCHORS_FRAMES_H
 
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEADER = 4, REQUEST = 64, REPLY = 256, BUFFER = 65536 };
+enum { HEADER = 4, REQUEST = 96, REPLY = 704, BUFFER = 65536 };
 
 // Answers the whole frames of in[0..<length]; returns the bytes consumed and adds the reply bytes to *written.
 static inline size_t answer_frames(const uint8_t *in, size_t length, uint8_t *out, size_t room, size_t *written) {
