@@ -22,10 +22,14 @@ struct EntryDump {
 
     /// Prints the number of entries and their bytes.
     func run() throws {
-        let store = try DocumentStore.open(StoreConfiguration(directory: directory))
+        let configuration = StoreConfiguration(directory: directory)
+        let store = try DocumentStore.open(configuration)
         try store.checkpoint()
         store.close()
-        let engine = try StorageEngine.open(directory: directory) { _, _, _, _ in throw Unexpected.logRecord }
+        let options = DocumentStore.engineOptions(configuration)
+        let engine = try StorageEngine.open(directory: directory, options: options) { _, _, _, _ in
+            throw Unexpected.logRecord
+        }
         defer { try? engine.close() }
         var generator = SystemRandomNumberGenerator()
         let names = (0..<Self.parts).map { "\(output).\($0)" }

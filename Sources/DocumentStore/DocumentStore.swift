@@ -88,7 +88,7 @@ package final class DocumentStore: Sendable {
     }
 
     /// What the engine of a store is opened with.
-    static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
+    package static func engineOptions(_ configuration: StoreConfiguration) -> EngineOptions {
         var options = configuration.engine
         options.latestOnlySpaces = [
             KeySpace.meta.rawValue, KeySpace.catalogue.rawValue, KeySpace.sessions.rawValue, KeySpace.fields.rawValue,
