@@ -12,7 +12,7 @@ internal import EmbeddedEngine
 internal import FileSystem
 internal import Glibc
 internal import Indexing
-internal import Storage
+package import Storage
 internal import StorageEngines
 internal import StoreFormat
 internal import Synchronization
