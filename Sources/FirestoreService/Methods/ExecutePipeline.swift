@@ -144,13 +144,7 @@ final class PipelineResponses: ResponseSource {
         if run.explanation.mode == .explain { return try explain(at: point, into: &writer) }
         if ending != .none { return try fillWriting(&writer, at: point) }
         let start = writer.count
-        var progress = try take(&writer, from: start)
-        if case .starved = progress {
-            try fillStarved(at: point)
-            progress = try take(&writer, from: start)
-        }
-        call.noteStep()
-        switch progress {
+        switch try step(&writer, at: point) {
         case .paused, .starved:
             if writer.count == start {
                 call.resumeLater()
@@ -190,13 +184,7 @@ final class PipelineResponses: ResponseSource {
     }
 
     private func takeHeld(at point: ReadPoint) throws(RequestError) -> PipelineExecution.Progress {
-        let before = held.count
-        var progress = try take(&held, from: before)
-        if case .starved = progress {
-            try fillStarved(at: point)
-            progress = try take(&held, from: before)
-        }
-        call.noteStep()
+        let progress = try step(&held, at: point)
         if held.count > Self.heldBytesMax {
             throw RequestError(
                 .resourceExhausted,
@@ -238,7 +226,20 @@ final class PipelineResponses: ResponseSource {
         try run.fill(from: source)
     }
 
-    /// Takes results until a message is full.
+    /// Takes results until a message is full, and reads once for a query that has to be read before.
+    private func step(
+        _ writer: inout ByteBuffer, at point: ReadPoint
+    ) throws(RequestError) -> PipelineExecution.Progress {
+        let start = writer.count
+        var progress = try take(&writer, from: start)
+        if case .starved = progress {
+            try fillStarved(at: point)
+            progress = try take(&writer, from: start)
+        }
+        call.noteStep()
+        return progress
+    }
+
     private func take(
         _ writer: inout ByteBuffer, from start: Int
     ) throws(RequestError) -> PipelineExecution.Progress {
