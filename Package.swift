@@ -121,7 +121,7 @@ let package = Package(
             dependencies: ["Basics", "CLMDB", "CLinux", "CPrefetch", "CXXHash", "Storage", "FileSystem", "CommitLog"],
             swiftSettings: strictAndUnsafe),
         // A log shared by several servers: lease and append as a state machine.
-        .target(name: "Replication", swiftSettings: strict),
+        .target(name: "Replication", dependencies: ["Storage"], swiftSettings: strict),
         // Archives: bases and records beside a data directory, and restores to a commit.
         .target(
             name: "Archive",
@@ -309,7 +309,7 @@ let package = Package(
             path: "Tests/EngineTestSupport", swiftSettings: strict),
         tests("ManagedExportTests", ["Basics", "DocumentModel", "FileSystem", "ManagedExport"]),
         tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
-        tests("ReplicationTests", ["Replication"], optimizes: true),
+        tests("ReplicationTests", ["Replication", "Storage"], optimizes: true),
         // Makes writes of liblmdb fail.
         .target(name: "CWriteFaults", path: "Tests/WriteFaults"),
         tests(

@@ -1,5 +1,7 @@
 // What a log keeps beside the records of a group, and the chain that it forms.
 
+package import Storage
+
 /// The header of a group in a shared log. Groups form a chain: each has the hash of the one before.
 package struct GroupHeader: Hashable, Sendable {
     package let store: StoreIdentity

@@ -1,15 +1,4 @@
-// Who and where: stores, servers, epochs, and places in a log.
-
-/// The identity of a store, drawn at random when the store is created. It never changes.
-package struct StoreIdentity: Hashable, Sendable {
-    package let high: UInt64
-    package let low: UInt64
-
-    package init(high: UInt64, low: UInt64) {
-        self.high = high
-        self.low = low
-    }
-}
+// Who and where: servers, epochs, and places in a log. The identity of a store is that of its data directory.
 
 /// The identity of a server process, drawn at random at each start: a process that was started again is another one.
 package struct ServerIdentity: Hashable, Sendable {

@@ -1,6 +1,8 @@
 // What a server asks the database that keeps a shared log. Each statement is atomic there. Each may be lost, may be
 // executed after its connection has ended, or may be executed while its reply is lost.
 
+package import Storage
+
 /// The row of the lease of a store.
 package struct LeaseRow: Hashable, Sendable {
     package var store: StoreIdentity

@@ -20,6 +20,8 @@
 // A pure state machine. It knows headers of groups; its driver keeps their records. docs/scale.md has the rules, and
 // what explores them.
 
+package import Storage
+
 /// One server of a store, as a state machine without I/O. Belongs to one thread.
 ///
 /// Every method that may ask something of the driver returns actions, to be done in their order. Times are of the

@@ -1,5 +1,6 @@
 // Lease, append, look-up, take-over and bootstrap: every order of events within bounds, and faults that must be found.
 
+import Storage
 import TestSupport
 import Testing
 

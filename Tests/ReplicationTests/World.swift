@@ -1,5 +1,7 @@
 // Everything there is in one state of an exploration, what may happen next, and what must hold.
 
+import Storage
+
 @testable import Replication
 
 /// What an exploration may do, and which faults are planted.
