@@ -55,6 +55,10 @@ enum ServeCommand: MainThreadSubcommand {
         let replica = try Replica.make(arguments, directory: configuration.store.directory, log)
         try replica?.prepare()
         configuration.store.leader = replica?.source
+        if let replica, !arguments[ServeSettings.followReadOnly] {
+            configuration.leader = KnownLeader(.at(replica.leader))
+            configuration.readsAreStrict = arguments[ServeSettings.strictReads]
+        }
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: configuration.store.directory)
         let security = try ServeSecurity.make(

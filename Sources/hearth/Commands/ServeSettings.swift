@@ -335,8 +335,17 @@ enum ServeSettings {
     static let follow = Flag<Endpoint>(
         "follow", "HOST:PORT", required: false,
         help: """
-            Serves a replica of this server, read-only: copies its state when the data directory is empty, then \
-            applies its commits. HEARTH_FOLLOW_TOKEN is the token of a principal that administers the source.
+            Serves a replica of this server: copies its state when the data directory is empty, then applies its \
+            commits. Writes are forwarded to it. HEARTH_FOLLOW_TOKEN is the token of a principal that administers the \
+            source.
+            """)
+    static let followReadOnly = Flag(
+        switch: "follow-read-only", help: "Refuses writes with the address of the source, instead of forwarding them.")
+    static let strictReads = Flag(
+        switch: "strict-reads",
+        help: """
+            Reads of a replica ask its source for the newest commit and wait for it. Without it they see what the \
+            replica has.
             """)
     static let followTLS = Flag(
         switch: "follow-tls", help: "Encrypts the connection to the source; its certificate must verify.")
@@ -398,7 +407,7 @@ enum ServeSettings {
             heading: "Location",
             flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
-        FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities]),
+        FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities, followReadOnly, strictReads]),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
