@@ -198,7 +198,7 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         .target(
             name: "HTTPProtocols",
-            dependencies: ["Basics", "CNGHTTP2", "CZlib", "Calls", "EventLoops", "Connections"],
+            dependencies: ["Basics", "CNGHTTP2", "CZlib", "TLS", "Calls", "EventLoops", "Connections"],
             swiftSettings: strictAndUnsafe),
 
         // Who may do what: the access control of a server.
@@ -251,12 +251,14 @@ let package = Package(
         .executableTarget(
             name: "hearth",
             dependencies: [
-                "Basics", "CArguments", "CBuild", "CZlib", "DocumentModel", "DocumentJSON", "FirestoreMessages",
+                "Basics", "CArguments", "CBuild", "CXXHash", "CZlib", "DocumentModel", "DocumentJSON",
+                "FirestoreMessages",
                 "FirestoreJSON",
                 "Storage", "FileSystem", "EmbeddedEngine", "Archive", "Indexing", "QueryEngine", "DocumentStore",
                 "Calls",
-                "EventLoops", "Connections", "FirestoreService", "Authorization", "Server", "HearthClient", "InProcess",
-                "Expressions", "SecurityRules", "Identity", "KeyFetching", "ManagedExport", "TextAnalysis",
+                "EventLoops", "Connections", "HTTPProtocols", "FirestoreService", "Authorization", "Server",
+                "HearthClient", "InProcess", "TLS", "Expressions", "SecurityRules", "Identity", "KeyFetching",
+                "ManagedExport", "TextAnalysis",
             ],
             swiftSettings: strict),
 

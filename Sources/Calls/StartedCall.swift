@@ -9,3 +9,11 @@ package protocol StartedCall: AnyObject, Sendable {
     /// Lets the service continue.
     func resumeMessages()
 }
+
+/// Takes what comes back on a call that a client has started; used on the thread of the connection's loop.
+package protocol StartedCallHandler: AnyObject {
+    /// A message, lent for the call of this function.
+    func received(_ message: RawSpan)
+    /// The end; comes once.
+    func finished(_ outcome: CallOutcome)
+}

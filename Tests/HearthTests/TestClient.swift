@@ -32,6 +32,12 @@ final class TestClient: Sendable {
         try await client.commit(writes)
     }
 
+    func delete(_ path: String) async throws {
+        var writes = CommitWrites(database: database)
+        writes.delete(name(path))
+        try await client.commit(writes)
+    }
+
     /// The number of a document; nil when there is no such document.
     func number(_ path: String) async throws -> Int? {
         guard let document = try await client.getDocument(name(path)) else { return nil }

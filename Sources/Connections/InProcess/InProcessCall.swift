@@ -1,13 +1,5 @@
 import Basics
-package import Calls
-
-/// Takes what comes back on a call in this process; used on the thread of the connection's loop.
-package protocol InProcessCallHandler: AnyObject {
-    /// A message, lent for the call of this function.
-    func received(_ message: RawSpan)
-    /// The end; comes once.
-    func finished(_ outcome: CallOutcome)
-}
+import Calls
 
 /// A call on an ``InProcessConnection``, as its client sees it. Its methods may be used from any thread.
 package final class InProcessCall: StartedCall, @unchecked Sendable {
@@ -18,7 +10,7 @@ package final class InProcessCall: StartedCall, @unchecked Sendable {
     /// The first message, until the service has it.
     var request: [UInt8]
     /// `nil` once the call has ended.
-    var handler: (any InProcessCallHandler)?
+    var handler: (any StartedCallHandler)?
     /// The call's number on the connection; 0 before the service has the call.
     var number: UInt32 = 0
     /// In milliseconds of the loop's clock.
@@ -34,7 +26,7 @@ package final class InProcessCall: StartedCall, @unchecked Sendable {
 
     init(
         _ connection: InProcessConnection, _ head: RequestHead, request: [UInt8], deadlineAt: UInt64?,
-        handler: any InProcessCallHandler
+        handler: any StartedCallHandler
     ) {
         self.connection = connection
         self.head = head

@@ -67,7 +67,7 @@ package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @un
     ///   - isComplete: whether it is also the client's last.
     ///   - handler: released when the call has ended, which may be before this returns.
     package func start(
-        _ rpc: RPC, _ request: [UInt8], isComplete: Bool, _ options: RequestOptions, handler: any InProcessCallHandler
+        _ rpc: RPC, _ request: [UInt8], isComplete: Bool, _ options: RequestOptions, handler: any StartedCallHandler
     ) -> InProcessCall {
         let head = RequestHead(
             rpc: rpc, deadlineMilliseconds: options.deadlineMilliseconds, requestID: options.requestID,

@@ -1,4 +1,5 @@
 package import Basics
+package import DocumentModel
 package import FirestoreMessages
 
 /// The messages of a source to a replica, in order. Releasing it ends the stream.
@@ -23,6 +24,14 @@ extension HearthClient {
     /// Asks a server for its state and its commits.
     package func follow(_ request: FollowRequest) -> FollowMessages {
         FollowMessages(stream(.adminFollow, request.encodedBytes(), options: .standard))
+    }
+
+    /// The databases of a project that have documents; those of all projects for `-`.
+    nonisolated(nonsending) package func databases(of project: String) async throws(RequestError) -> [DatabaseName] {
+        let request = ListDatabasesRequest(parent: "projects/\(project)")
+        let reply = try await administer(
+            .listDatabases, request, isRepeatable: true, as: ListDatabasesResponse.self)
+        return try reply.databases.map { (database) throws(RequestError) in try DatabaseName(database.name) }
     }
 
     /// Makes a unary call of `hearth.admin.v1`, for those methods that the TCP port serves.

@@ -24,6 +24,9 @@ extension HearthClient {
         package var openStore: (@Sendable (StoreLocation) throws(RequestError) -> any OpenStore)?
         /// TLS with the server; `nil` = plain text.
         package var tls: TLSContext?
+        /// Connections of another protocol, whose TLS is that of the transport; `nil` = the native protocol. A commit
+        /// that another protocol carries twice may be applied twice: clients with a transport only read.
+        package var transport: (any ClientTransport)?
         /// Gives the token that calls show to the server; `nil` = they show none. A store in this process needs none.
         ///
         /// The client asks before it opens a connection, again before the token expires if it is a JSON Web Token, and

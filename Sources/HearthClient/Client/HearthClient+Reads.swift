@@ -100,6 +100,14 @@ extension HearthClient {
         return try Self.decode { try ListCollectionIdsResponse(wire: bytes.span.bytes) }.get()
     }
 
+    /// Lists a page of the names at which a query can be cut into parts of about the same size.
+    nonisolated(nonsending) package func partitionQuery(
+        _ request: PartitionQueryRequest, options: HearthClient.CallOptions = .standard
+    ) async throws(RequestError) -> PartitionQueryResponse {
+        let bytes = try await call(.partitionQuery, request.encodedBytes(), kind: .repeatable, options: options)
+        return try Self.decode { try PartitionQueryResponse(wire: bytes.span.bytes) }.get()
+    }
+
     /// The indexes and overrides of a database: the state and the entry of `firestore.indexes.json`.
     nonisolated(nonsending) package func listIndexes(
         of database: DatabaseName
@@ -150,7 +158,7 @@ extension StoredDocument {
 
 extension NamedDocument {
     /// Copies the parts of a `Document` message.
-    init(message: RawSpan) throws {
+    package init(message: RawSpan) throws {
         var name = ""
         content = try StoredDocument(message: message, name: &name)
         self.name = name

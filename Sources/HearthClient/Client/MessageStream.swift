@@ -100,7 +100,7 @@ final class StreamInbox: Sendable {
 }
 
 /// A call whose messages are read one by one. Once the first has arrived it is not repeated.
-final class StreamingCall: PooledCall, @unchecked Sendable {
+class StreamingCall: PooledCall, @unchecked Sendable {
     let inbox: StreamInbox
     private var hasDelivered = false
 

@@ -50,7 +50,7 @@ final class HandlerConnection: PooledConnection, @unchecked Sendable {
     }
 
     /// Receives the messages of a call.
-    private final class Receiver: InProcessCallHandler {
+    private final class Receiver: StartedCallHandler {
         private let call: PooledCall
         private let connection: HandlerConnection
 

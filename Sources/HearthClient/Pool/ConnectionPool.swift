@@ -169,7 +169,9 @@ final class ConnectionPool: @unchecked Sendable {
         call.phase = .inFlight(id, nil)
         call.tokenGeneration = token?.generation ?? 0
         let started = connection.start(call, deadlineMilliseconds: deadline, requestID: requestID)
-        if case .inFlight(id, nil) = call.phase { call.phase = .inFlight(id, started) }
+        guard case .inFlight(id, nil) = call.phase else { return }
+        call.phase = .inFlight(id, started)
+        if let started { call.started(started) }
     }
 
     /// A try ended.
@@ -386,6 +388,8 @@ final class ConnectionPool: @unchecked Sendable {
             let connection: any PooledConnection =
                 if let service {
                     HandlerConnection(id, pool: self, to: service)
+                } else if let transport = configuration.transport {
+                    ForeignConnection(id, pool: self, over: transport)
                 } else {
                     SocketConnection(id, pool: self)
                 }

@@ -94,6 +94,9 @@ class PooledCall: TimerTarget, @unchecked Sendable {
         if kind == .commit { waitsForConnection = true }
     }
 
+    /// An attempt has begun, and has not ended.
+    func started(_ call: any StartedCall) {}
+
     /// An attempt ended and another one begins: discard what was received.
     func restart() {}
 

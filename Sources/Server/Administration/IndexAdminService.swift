@@ -143,8 +143,9 @@ final class IndexAdminService {
         return AdminDatabase(name: "\(database)")
     }
 
+    /// The databases of a project; those of all projects for `projects/-`.
     private func databases(_ request: ListDatabasesRequest) throws(RequestError) -> ListDatabasesResponse {
-        let prefix = "\(request.parent)/databases/"
+        let prefix = request.parent == "projects/-" ? "projects/" : "\(request.parent)/databases/"
         guard request.parent.hasPrefix("projects/") else {
             throw .invalidArgument("Invalid parent \"\(request.parent)\": it must look like projects/{project}.")
         }

@@ -11,6 +11,7 @@ enum CommandGuide {
         ("change a document", "set, update, delete"),
         ("copy or delete a collection", "copy, delete --recursive"),
         ("load or export JSON lines", "load, export"),
+        ("copy a live Firestore", "migrate --from-firestore PROJECT"),
         ("why is a query slow?", "query --explain"),
         ("which indexes are missing?", "indexes suggest"),
         ("declare or list indexes", "indexes apply, indexes list"),

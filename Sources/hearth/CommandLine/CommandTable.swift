@@ -5,7 +5,7 @@ enum CommandTable {
         [
             ServeCommand.self, ListCommand.self, GetCommand.self, QueryCommand.self, WatchCommand.self, SetCommand.self,
             UpdateCommand.self, DeleteCommand.self, CopyCommand.self, LoadCommand.self, ExportCommand.self,
-            ImportCommand.self,
+            ImportCommand.self, MigrateCommand.self,
             CheckCommand.self, BackupCommand.self, ArchiveCommand.self, ForkCommand.self, RestoreCommand.self,
             SalvageCommand.self, UpgradeCommand.self, PromoteCommand.self,
             IndexesCommand.self, RulesCommand.self, TokenCommand.self, HealthCommand.self, CompletionCommand.self,

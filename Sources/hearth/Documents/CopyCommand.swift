@@ -97,7 +97,7 @@ enum CopyCommand: AsyncSubcommand {
             var reader = try await SubtreeReader(client, plan.place, after: inner)
             if last == nil, let document = plan.document {
                 let content = try await client.getDocument(
-                    document.description, consistency: .readTime(reader.readTime))
+                    document.description, consistency: reader.consistency)
                 if let content { try await add(document.description, content, to: &batches) }
             }
             while case let page = try await reader.next(), !page.isEmpty {

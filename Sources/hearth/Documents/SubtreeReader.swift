@@ -4,15 +4,20 @@ import DocumentModel
 import FirestoreMessages
 import HearthClient
 
-/// Reads all documents of a database, of a collection or below a document, page by page in the order of their names.
-/// Memory is bounded by a page.
+/// Reads all documents of a database, of a collection or below a document, or those of a database between two names,
+/// page by page in the order of their names. Memory is bounded by a page.
 struct SubtreeReader: Sendable {
     private let client: HearthClient
     private let place: Place
     private let namesOnly: Bool
     /// What all pages show.
-    let readTime: TimestampValue
-    private var last: String?
+    let consistency: ReadConsistency
+    /// The name at which to begin, while `last` is nil; nil for the first document.
+    private let start: String?
+    /// The name before which to end; nil for the last document.
+    private let end: String?
+    /// The document read last.
+    private(set) var last: String?
     private var pageDocuments = 16
     private var isAtEnd = false
 
@@ -48,13 +53,30 @@ struct SubtreeReader: Sendable {
         self.place = place
         self.namesOnly = namesOnly
         self.last = last
-        readTime = if let time { time } else { try await Self.currentReadTime(client, place) }
+        (start, end) = (nil, nil)
+        let readTime = if let time { time } else { try await Self.currentReadTime(client, place) }
+        consistency = .readTime(readTime)
+    }
+
+    /// - Parameters:
+    ///   - start: the full name at which to begin; nil for the first document.
+    ///   - last: the full name of the document after which to begin instead.
+    ///   - end: the full name before which to end; nil for the last document.
+    ///   - consistency: what all pages show. With `.latest` each page has another state.
+    init(
+        _ client: HearthClient, _ database: DatabaseName, from start: String?, after last: String?,
+        before end: String?, _ consistency: ReadConsistency
+    ) {
+        self.client = client
+        place = .database(database)
+        namesOnly = false
+        (self.start, self.last, self.end, self.consistency) = (start, last, end, consistency)
     }
 
     /// The next documents; empty after the last one.
     mutating func next() async throws -> [NamedDocument] {
         if isAtEnd { return [] }
-        let request = RunQueryRequest(parent: parent, query: query, consistency: .readTime(readTime))
+        let request = RunQueryRequest(parent: parent, query: query, consistency: consistency)
         let page = try await client.runQuery(request)
         isAtEnd = page.count < pageDocuments
         last = page.last?.name ?? last
@@ -65,7 +87,7 @@ struct SubtreeReader: Sendable {
     }
 
     /// A moment that the server has given out as a read time.
-    private static func currentReadTime(_ client: HearthClient, _ place: Place) async throws -> TimestampValue {
+    static func currentReadTime(_ client: HearthClient, _ place: Place) async throws -> TimestampValue {
         let probe =
             switch place {
             case .database(let name): try DocumentPath(database: name, path: "read-time-probe/read-time-probe")
@@ -91,7 +113,9 @@ struct SubtreeReader: Sendable {
         var query = StructuredQuery(
             from: [CollectionSelector(collectionID: "", allDescendants: true)],
             orderBy: [Order(field: .documentName)],
-            startAt: last.map { Cursor(values: [EncodedValue(.reference($0))], before: false) },
+            startAt: last.map { Cursor(values: [EncodedValue(.reference($0))], before: false) }
+                ?? start.map { Cursor(values: [EncodedValue(.reference($0))], before: true) },
+            endAt: end.map { Cursor(values: [EncodedValue(.reference($0))], before: true) },
             limit: Int32(pageDocuments))
         if case .collectionAlone(let path) = place {
             query.from = [CollectionSelector(collectionID: path.collectionID)]

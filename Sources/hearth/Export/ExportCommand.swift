@@ -4,10 +4,10 @@ import FirestoreMessages
 import HearthClient
 import ManagedExport
 
-/// `hearth export`: writes documents as JSON lines or as a managed export.
+/// `hearth export`: writes documents as JSON lines, as CSV or as a managed export.
 enum ExportCommand: AsyncSubcommand {
     static let name = "export"
-    static let summary = "Writes documents as JSON lines or as a managed export."
+    static let summary = "Writes documents as JSON lines, as CSV or as a managed export."
     static let words: [String] = []
     static let discussion = """
         Reads one consistent version of a collection or a database from a running server.
@@ -17,7 +17,13 @@ enum ExportCommand: AsyncSubcommand {
         docs/json-lines.md describes the format.
 
         --all exports the whole database. The lines have the names of the documents in full,
-        and hearth load without --collection reads them, those of several databases too.
+        and hearth load without --collection reads them. With --database '*' it exports all
+        databases of the project, and with --project '*' those of all projects, as of one
+        time; this needs the right to administer the server.
+
+        --format csv writes a header and a record for each document. Maps become columns
+        with dots in their names. It reads the documents twice, and prints the types with
+        which hearth load makes the same documents.
 
         --format managed writes a new folder in the format of Google's managed exports,
         which hearth import, gcloud firestore import and the official emulator read. Without
@@ -29,6 +35,8 @@ enum ExportCommand: AsyncSubcommand {
           hearth export --collection books > books.jsonl
           hearth export --address 10.0.0.7:8080 --collection users --recursive --output users.jsonl
           hearth export --all --project my-project > my-project.jsonl
+          hearth export --all --project '*' > everything.jsonl
+          hearth export --collection books --format csv --output books.csv
           hearth export --project my-project --format managed --output ./export-2026-01-31
           hearth export --collection books --at 2031-05-02T08:15:30Z
         """
@@ -39,7 +47,7 @@ enum ExportCommand: AsyncSubcommand {
     static let recursive = Flag(switch: "recursive", help: "Also export subcollections, at any depth.")
     static let all = Flag(switch: "all", help: "Export all documents of the database.")
     static let format = Flag(
-        "format", "FORMAT", default: ExportFormat.lines, help: "lines (JSON lines) or managed (a folder).")
+        "format", "FORMAT", default: ExportFormat.lines, help: "lines (JSON lines), csv or managed (a folder).")
     static let output = Flag<String>(
         "output", "PATH", required: false,
         help: "Write to this file instead of standard output, or, with --format managed, to this new folder.")
@@ -52,18 +60,76 @@ enum ExportCommand: AsyncSubcommand {
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
-        let place = try place(arguments)
-        let output = try makeOutput(place, arguments)
+        let isSeveral = namesSeveralDatabases(arguments)
+        if isSeveral, !arguments[all] || arguments[format] == .managed {
+            throw UsageError(message: "several databases need --all, and --format lines or csv")
+        }
+        let single = isSeveral ? nil : try place(arguments)
+        // A folder that may not be written is refused before anything is read.
+        let prepared = arguments[format] == .csv ? nil : try makeOutput(single, arguments)
         try await ReadingFlags.withClient(arguments, of: arguments[ServerFlags.address]) { client in
-            var exporter = Exporter(
-                client: client, place: place, readTime: arguments.value(of: ReadingFlags.at)?.time,
-                progressLine: ProgressFlags.line(arguments))
-            let count = try await exporter.run { try output.write($0) }
-            try output.finish()
+            let places = if let single { [single] } else { try await databases(arguments, client) }
+            var reading = Reading(
+                client: client, places: places, time: arguments.value(of: ReadingFlags.at)?.time,
+                line: ProgressFlags.line(arguments))
+            let output = if let prepared { prepared } else { try await makeCSV(single, &reading, arguments) }
+            let count = try await reading.run(into: output)
             if !arguments[ProgressFlags.quiet] {
                 StandardError.write("exported \(ProgressLine.grouped(count)) documents\n")
             }
         }
+    }
+
+    /// Reads the documents of places as of one time.
+    private struct Reading {
+        let client: HearthClient
+        let places: [SubtreeReader.Place]
+        /// Nil until the first reading, unless a time was asked for.
+        var time: TimestampValue?
+        let line: ProgressLine
+
+        mutating func run(into output: any ExportOutput) async throws -> Int {
+            var count = 0
+            for place in places {
+                let time = if let time { time } else { try await SubtreeReader.currentReadTime(client, place) }
+                self.time = time
+                var exporter = Exporter(client: client, place: place, readTime: time, progressLine: line)
+                count += try await exporter.run { try output.write($0) }
+            }
+            try output.finish()
+            return count
+        }
+    }
+
+    private static let anyName = "*"
+
+    private static func namesSeveralDatabases(_ arguments: ParsedArguments) -> Bool {
+        arguments[ServerFlags.project] == anyName || arguments[ServerFlags.database] == anyName
+    }
+
+    private static func databases(
+        _ arguments: ParsedArguments, _ client: HearthClient
+    ) async throws -> [SubtreeReader.Place] {
+        let project = arguments[ServerFlags.project] == anyName ? "-" : arguments[ServerFlags.project]
+        let id = arguments[ServerFlags.database]
+        return try await client.databases(of: project)
+            .filter { id == anyName || $0.database == id }.map { .database($0) }
+    }
+
+    /// The output of CSV, whose columns are found by a first reading.
+    private static func makeCSV(
+        _ place: SubtreeReader.Place?, _ reading: inout Reading, _ arguments: ParsedArguments
+    ) async throws -> any ExportOutput {
+        let finder = CSVColumnFinder()
+        _ = try await reading.run(into: finder)
+        let columns = try finder.columns()
+        if !arguments[ProgressFlags.quiet] {
+            StandardError.write("to load it again: hearth load --types '\(CSVOutput.typesText(columns))'\n")
+        }
+        let bytes = try ExportBytes(arguments.value(of: output))
+        guard let place, !arguments[all] else { return CSVOutput(bytes, prefix: "", database: "", columns) }
+        return CSVOutput(
+            bytes, prefix: Exporter.prefix(of: place), database: place.database.description, columns)
     }
 
     private static func place(_ arguments: ParsedArguments) throws -> SubtreeReader.Place {
@@ -77,15 +143,21 @@ enum ExportCommand: AsyncSubcommand {
         return arguments[recursive] ? .collection(path) : .collectionAlone(path)
     }
 
-    private static func makeOutput(_ place: SubtreeReader.Place, _ arguments: ParsedArguments) throws
+    /// The output of lines or of a managed export.
+    ///
+    /// - Parameter place: nil for several databases.
+    private static func makeOutput(_ place: SubtreeReader.Place?, _ arguments: ParsedArguments) throws
         -> any ExportOutput
     {
         let path = arguments.value(of: output)
-        switch arguments[format] {
-        case .lines:
-            let bytes = try ExportBytes(path)
+        let isManaged = arguments[format] == .managed
+        guard let place, !arguments[all] || isManaged else {
             // Names and references in full.
-            if arguments[all] { return LineOutput(bytes, prefix: "", database: "") }
+            return LineOutput(try ExportBytes(path), prefix: "", database: "")
+        }
+        switch arguments[format] {
+        case .lines, .csv:
+            let bytes = try ExportBytes(path)
             return LineOutput(bytes, prefix: Exporter.prefix(of: place), database: place.database.description)
         case .managed:
             guard let path else { throw UsageError(message: "--format managed needs --output, a new folder") }

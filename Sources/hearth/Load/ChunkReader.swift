@@ -55,6 +55,17 @@ final class ChunkReader {
         }
     }
 
+    /// Reads lines that are made of another format, from their start or from an offset on.
+    init(_ source: any ByteSource, path: String, offset: Int, lineNumber: Int) throws(CommandFailure) {
+        self.path = path
+        self.source = source
+        self.offset = offset
+        self.lineNumber = lineNumber
+        mayHaveBadLines = true
+        totalBytes = nil
+        try skip(offset)
+    }
+
     /// The lines of a compressed file or of an array; nil if the file has lines itself.
     private static func convert(_ file: DescriptorBytes, path: String) throws(CommandFailure) -> (any ByteSource)? {
         var source = PeekableBytes(file)

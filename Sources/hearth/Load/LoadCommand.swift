@@ -1,11 +1,12 @@
 import DocumentModel
+import Glibc
 import HearthClient
 import QueryEngine
 
-/// `hearth load`: loads JSON lines into a collection.
+/// `hearth load`: loads JSON lines or CSV into a collection.
 enum LoadCommand: AsyncSubcommand {
     static let name = "load"
-    static let summary = "Loads JSON lines into a collection."
+    static let summary = "Loads JSON lines or CSV into a collection."
     static let words = ["FILE"]
     static let discussion = """
         Reads FILE (- is standard input), one JSON object per line, and stores each object
@@ -21,6 +22,12 @@ enum LoadCommand: AsyncSubcommand {
         or with the member that --id-field names. A line with neither gets an id of 20
         characters. Existing documents are replaced.
 
+        A FILE with a name that ends with .csv or .csv.gz, or with --csv, is CSV with a header.
+        Dots in the names of columns make maps. The load reads the file once, shows the types
+        of the columns and asks. --types sets types of columns, and then it does not ask:
+        --types inferred, or --types zip:string,added:timestamp. The column __name__, or that
+        of --id-field, names the documents. docs/csv.md has the rules.
+
         The load stops at the first invalid line and prints the reason; all lines before it
         are stored. FILE.hearth-load keeps the position until the load is complete: --resume
         continues there and stores no line twice.
@@ -29,6 +36,7 @@ enum LoadCommand: AsyncSubcommand {
 
           hearth load --collection books books.jsonl
           hearth load --address 10.0.0.7:8080 --collection books --id-field isbn books.json.gz
+          hearth load --collection books --id-field isbn books.csv
           hearth export --all | hearth load --address 10.0.0.7:8080 -
         """
 
@@ -51,6 +59,10 @@ enum LoadCommand: AsyncSubcommand {
     static let skipBad = Flag<String>(
         "skip-bad", "FILE", required: false, help: "Write invalid lines to FILE, each after its reason, and continue.")
     static let resume = Flag(switch: "resume", help: "Continue an interrupted load of the same file.")
+    static let csv = Flag(switch: "csv", help: "The input is CSV, whatever its name.")
+    static let types = Flag<CSVTypes>(
+        "types", "TYPES", required: false,
+        help: "Types of columns of CSV: inferred, or COLUMN:TYPE,...; those that are not named are inferred.")
 
     static let flagGroups = [
         FlagGroup(
@@ -58,7 +70,7 @@ enum LoadCommand: AsyncSubcommand {
             flags: [ServerFlags.address, collection] + ServerFlags.rest),
         FlagGroup(
             heading: "Options",
-            flags: [idField, skipBad, resume, sortMemory, inFlight, connections] + ProgressFlags.all),
+            flags: [idField, csv, types, skipBad, resume, sortMemory, inFlight, connections] + ProgressFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -68,7 +80,8 @@ enum LoadCommand: AsyncSubcommand {
             try CollectionPath(database: database, path: PathWords.path($0))
         }
         try checkNames(path, arguments)
-        let state = try initialState(input, path, arguments)
+        let columns = try csvColumns(input, arguments)
+        let state = try initialState(input, path, columns, arguments)
         var configuration = try ServerFlags.configuration(arguments, of: arguments[ServerFlags.address])
         configuration.connectionsPerLoop = arguments[connections]
         configuration.callsPerConnection = 1
@@ -79,7 +92,8 @@ enum LoadCommand: AsyncSubcommand {
         var loader = Loader(
             Loader.Options(
                 input: input, database: path?.database, statePath: input == "-" ? nil : LoadState.path(for: input),
-                open: { try LineInput(path: input, from: $0, rules) }, place: { "\(input):\($0)" },
+                open: { try LineInput(path: input, columns: columns, from: $0, rules) },
+                place: { columns == nil ? "\(input):\($0)" : "\(input): record \($0)" },
                 commitsInFlight: arguments[inFlight],
                 skipBadPath: arguments.value(of: skipBad), progressLine: ProgressFlags.line(arguments)),
             client: client, state: state, isResumed: arguments[resume])
@@ -91,6 +105,36 @@ enum LoadCommand: AsyncSubcommand {
             throw error
         }
         await client.close()
+    }
+
+    /// The columns of a CSV file, after a person or `--types` has agreed to them; nil for JSON lines.
+    private static func csvColumns(_ input: String, _ arguments: ParsedArguments) throws -> CSVColumns? {
+        guard arguments[csv] || input.hasSuffix(".csv") || input.hasSuffix(".csv.gz") else {
+            if arguments.has(types) { throw UsageError(message: "--types is for CSV: give --csv") }
+            return nil
+        }
+        if arguments.has(skipBad) { throw UsageError(message: "--skip-bad is not for CSV") }
+        let declared = arguments.value(of: types)
+        // What comes through a pipe cannot be read twice: its columns are known from the header and the flag.
+        if input == "-" {
+            guard let declared else { throw UsageError(message: "--types is missing: standard input is read once") }
+            return CSVColumns(ofStandardInput: declared)
+        }
+        let survey = try CSVSurvey.of(input, declared ?? CSVTypes())
+        if !arguments[ProgressFlags.quiet] || declared == nil {
+            try StandardOutput.print(survey.description(of: input))
+            try StandardOutput.flush()
+        }
+        if declared == nil, !arguments[resume] { try ask() }
+        return survey.columns
+    }
+
+    private static func ask() throws {
+        guard isatty(STDIN_FILENO) == 1 else {
+            throw UsageError(message: "--types inferred is missing: nobody can be asked about the types")
+        }
+        StandardError.write("Load with these types (yes/no)? ")
+        guard readLine(strippingNewline: true) == "yes" else { throw CommandFailure("nothing was loaded") }
     }
 
     /// Refuses flags that have no effect on documents that are named in full.
@@ -109,11 +153,12 @@ enum LoadCommand: AsyncSubcommand {
     }
 
     /// A new load's state, or that of the interrupted one.
-    private static func initialState(_ input: String, _ collection: CollectionPath?, _ arguments: ParsedArguments)
-        throws
-        -> LoadState
-    {
-        let idField = arguments.value(of: idField)
+    private static func initialState(
+        _ input: String, _ collection: CollectionPath?, _ columns: CSVColumns?, _ arguments: ParsedArguments
+    ) throws -> LoadState {
+        // What the documents are made with: a resumed load has to make the same ones.
+        let named = arguments.value(of: idField)
+        let idField = columns.map { "\(named ?? "none"), types \($0.typesText)" } ?? named
         let fresh = LoadState(
             collection: collection?.description ?? "the documents that it names", idField: idField,
             seed: .random(in: 0...LoadState.seedMax),

@@ -18,14 +18,22 @@ protocol LoadInput: AnyObject {
     func next() throws -> LoadPart?
 }
 
-/// JSON lines as an input.
+/// JSON lines, or CSV as JSON lines, as an input.
 final class LineInput: LoadInput {
     private let reader: ChunkReader
     private let rules: LineRules
 
-    init(path: String, from start: LoadProgress, _ rules: LineRules) throws(CommandFailure) {
-        reader = try ChunkReader(
-            path: path, offset: start.offset, lineNumber: start.lines, mayHaveBadLines: !rules.stopsAtBadLine)
+    /// - Parameter columns: of CSV; nil for JSON lines.
+    init(
+        path: String, columns: CSVColumns? = nil, from start: LoadProgress, _ rules: LineRules
+    ) throws(CommandFailure) {
+        if let columns {
+            let lines = try CSVLines(try CSVSurvey.bytes(of: path), name: path, columns)
+            reader = try ChunkReader(lines, path: path, offset: start.offset, lineNumber: start.lines)
+        } else {
+            reader = try ChunkReader(
+                path: path, offset: start.offset, lineNumber: start.lines, mayHaveBadLines: !rules.stopsAtBadLine)
+        }
         self.rules = rules
     }
 

@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(20)))
 struct InProcessConnectionTests {
     /// What a call has received.
-    private final class Received: InProcessCallHandler, Sendable {
+    private final class Received: StartedCallHandler, Sendable {
         struct State {
             var messages: [[UInt8]] = []
             var outcome: CallOutcome?

@@ -1,0 +1,149 @@
+// The header of a CSV file: which cell goes to which field.
+
+import Basics
+import DocumentJSON
+import DocumentModel
+
+/// The columns of a file, and the documents' shape that follows from their names.
+struct CSVColumns {
+    struct Column {
+        /// As the header has it: a field path in the notation of queries, or `__name__`.
+        var name: String
+        var path: FieldPath
+        var type: CSVType
+    }
+    private(set) var columns: [Column] = []
+    private var root = Node()
+    /// The types of the columns of an input whose header was not read yet; nil after that.
+    private(set) var pending: CSVTypes?
+
+    /// A member of an object.
+    private struct Node {
+        /// The column of this value, if there is one.
+        var column: Int?
+        /// Members in the order of the columns.
+        var members: [(name: String, node: Node)] = []
+
+        mutating func add(_ path: ArraySlice<String>, _ column: Int) {
+            guard let name = path.first else { return self.column = column }
+            if let place = members.firstIndex(where: { $0.name == name }) {
+                members[place].node.add(path.dropFirst(), column)
+            } else {
+                var node = Node()
+                node.add(path.dropFirst(), column)
+                members.append((name, node))
+            }
+        }
+    }
+
+    /// The columns of an input that can be read once: its header names them, and columns without a type are strings.
+    init(ofStandardInput types: CSVTypes) { pending = types }
+
+    /// - Parameter header: the first record.
+    init(_ header: [CSVReader.Cell]) throws(CommandFailure) {
+        var seen: Set<FieldPath> = []
+        for (number, cell) in header.enumerated() {
+            guard let path = Self.path(cell.text) else {
+                throw CommandFailure("column \(number + 1): \(JSONText.quoted(cell.text)) is not the name of a field")
+            }
+            guard seen.insert(path).inserted else { throw CommandFailure("two columns have the name \(cell.text)") }
+            columns.append(Column(name: cell.text, path: path, type: .string))
+            root.add(path.segments[...], number)
+        }
+    }
+
+    /// A path in the notation of queries, or names of any form between dots.
+    private static func path(_ text: String) -> FieldPath? {
+        if text == "__name__" { return .documentName }
+        let segments = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+        return (try? FieldPath(text)) ?? (try? FieldPath(segments: segments))
+    }
+
+    /// Sets the type of a column.
+    mutating func set(_ type: CSVType, at column: Int) {
+        columns[column].type = columns[column].path.isDocumentName ? .string : type
+    }
+
+    /// The column with a name; nil if there is none.
+    func column(named name: String) -> Int? { columns.firstIndex { $0.name == name } }
+
+    /// A record as a line of JSON, without its line feed.
+    func line(_ record: [CSVReader.Cell], _ reader: CSVReader) throws(CommandFailure) -> String {
+        guard record.count == columns.count else {
+            throw reader.failure("the record has \(record.count) cells, and the header \(columns.count)")
+        }
+        return "{\(try members(of: root, record, reader).joined(separator: ","))}"
+    }
+
+    private func members(
+        of node: Node, _ record: [CSVReader.Cell], _ reader: CSVReader
+    ) throws(CommandFailure) -> [String] {
+        var members: [String] = []
+        for (name, member) in node.members {
+            var value: String?
+            if let column = member.column { value = try json(record[column], columns[column], reader) }
+            let inner = try self.members(of: member, record, reader)
+            if !inner.isEmpty {
+                if let column = member.column, value != nil {
+                    throw reader.failure("\(columns[column].name) has a value and members of a map")
+                }
+                let object = "{\(inner.joined(separator: ","))}"
+                // An object with one member that begins with $ is a value of another type.
+                let isPlain = inner.count > 1 || !inner[0].hasPrefix("\"$")
+                value = isPlain ? object : "{\"$map\":\(object)}"
+            }
+            if let value { members.append("\(JSONText.quoted(name)):\(value)") }
+        }
+        return members
+    }
+
+    private func json(
+        _ cell: CSVReader.Cell, _ column: Column, _ reader: CSVReader
+    ) throws(CommandFailure) -> String? {
+        var cell = cell
+        // An id may be the text null; a record without an id gets one.
+        if column.path.isDocumentName { cell.isQuoted = !cell.text.isEmpty }
+        let (text, failure) = column.type.json(cell)
+        if let failure { throw reader.failure("\(column.name): \(failure)") }
+        return text
+    }
+
+    /// The types as `--types` has them.
+    var typesText: String {
+        columns.filter { !$0.path.isDocumentName }.map { "\($0.name):\($0.type.rawValue)" }.joined(separator: ",")
+    }
+}
+
+/// What `--types` says: `inferred`, or names of columns with their types.
+struct CSVTypes: FlagValue, Equatable {
+    private(set) var declared: [String: CSVType] = [:]
+
+    static func parse(_ text: String) throws(FlagTextError) -> CSVTypes {
+        let names = CSVType.allCases.map(\.rawValue).joined(separator: ", ")
+        let expected = FlagTextError(expected: "inferred, or COLUMN:TYPE,... with the types \(names)")
+        var types = CSVTypes()
+        if text == "inferred" { return types }
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let colon = part.lastIndex(of: ":"),
+                let type = CSVType(rawValue: String(part[part.index(after: colon)...]))
+            else { throw expected }
+            types.declared[String(part[..<colon])] = type
+        }
+        return types
+    }
+
+    var flagText: String {
+        declared.isEmpty
+            ? "inferred" : declared.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value)" }.joined(separator: ",")
+    }
+
+    /// Sets the types of columns.
+    func apply(to columns: inout CSVColumns) throws(CommandFailure) {
+        for (name, type) in declared {
+            guard let column = columns.column(named: name) else {
+                throw CommandFailure("--types: there is no column \(JSONText.quoted(name))")
+            }
+            columns.set(type, at: column)
+        }
+    }
+}

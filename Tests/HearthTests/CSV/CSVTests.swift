@@ -1,0 +1,179 @@
+// CSV: records, types, and files through real servers in both directions.
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import hearth
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct CSVTests {
+    private let directory = TemporaryDirectory("csv")
+
+    /// Gives bytes in parts of a size.
+    private final class Parts: ByteSource {
+        private var rest: ArraySlice<UInt8>
+        private let size: Int
+
+        init(_ text: String, _ size: Int) {
+            rest = Array(text.utf8)[...]
+            self.size = size
+        }
+
+        func read(into bytes: inout [UInt8], atMost count: Int) throws(CommandFailure) -> Bool {
+            let part = rest.prefix(min(size, count))
+            bytes += part
+            rest.removeFirst(part.count)
+            return !part.isEmpty
+        }
+    }
+
+    private static func records(_ text: String, _ size: Int = 4) throws -> [[CSVReader.Cell]] {
+        let reader = try CSVReader(Parts(text, size), name: "f.csv")
+        var records: [[CSVReader.Cell]] = []
+        while let record = try reader.next() { records.append(record) }
+        return records
+    }
+
+    @Test
+    func `Records have cells with and without quotes, commas and line ends within, and any line end`() throws {
+        let text = "\u{FEFF}a,b\r\n\r\n1,\"x,\"\"y\"\"\r\nz\"\n\"\",\r,é"
+        for size in [1, 2, 3, 7, 100] {
+            let records = try Self.records(text, size)
+            #expect(records.map { $0.map(\.text) } == [["a", "b"], ["1", "x,\"y\"\r\nz"], ["", ""], ["", "é"]])
+            #expect(records[2].map(\.isQuoted) == [true, false])
+        }
+        #expect(try Self.records("").isEmpty)
+        for (text, reason) in [
+            ("a\n\"b", "f.csv:2: the quotes have no end"), ("\"a\"b", "f.csv:1: there is text after"),
+            ("a\n\"\n\n\"\n\"x\"y\n", "f.csv:5: there is text after"),
+        ] {
+            let error = #expect(throws: CommandFailure.self) { try Self.records(text) }
+            #expect(error?.description.hasPrefix(reason) == true, "\(String(describing: error))")
+        }
+    }
+
+    @Test
+    func `The type of a column is what all of its cells look like`() {
+        func type(_ cells: String...) -> CSVType {
+            var inference = CSVInference()
+            for cell in cells { inference.add(CSVReader.Cell(text: cell)) }
+            return inference.type
+        }
+        #expect(type("1", "", "-20", "null") == .integer)
+        #expect(type("1", "2.5", "1e300") == .double)
+        #expect(type("9223372036854775808") == .double)
+        #expect(type("01234") == .string)
+        #expect(type("+49 30") == .string)
+        #expect(type("true", "FALSE") == .boolean)
+        #expect(type("true", "1") == .string)
+        #expect(type("2031-05-02T08:15:30Z", "2031-05-02T10:15:30.25+02:00") == .timestamp)
+        #expect(type("2031-05-02") == .string)
+        #expect(type("[1,2]", "{\"a\":1}") == .json)
+        #expect(type("[1,2") == .string)
+        #expect(type("NaN") == .string)
+        #expect(type("", "null") == .string)
+    }
+
+    private func write(_ name: String, _ text: String) throws -> String {
+        let path = directory.path(of: name)
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    private func run(_ server: ServerProcess, _ words: String...) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(words + ["--address", "127.0.0.1:\(server.port)", "--quiet"])
+    }
+
+    @Test
+    func `A file is loaded with the types that are shown, nested fields, nulls and references`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let text = """
+            isbn,title,author.name,author.born,First Name,price,added,loan,tags,a.$b\r
+            007,Ulysses,James Joyce,1882,x,12.50,2031-05-02T08:15:30Z,users/ada,"[""a"",1]",1\r
+            8,"",null,,,3,,,,\r
+            9,,,,,,,,,\r
+
+            """
+        let file = try write("books.csv", text)
+        let asks = try run(server, "load", "--collection", "books", "--id-field", "isbn", file)
+        #expect(asks.status == 2 && asks.errors.contains("--types"), "\(asks.errors)")
+        #expect(asks.output.contains("3 records") && asks.output.contains("author.born  integer"), "\(asks.output)")
+        let loaded = try run(
+            server, "load", "--collection", "books", "--id-field", "isbn", "--types", "loan:reference", file)
+        #expect(loaded.status == 0 && loaded.output.contains("loaded 3 documents"), "\(loaded.errors)")
+        let lines = try run(server, "export", "--collection", "books").output.split(separator: "\n").map(String.init)
+        #expect(
+            lines == [
+                #"{"__name__":"007","First Name":"x","a":{"$map":{"$b":1}},"#
+                    + #""added":{"$timestamp":"2031-05-02T08:15:30Z"},"author":{"born":1882,"name":"James Joyce"},"#
+                    + #""isbn":"007","loan":{"$reference":"users/ada"},"#
+                    + #""price":12.5,"tags":["a",1],"title":"Ulysses"}"#,
+                #"{"__name__":"8","author":{"name":null},"isbn":"8","price":3.0,"title":""}"#,
+                #"{"__name__":"9","isbn":"9"}"#,
+            ])
+        // What is wrong is found before anything is stored.
+        for (text, reason) in [
+            ("a,b\n1,2\n1,x\n", ":3: b: \"x\" is not an integer"), ("a,b\n1\n", ":2: the record has 1 cells"),
+            ("a,a\n", "two columns"), ("a,\n", "not the name of a field"), ("", "has no header"),
+            ("a,b.\n", "not the name of a field"), ("b,b.c\n1,2\n", ":2: b has a value and members"),
+        ] {
+            let file = try write("bad.csv", text)
+            let types = text.contains("x") ? "b:integer" : "inferred"
+            let outcome = try run(server, "load", "--collection", "bad", "--types", types, file)
+            #expect(outcome.status == 1 && outcome.errors.contains(reason), "\(text): \(outcome.errors)")
+        }
+        #expect(try run(server, "export", "--collection", "bad").output.isEmpty)
+        let none = try run(server, "load", "--collection", "c", "--types", "x:integer", file)
+        #expect(none.status == 1 && none.errors.contains("there is no column"), "\(none.errors)")
+        let text2 = try run(server, "load", "--collection", "c", "--types", "x:number", file)
+        #expect(text2.status == 2 && text2.errors.contains("inferred, or COLUMN:TYPE"), "\(text2.errors)")
+    }
+
+    @Test
+    func `An export as CSV comes back the same with the types that it prints, compressed too`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let lines = [
+            #"{"__name__":"a","n":1,"s":"","t":{"$timestamp":"1969-12-31T23:59:59.5Z"},"y":{"$bytes":"AAEC"}}"#,
+            #"{"__name__":"b","m":{"x":{"y":-0.0},"z":[]},"n":null,"s":"null","u":{"$reference":"x/y"}}"#,
+            #"{"__name__":"c","g":{"$geoPoint":[1.5,-2.0]},"m":{"x":{}},"n":2,"s":"a,\"b\"\r\nc","#
+                + #""v":{"$vector":[0.5]}}"#,
+            #"{"__name__":"d","mixed":1,"n":3,"s":"007","w":{"$double":"NaN"}}"#,
+            #"{"__name__":"e/f/null","a.b":true,"mixed":1.5,"ü":"é"}"#, #"{"__name__":"g","mixed":"1"}"#,
+            #"{"__name__":"h"}"#,
+        ]
+        let file = try write("in.jsonl", lines.joined(separator: "\n") + "\n")
+        #expect(try run(server, "load", "--collection", "c", file).status == 0)
+        let expected = try run(server, "export", "--collection", "c", "--recursive").output
+        #expect(expected.split(separator: "\n").count == lines.count)
+        let csv = directory.path(of: "out.csv")
+        let exported = try HearthBinary.run([
+            "export", "--collection", "c", "--recursive", "--format", "csv", "--output", csv, "--address",
+            "127.0.0.1:\(server.port)",
+        ])
+        #expect(exported.status == 0, "\(exported.errors)")
+        guard let types = exported.errors.split(separator: "'").dropFirst().first.map(String.init) else {
+            return #expect(Bool(false), "no types in \(exported.errors)")
+        }
+        #expect(types.contains("mixed:json") && types.contains("n:integer"), "\(types)")
+        #expect(try run(server, "delete", "--recursive", "c", "--yes").status == 0)
+        #expect(try run(server, "load", "--collection", "c", "--types", types, csv).status == 0)
+        #expect(try run(server, "export", "--collection", "c", "--recursive").output == expected)
+        // Compressed, through an interruption's state, and from standard input.
+        #expect(try HearthBinary.run(["-kf", csv], executable: "/usr/bin/gzip").status == 0)
+        let packed = try run(server, "load", "--collection", "d", "--types", types, csv + ".gz")
+        #expect(packed.status == 0, "\(packed.errors)")
+        #expect(try run(server, "export", "--collection", "d", "--recursive").output == expected)
+        let words = ["load", "--collection", "p", "--csv", "--quiet", "--address", "127.0.0.1:\(server.port)", "-"]
+        let blind = try HearthBinary.run(words, input: csv)
+        #expect(blind.status == 2 && blind.errors.contains("--types"), "\(blind.errors)")
+        let piped = try HearthBinary.run(words + ["--types", types], input: csv)
+        #expect(piped.status == 0, "\(piped.errors)")
+        #expect(try run(server, "export", "--collection", "p", "--recursive").output == expected)
+        // A whole database with full names.
+        let all = directory.path(of: "all.csv")
+        let whole = try run(server, "export", "--all", "--format", "csv", "--output", all)
+        #expect(whole.status == 0, "\(whole.errors)")
+        #expect(try String(contentsOfFile: all, encoding: .utf8).contains("\nprojects/hearth/databases/"))
+    }
+}
