@@ -35,6 +35,9 @@ package final class FirestoreService {
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource] = []
     package let longLivedStreams = LongLivedStreams()
+    let queryReads = QueryReads()
+    /// What the queries of this loop have read in the last hour, by their form.
+    package var queryCosts: [QueryCost] { queryReads.costs }
     let waitingCommits = WaitingCommits()
     /// What reads of unary calls do that meet something which is not in memory.
     private(set) var coldRead = ColdRead.pends
