@@ -45,6 +45,9 @@ static const unsigned char chart_js[] = {
 static const unsigned char rows_js[] = {
 #embed "web/rows.js"
 };
+static const unsigned char plan_js[] = {
+#embed "web/plan.js"
+};
 static const unsigned char palette_js[] = {
 #embed "web/palette.js"
 };
@@ -94,6 +97,7 @@ static const hearth_console_file files[] = {
     {"query-text.js", SCRIPT, query_text_js, sizeof query_text_js},
     {"chart.js", SCRIPT, chart_js, sizeof chart_js},
     {"rows.js", SCRIPT, rows_js, sizeof rows_js},
+    {"plan.js", SCRIPT, plan_js, sizeof plan_js},
     {"palette.js", SCRIPT, palette_js, sizeof palette_js},
     {"value-editor.js", SCRIPT, value_editor_js, sizeof value_editor_js},
     {"view-start.js", SCRIPT, view_start_js, sizeof view_start_js},

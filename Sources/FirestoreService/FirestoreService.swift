@@ -37,6 +37,9 @@ package final class FirestoreService {
     package let longLivedStreams = LongLivedStreams()
     /// Has the calls answered that another server must answer; nil where there is no other.
     package var forwarder: (any CallForwarder)?
+    let queryReads = QueryReads()
+    /// What the queries of this loop have read in the last hour, by their form.
+    package var queryCosts: [QueryCost] { queryReads.costs }
     let waitingCommits = WaitingCommits()
     /// What reads of unary calls do that meet something which is not in memory.
     private(set) var coldRead = ColdRead.pends

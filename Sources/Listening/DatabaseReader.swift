@@ -39,6 +39,11 @@ struct LentDocument: ~Escapable {
     }
 }
 
+/// A number of documents. Confined to the thread of its hub.
+final class ReadTally {
+    var documents: UInt64 = 0
+}
+
 /// Reads one database at any version that the store has given out. Confined to the thread of its hub.
 ///
 /// The methods throw `pending` if they meet something that is not in memory, unless `cold` says that they wait for it.
@@ -46,6 +51,8 @@ struct DatabaseReader {
     private let reader: StoreReader
     /// What reads do that meet something which is not in memory.
     var cold = ColdRead.pends
+    /// Counts the documents that are looked at.
+    var tally = ReadTally()
     let database: DatabaseName
     /// `projects/{project}/databases/{database}/documents/`.
     let namePrefix: [UInt8]
@@ -66,6 +73,7 @@ struct DatabaseReader {
         name.append(namePrefix)
         name.append(path)
         let point = reader.readPoint(atReadTime: version, in: database)
+        tally.documents &+= 1
         try reader.withDocument(name.bytes, at: point, cold) { (found) throws(RequestError) in
             if let found { try body(LentDocument(found, path: path)) } else { try body(nil) }
         }
@@ -88,10 +96,14 @@ struct DatabaseReader {
         _ body: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) -> Bool {
         var execution = run.take() ?? QueryExecution(query.plan)
+        let scannedBefore = execution.scannedDocuments
         do throws(RequestError) {
             let source = try reader.source(at: reader.readPoint(atReadTime: version, in: database), cold)
-            if case .finished = try execution.next(from: source, emit: body) { return true }
+            let progress = try execution.next(from: source, emit: body)
+            tally.documents &+= UInt64(execution.scannedDocuments - scannedBefore)
+            if case .finished = progress { return true }
         } catch {
+            tally.documents &+= UInt64(execution.scannedDocuments - scannedBefore)
             if error.isPending { run = consume execution }
             throw error
         }

@@ -97,6 +97,7 @@ package final class ListenSession {
         self.judge = judge
         self.wake = wake
         reader = hub.reader(of: database)
+        reader.tally = ReadTally()
         queue = MessageQueue(namePrefix: reader.namePrefix)
         hub.open(self)
     }
@@ -117,6 +118,9 @@ package final class ListenSession {
     /// Steps of reading and judging that ``next(into:)`` has done so far; each may have looked at thousands of
     /// documents.
     package private(set) var steps = 0
+
+    /// Documents that were looked at for the stream. One that another stream's session has just read is not counted.
+    package var documentsRead: UInt64 { reader.tally.documents }
 
     /// Its first targets as texts for people: paths of documents, or a query with its conditions.
     package var targetTexts: [String] {

@@ -156,6 +156,16 @@ struct QueryTests {
         #expect(execution.resultsReturned == 2 && execution.readOperations == 2)
         #expect(execution.documentsScanned == 2 && execution.indexEntriesScanned == 2)
         #expect(execution.durationNanoseconds > 0)
+        #expect(
+            execution.operators.map(\.line)
+                == ["Filter n == 1", "Fetch", "IndexScan (n ASC, __name__ ASC): n == 1"])
+        #expect(execution.operators.map(\.depth) == [0, 1, 2])
+        #expect(execution.operators.map(\.rows) == [2, 2, 2])
+        #expect(execution.operators.map(\.entries) == [0, 0, 2])
+        let times = execution.operators.map(\.nanoseconds)
+        #expect(times[0] >= times[1] && times[1] >= times[2] && times[2] > 0)
+        #expect(times[0] <= execution.durationNanoseconds)
+        #expect(execution.ownNanoseconds == [times[0] - times[1], times[1] - times[2], times[2]])
 
         var count = RunAggregationQueryRequest(
             parent: Harness.root,
@@ -165,6 +175,8 @@ struct QueryTests {
         let counted = try #require(totals[0].explainMetrics?.execution)
         #expect(counted.documentsScanned == 0 && counted.indexEntriesScanned == 2)
         #expect(totals[0].totals[0].value == EncodedValue(.integer(2)))
+        #expect(counted.operators.map(\.rows) == [1, 2, 2, 2])
+        #expect(counted.operators.first?.line == "Aggregate count")
     }
 
     @Test

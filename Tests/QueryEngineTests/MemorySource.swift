@@ -276,7 +276,7 @@ func results(
         if progress == .finished {
             let finished = FinishedRun(
                 tree: run.tree, skipped: run.skippedResults, scanned: run.scannedDocuments, entries: run.scannedEntries,
-                calls: calls)
+                calls: calls, lines: run.operatorLines)
             return (documents, finished)
         }
     }
@@ -301,4 +301,5 @@ struct FinishedRun {
     let scanned: Int
     let entries: Int
     let calls: Int
+    let lines: [OperatorLine]
 }

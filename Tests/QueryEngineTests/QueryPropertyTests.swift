@@ -33,6 +33,32 @@ struct QueryPropertyTests {
         }
     }
 
+    @Test(arguments: 500..<508 as Range<UInt64>)
+    func `A query whose operators are measured returns the same`(seed: UInt64) throws {
+        var random = RandomQueries(seed: seed)
+        for round in 0..<30 {
+            let documents = random.documents()
+            let (query, parent) = random.query()
+            var options = QueryOptions()
+            options.candidatesPerStep = random.random.generator.pick([1, 3, 1000])
+            options.sortBufferBytes = random.random.generator.pick([1, 700, 1 << 20])
+            options.measuresOperators = true
+            let plan = try plan(query, parent: parent.isEmpty ? testRoot : "\(testRoot)/\(parent)", options: options)
+            let expected = NaiveQuery.results(query, parent: parent, of: documents)
+            for isIndexed in [false, true] {
+                var source = try MemorySource(documents, isIndexed: isIndexed)
+                source.waits = SourceWaits(seed: seed &* 1_000 &+ UInt64(round), oneIn: 5)
+                let (found, run) = try results(
+                    of: plan, over: source, pageSize: random.random.generator.pick([1, 2, 1000]))
+                let place = "seed \(seed), round \(round), plan:\n\(run.tree)"
+                #expect(found == expected, "\(place)")
+                if plan.limit == 0 { continue }
+                #expect(run.lines.allSatisfy { $0.figures != nil }, "\(place)")
+                #expect(run.lines.first?.figures?.rows == found.count, "\(place)")
+            }
+        }
+    }
+
     @Test(arguments: 400..<424 as Range<UInt64>)
     func `Queries that must wait for their source return each result once`(seed: UInt64) throws {
         var random = RandomQueries(seed: seed)

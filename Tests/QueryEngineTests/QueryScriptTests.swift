@@ -12,7 +12,7 @@ import Testing
 struct QueryScriptTests {
     @Test(arguments: [
         "filters", "orders", "cursors", "names", "groups", "plans", "rules", "projections", "aggregations",
-        "nearest",
+        "nearest", "figures",
     ])
     func `Scripts print what they say`(name: String) throws {
         var session = QuerySession()
@@ -26,6 +26,15 @@ struct QueryScriptTests {
     func `Operators give out what their scripts say`(name: String) throws {
         var session = QuerySession()
         try GoldenScript("OperatorScripts/\(name)", besides: #filePath).run { try session.execute($0) }
+    }
+}
+
+extension OperatorLine {
+    /// The line of the tree, with what a measured operator gave out and read.
+    fileprivate var scriptText: String {
+        let indent = depth == 0 ? "" : String(repeating: "   ", count: depth - 1) + "└─ "
+        guard let figures else { return indent + text }
+        return "\(indent)\(text)  [\(figures.rows) rows, \(figures.entries) entries]"
     }
 }
 
@@ -57,7 +66,7 @@ private struct QuerySession {
         let plan = try plan(script.query, parent: script.parent, options: script.options)
         let source = try MemorySource(documents, isIndexed: script.isIndexed)
         let (found, run) = try QueryEngineTests.results(of: plan, over: source, pageSize: script.pageSize)
-        return run.tree.split(separator: "\n").map(String.init)
+        return run.lines.map(\.scriptText)
             + (script.showsReads ? ["read \(run.scanned) documents, \(run.entries) entries in \(run.calls) calls"] : [])
             + (found.isEmpty ? ["nothing"] : found.map { "\($0.path) \($0.fields.literal)" })
     }
@@ -69,7 +78,7 @@ private struct QuerySession {
             parent: parent.byteSpan, options: script.options)
         let source = try MemorySource(documents, isIndexed: script.isIndexed)
         while try run.next(from: source) != .finished {}
-        return run.tree.split(separator: "\n").map(String.init)
+        return run.operatorLines.map(\.scriptText)
             + (try run.result.map { "\($0.alias) = \(try Value(wire: $0.value.span).literal)" })
     }
 }

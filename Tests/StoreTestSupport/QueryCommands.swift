@@ -48,6 +48,7 @@ package struct QueryCommands {
         case "page": pageSize = Int(try parser.word()) ?? 0
         case "step": options.candidatesPerStep = Int(try parser.word()) ?? 0
         case "reads": showsReads = true
+        case "measured": options.measuresOperators = true
         case let other: throw ScriptError("unknown command \(other)")
         }
     }

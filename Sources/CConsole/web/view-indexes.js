@@ -1,5 +1,6 @@
 // Indexes over several fields, expiry of documents, and how backups are made.
 
+import { makeIndex } from "./plan.js";
 import * as rest from "./rest.js";
 import { attempt, byteText, choices, counted, dialog, field, fill, h, heading, notify, select, short } from "./ui.js";
 
@@ -75,16 +76,27 @@ export function indexesView(app) {
       sizes,
       list.length
         ? tableOf(
-          ["State", "Entry", "Entries", "On disk"],
+          ["State", "Entry", "Entries", "On disk", ""],
           list.map((one) => [
             stateOf(one.state),
             h("code", {}, short(one.entry, 160)),
-            `about ${Number(one.indexEntries ?? 0).toLocaleString("en")}`,
-            byteText(Number(one.indexBytes ?? 0)),
+            ...(one.state === "WANTED" ? wanted(one) : size(one)),
           ]),
         )
         : h("p.hint", {}, "Nothing is declared."),
     );
+  }
+
+  /**
+   * An index that queries lacked.
+   * @param {any} one
+   */
+  function wanted(one) {
+    return [
+      `lacked ${counted(Number(one.indexEntries ?? 0), "time")}`,
+      "–",
+      h("button.small", { type: "button", onclick: () => makeIndex(app, one.entry) }, "Make"),
+    ];
   }
 
   /** @param {any} index */
@@ -217,6 +229,13 @@ function tableOf(heads, rows) {
       h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell))))),
     ),
   );
+}
+
+/** @param {any} one an index that exists */
+function size(one) {
+  return [
+    `about ${Number(one.indexEntries ?? 0).toLocaleString("en")}`, byteText(Number(one.indexBytes ?? 0)), "",
+  ];
 }
 
 /** @param {string} name */

@@ -1,12 +1,11 @@
 // Queries: a builder and a text that say the same, results as a table or JSON, totals, the plan, index advice.
 
 import { listen } from "./live.js";
+import { planCard } from "./plan.js";
 import * as words from "./query-text.js";
 import * as rest from "./rest.js";
 import { RowList } from "./rows.js";
-import {
-  attempt, copy, counted, durationText, empty, field, fill, h, heading, notify, select, short, vector,
-} from "./ui.js";
+import { attempt, copy, counted, durationText, empty, field, fill, h, heading, select, short } from "./ui.js";
 import { kindOf, lastSegment, lineOf, pathOf, textOf, toLine } from "./values.js";
 import { download } from "./view-data.js";
 
@@ -370,94 +369,4 @@ function table(app, documents) {
     "scroll", () => { /** @type {HTMLElement} */ (box.firstElementChild).scrollLeft = rows.element.scrollLeft; },
   );
   return [box, hidden > 0 && h("p.hint", {}, `${counted(hidden, "more field")} in JSON.`)];
-}
-
-// Plans.
-
-/**
- * @param {App} app
- * @param {any} answer
- */
-function planCard(app, answer) {
-  const facts = answer.durationNanoseconds === undefined
-    ? null
-    : h("dl.facts", {},
-      [
-        ["results", answer.resultsReturned],
-        ["documents read", answer.documentsScanned],
-        ["index entries read", answer.indexEntriesScanned],
-        ["time", durationText(answer.durationNanoseconds / 1e9)],
-      ].map(([name, value]) => h("div", {},
-        h("dt", {}, name), h("dd", {}, typeof value === "number" ? value.toLocaleString("en") : value),
-      )),
-    );
-  return h("section.card", { "aria-label": "Plan" },
-    h("h2", {}, "Plan"),
-    facts,
-    drawPlan(answer.tree ?? ""),
-    answer.advice && h("div.advice", {},
-      h("p", {}, "This index would make the query cheaper:"),
-      h("pre", {}, answer.advice),
-      h("button.primary", { type: "button", onclick: () => apply(app, answer.advice) }, "Make this index"),
-    ),
-  );
-}
-
-/**
- * @param {App} app
- * @param {string} advice an entry of firestore.indexes.json
- */
-async function apply(app, advice) {
-  await attempt(async () => {
-    const entry = JSON.parse(advice);
-    await rest.admin(
-      "google.firestore.admin.v1.FirestoreAdmin/CreateIndex",
-      {
-        parent: `${app.database}/collectionGroups/${entry.collectionGroup}`,
-        index: { queryScope: entry.queryScope, fields: entry.fields },
-      },
-    );
-    notify("The index is being built.");
-    app.go("indexes");
-  });
-}
-
-/**
- * Draws the operators of a plan, the source at the left: each line of the tree is a box.
- * @param {string} tree
- */
-export function drawPlan(tree) {
-  const lines = tree.split("\n").filter((line) => line.trim() !== "");
-  const operators = lines.map((line) => {
-    const indent = /^[\s│├└─|`-]*/.exec(line)?.[0].length ?? 0;
-    return { depth: indent, text: line.slice(indent) };
-  });
-  const depths = [...new Set(operators.map((one) => one.depth))].sort((a, b) => a - b);
-  const boxHeight = 44;
-  const gap = 14;
-  const width = 680;
-  const height = operators.length * (boxHeight + gap) - gap + 8;
-  const svg = vector(
-    "svg",
-    {
-      viewBox: `0 0 ${width} ${Math.max(height, 10)}`,
-      class: "plan",
-      role: "img",
-      "aria-label": `Plan: ${operators.map((one) => one.text).join(", then over: ")}`,
-    },
-  );
-  operators.forEach((operator, index) => {
-    const level = depths.indexOf(operator.depth);
-    const x = 4 + level * 26;
-    const y = 4 + index * (boxHeight + gap);
-    const parent = operators.slice(0, index).map((other, at) => ({ other, at })).filter(({ other }) => other.depth < operator.depth).pop();
-    if (parent) svg.append(
-      vector("path", { class: "plan-edge", d: `M${x + 12} ${y}V${4 + parent.at * (boxHeight + gap) + boxHeight}` }),
-    );
-    const [name, ...rest] = operator.text.split(/\s(.*)/s);
-    svg.append(vector("rect", { x, y, width: width - x - 4, height: boxHeight, rx: 6, class: "plan-box" }));
-    svg.append(vector("text", { x: x + 12, y: y + 18, class: "plan-name" }, short(name, 60)));
-    svg.append(vector("text", { x: x + 12, y: y + 34, class: "plan-detail" }, short(rest.join(" "), 100)));
-  });
-  return h("div.plan-place", {}, svg);
 }

@@ -52,11 +52,15 @@ const charts = [
   },
 ];
 
+/** @param {string} name of a database */
+function databaseText(name) { return short(name.replace("projects/", "").replace("/databases/", " / "), 40); }
+
 /** @param {App} app */
 export function watchView(app) {
   const boxes = charts.map((chart) => ({ chart, box: chartBox(chart.title, chart.series.map(([name]) => name)) }));
   const facts = h("dl.facts", {});
   const listeners = h("div", {});
+  const reads = h("div", {});
   const changes = h("div", {});
   const path = /** @type {HTMLInputElement} */ (h("input", {
     type: "text",
@@ -111,7 +115,7 @@ export function watchView(app) {
     }, h("table.plain", {}, h("thead", {},
       h("tr", {},
         [
-          "Client", "Caller", "Database", "Listens to", "Messages", "For",
+          "Client", "Caller", "Database", "Listens to", "Messages", "Documents read", "In the last hour", "For",
         ].map((title) => h("th", { scope: "col" }, title)),
       ),
     ),
@@ -119,15 +123,37 @@ export function watchView(app) {
         rows.map((/** @type {any} */ row) => h("tr", {},
           h("td", {}, row.client),
           h("td", {}, row.caller || "–"),
-          h("td", {}, short(row.database.replace("projects/", "").replace("/databases/", " / "), 40)),
+          h("td", {}, databaseText(row.database)),
           h("td", {},
             row.targets.slice(0, 5).map((/** @type {string} */ target) => h("code.block", {}, short(target, 120))),
             row.targets.length > 5 && h("small", {}, `and ${row.targets.length - 5} more`),
           ),
           h("td.number", {}, row.messages.toLocaleString("en")),
+          h("td.number", {}, row.documentsRead.toLocaleString("en")),
+          h("td.number", {}, row.documentsLastHour.toLocaleString("en")),
           h("td.number", {}, durationText(Math.max(0, Date.now() / 1000 - row.sinceMicroseconds / 1e6))),
         )),
       ))) : h("p.hint", {}, "Nobody listens."));
+  }
+
+  async function showQueries() {
+    const { queries } = await rest.data("queries");
+    fill(reads, queries.length ? h("div.scroll", {
+      tabindex: 0, role: "region", "aria-label": "Table of queries",
+    }, h("table.plain", {},
+      h("thead", {}, h("tr", {},
+        ["Query", "Database", "Documents read", "Runs", "For each run"].map(
+          (title) => h("th", { scope: "col" }, title),
+        ),
+      )),
+      h("tbody", {}, queries.map((/** @type {any} */ row) => h("tr", {},
+        h("td", {}, row.form ? h("code", {}, short(row.form, 300)) : "all others"),
+        h("td", {}, databaseText(row.database)),
+        h("td.number", {}, row.documents.toLocaleString("en")),
+        h("td.number", {}, row.runs.toLocaleString("en")),
+        h("td.number", {}, number(row.documents / row.runs)),
+      ))),
+    )) : h("p.hint", {}, "No query has run in the last hour."));
   }
 
   async function showChanges() {
@@ -144,7 +170,7 @@ export function watchView(app) {
 
   async function refresh() {
     if (isOver) return;
-    await attempt(async () => { await Promise.all([showCharts(), showListeners(), showChanges()]); });
+    await attempt(async () => { await Promise.all([showCharts(), showQueries(), showListeners(), showChanges()]); });
     if (!isOver) setTimeout(refresh, 2_000);
   }
   refresh();
@@ -155,6 +181,11 @@ export function watchView(app) {
     ), h("div.charts", {},
       boxes.map(({ box }) => box.element),
     ), h("section.card", { "aria-label": "Figures" }, facts),
+      h("section.card", { "aria-label": "Queries" },
+        h("h2", {}, "Documents read by queries in the last hour"),
+        h("p.hint", {}, "Queries that differ in values alone are one line. Those that read most are shown."),
+        reads,
+      ),
       h("section.card", { "aria-label": "Listeners" }, h("h2", {}, "Listeners"), listeners),
       h("section.card", { "aria-label": "Recent changes" },
         h("div.card-head", {}, h("h2", {}, "Recent changes"), path, h("label.check", {}, paused, "Pause")), changes,

@@ -1,7 +1,8 @@
 // Messages of explained queries.
 //
 // ExplainOptions: 1 analyze. ExplainMetrics: 1 plan_summary, 2 execution_stats. PlanSummary: 1 indexes_used, Structs.
-// ExecutionStats: 1 results_returned, 3 execution_duration, 4 read_operations, 5 debug_stats, a Struct.
+// ExecutionStats: 1 results_returned, 3 execution_duration, 4 read_operations, 5 debug_stats, a Struct. It has what the
+// API leaves to the server, among it a list `operators`: a Struct for each operator of the plan, from the top down.
 //
 // Two fields of ExplainMetrics are extensions of Hearth and not in proto/. Clients that do not know them skip them.
 
@@ -45,20 +46,59 @@ package struct ExplainMetrics: Equatable, Sendable {
         }
     }
 
+    /// What one operator of the plan did.
+    package struct Operator: Equatable, Sendable {
+        /// The number of operators above it.
+        package var depth: Int64
+        /// The operator as the tree has it.
+        package var line: String
+        /// Rows or index entries that it gave out.
+        package var rows: Int64
+        /// Index entries that it looked at; 0 for operators that read none themselves.
+        package var entries: Int64
+        /// The time in the operator and those below it.
+        package var nanoseconds: Int64
+
+        package init(depth: Int64, line: String, rows: Int64, entries: Int64, nanoseconds: Int64) {
+            self.depth = depth
+            self.line = line
+            self.rows = rows
+            self.entries = entries
+            self.nanoseconds = nanoseconds
+        }
+    }
+
     /// What running it took.
     package struct Execution: Equatable, Sendable {
         package var resultsReturned: Int64
         package var durationNanoseconds: Int64
         package var documentsScanned: Int64
         package var indexEntriesScanned: Int64
+        /// From the top of the plan down; empty if they were not measured.
+        package var operators: [Operator]
 
         package init(
-            resultsReturned: Int64, durationNanoseconds: Int64, documentsScanned: Int64, indexEntriesScanned: Int64
+            resultsReturned: Int64, durationNanoseconds: Int64, documentsScanned: Int64, indexEntriesScanned: Int64,
+            operators: [Operator] = []
         ) {
+            self.operators = operators
             self.resultsReturned = resultsReturned
             self.durationNanoseconds = durationNanoseconds
             self.documentsScanned = documentsScanned
             self.indexEntriesScanned = indexEntriesScanned
+        }
+
+        /// The time of each operator without those below it, in nanoseconds, in the order of `operators`.
+        package var ownNanoseconds: [Int64] {
+            var own = operators.map(\.nanoseconds)
+            // The operators above the present one, the nearest last.
+            var above: [Int] = []
+            for (position, one) in operators.enumerated() {
+                while let last = above.last, operators[last].depth >= one.depth { above.removeLast() }
+                if let parent = above.last { own[parent] = max(own[parent] &- one.nanoseconds, 0) }
+                above.append(position)
+            }
+            return own
         }
 
         /// What the cloud would bill: a read for each result, and one for none.
@@ -126,7 +166,32 @@ package struct ExplainMetrics: Equatable, Sendable {
             }
             member("documents_scanned", "\(execution.documentsScanned)", into: &statistics)
             member("index_entries_scanned", "\(execution.indexEntriesScanned)", into: &statistics)
+            if !execution.operators.isEmpty { encode(execution.operators, into: &statistics) }
         }
+    }
+
+    private static func encode(_ operators: [Operator], into statistics: inout ByteBuffer) {
+        typealias Value = FieldNumber.Protobuf.Value
+        statistics.withLengthPrefix(field: FieldNumber.Protobuf.Struct.fields) { entry in
+            entry.appendField(FieldNumber.Protobuf.Struct.FieldsEntry.key, string: "operators")
+            entry.withLengthPrefix(field: FieldNumber.Protobuf.Struct.FieldsEntry.value) { value in
+                value.withLengthPrefix(field: Value.listValue) { list in
+                    for one in operators {
+                        list.withLengthPrefix(field: FieldNumber.Protobuf.ListValue.values) { element in
+                            element.withLengthPrefix(field: Value.structValue) { encode(one, into: &$0) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private static func encode(_ one: Operator, into writer: inout ByteBuffer) {
+        member("operator", one.line, into: &writer)
+        member("depth", "\(one.depth)", into: &writer)
+        member("rows_returned", "\(one.rows)", into: &writer)
+        member("index_entries_scanned", "\(one.entries)", into: &writer)
+        member("duration_nanoseconds", "\(one.nanoseconds)", into: &writer)
     }
 
     /// Appends a member of a Struct with a text for a value.
@@ -185,7 +250,9 @@ extension ExplainMetrics {
                     }
                 }
             case FieldNumber.ExecutionStats.debugStats:
-                let members = try members(try reader.span(tag))
+                let members = try members(try reader.span(tag)) { name, value throws(InvalidDocument) in
+                    if name == "operators" { execution.operators = try operators(value) }
+                }
                 execution.documentsScanned = members["documents_scanned"].flatMap { Int64($0) } ?? 0
                 execution.indexEntriesScanned = members["index_entries_scanned"].flatMap { Int64($0) } ?? 0
             default: try reader.skip(tag)
@@ -194,8 +261,38 @@ extension ExplainMetrics {
         return execution
     }
 
+    /// The elements of a list of operators.
+    private static func operators(_ list: RawSpan) throws(InvalidDocument) -> [Operator] {
+        var operators: [Operator] = []
+        var reader = WireReader(list)
+        while let tag = try reader.nextTag() {
+            guard tag.fieldNumber == FieldNumber.Protobuf.ListValue.values else {
+                try reader.skip(tag)
+                continue
+            }
+            var value = try reader.message(tag)
+            while let tag = try value.nextTag() {
+                guard tag.fieldNumber == FieldNumber.Protobuf.Value.structValue else {
+                    try value.skip(tag)
+                    continue
+                }
+                let members = try members(try value.span(tag))
+                let number = { (name: String) in members[name].flatMap { Int64($0) } ?? 0 }
+                operators.append(
+                    Operator(
+                        depth: number("depth"), line: members["operator"] ?? "", rows: number("rows_returned"),
+                        entries: number("index_entries_scanned"), nanoseconds: number("duration_nanoseconds")))
+            }
+        }
+        return operators
+    }
+
     /// The members of a Struct that have texts for values.
-    private static func members(_ wire: RawSpan) throws(InvalidDocument) -> [String: String] {
+    ///
+    /// - Parameter takeList: gets the names of members that have lists for values, and the lists.
+    private static func members(
+        _ wire: RawSpan, lists takeList: (String, RawSpan) throws(InvalidDocument) -> Void = { _, _ in }
+    ) throws(InvalidDocument) -> [String: String] {
         var members: [String: String] = [:]
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
@@ -213,6 +310,8 @@ extension ExplainMetrics {
                     while let tag = try value.nextTag() {
                         if tag.fieldNumber == FieldNumber.Protobuf.Value.stringValue {
                             members[name] = try value.string(tag)
+                        } else if tag.fieldNumber == FieldNumber.Protobuf.Value.listValue {
+                            try takeList(name, try value.span(tag))
                         } else {
                             try value.skip(tag)
                         }

@@ -27,7 +27,8 @@ extension ExplainMetrics {
         self.init(of: run)
         execution = Execution(
             resultsReturned: Int64(resultsReturned), durationNanoseconds: nanoseconds,
-            documentsScanned: Int64(run.scannedDocuments), indexEntriesScanned: Int64(run.scannedEntries))
+            documentsScanned: Int64(run.scannedDocuments), indexEntriesScanned: Int64(run.scannedEntries),
+            operators: run.operatorLines.compactMap(Operator.init))
     }
 }
 
@@ -39,10 +40,27 @@ extension FirestoreService {
     }
 }
 
+extension ExplainMetrics.Operator {
+    /// Nil for an operator that was not measured.
+    fileprivate init?(_ line: OperatorLine) {
+        guard let figures = line.figures else { return nil }
+        self.init(
+            depth: Int64(line.depth), line: line.text, rows: Int64(figures.rows), entries: Int64(figures.entries),
+            nanoseconds: Int64(clamping: figures.nanoseconds))
+    }
+}
+
 extension AggregationExecution {
-    func metrics() -> ExplainMetrics { withQuery { ExplainMetrics(of: $0) } }
+    func metrics() -> ExplainMetrics {
+        var metrics = withQuery { ExplainMetrics(of: $0) }
+        metrics.tree = withQuery { ([tree] + $0.missingIndexes).joined(separator: "\n") }
+        return metrics
+    }
 
     func metrics(resultsReturned: Int, nanoseconds: Int64) -> ExplainMetrics {
-        withQuery { ExplainMetrics(of: $0, resultsReturned: resultsReturned, nanoseconds: nanoseconds) }
+        var metrics = withQuery { ExplainMetrics(of: $0, resultsReturned: resultsReturned, nanoseconds: nanoseconds) }
+        metrics.tree = withQuery { ([tree] + $0.missingIndexes).joined(separator: "\n") }
+        metrics.execution?.operators = operatorLines.compactMap(ExplainMetrics.Operator.init)
+        return metrics
     }
 }

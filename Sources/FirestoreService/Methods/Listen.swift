@@ -56,6 +56,7 @@ private final class ListenStream: CallStream, LongLivedStream {
     private var isPaused = false
     private let began = Int64(clamping: SystemClock.microseconds())
     private var messages: UInt64 = 0
+    private var documentsRead = HourlyCount()
 
     /// Requests that may wait before the client is asked to stop sending.
     private static var waitingMax: Int { 256 }
@@ -140,9 +141,12 @@ private final class ListenStream: CallStream, LongLivedStream {
             return end
         }
         guard let session else { return .waiting }
-        let stepsBefore = session.steps
+        let (stepsBefore, readBefore) = (session.steps, session.documentsRead)
         let step = session.next(into: &output)
         if session.steps != stepsBefore { call.noteStep() }
+        if session.documentsRead != readBefore {
+            documentsRead.add(session.documentsRead &- readBefore, at: SystemClock.monotonicMilliseconds())
+        }
         if isPaused { hold(session.waitingCommands >= Self.waitingMax) }
         switch step {
         case .message:
@@ -160,7 +164,10 @@ private final class ListenStream: CallStream, LongLivedStream {
         session.map {
             ListenerDescription(
                 client: call.origin.client, caller: access?.current?.callerName ?? "", database: "\(database)",
-                sinceMicroseconds: began, messages: messages, targets: $0.targetTexts)
+                sinceMicroseconds: began, messages: messages,
+                documentsRead: $0.documentsRead,
+                documentsLastHour: documentsRead.total(at: SystemClock.monotonicMilliseconds()),
+                targets: $0.targetTexts)
         }
     }
 

@@ -16,8 +16,10 @@ extension FirestoreService {
         }
         let source = try message.parent.withUTF8Span { (parent) throws(RequestError) in
             AggregationSource(
-                service: self, call: call, try AggregationExecution(query, parent: parent, options: queryOptions),
-                explain: message.explain)
+                service: self, call: call,
+                try AggregationExecution(query, parent: parent, options: options(message.explain)),
+                explain: message.explain,
+                form: queryReads.form(of: query.query, query.aggregations, below: message.parent, in: database))
         }
         try withReadPoint(call, message.consistency, in: database) { service, point, transaction in
             try service.check(query.query, message.parent, at: point, permittedBy: access)
@@ -41,11 +43,14 @@ final class AggregationSource: ResponseSource {
     private var wait: StorageWait?
 
     private let explain: ExplainOptions?
+    private let form: QueryReads.Form
     private let stopwatch = Stopwatch()
 
     init(
-        service: FirestoreService, call: Call, _ run: consuming AggregationExecution, explain: ExplainOptions?
+        service: FirestoreService, call: Call, _ run: consuming AggregationExecution, explain: ExplainOptions?,
+        form: QueryReads.Form
     ) {
+        self.form = form
         self.explain = explain
         self.service = service
         self.call = call
@@ -77,6 +82,7 @@ final class AggregationSource: ResponseSource {
                 return .waiting
             }
             let status = service.requestError(error, call)
+            form.note(documents: run.scannedDocuments)
             service.counters.streamsOpen.subtract()
             return .failed(status.code, status.message)
         }
@@ -87,11 +93,13 @@ final class AggregationSource: ResponseSource {
         ).encode(into: &writer)
         service.ended(call) { "\(run.plan.database): \(run.tree)" }
         run.withQuery { service.noteWantedIndex($0) }
+        form.note(documents: run.scannedDocuments)
         service.counters.streamsOpen.subtract()
         return .lastMessage
     }
 
     func cancelled() {
+        form.note(documents: run.scannedDocuments)
         service.counters.streamsOpen.subtract()
     }
 }

@@ -12,9 +12,11 @@ extension FirestoreService {
         let message = try RunQueryRequest(wire: request)
         guard let query = message.query else { throw RequestError.invalidArgument("A query is missing.") }
         let (plan, access) = try withParent(call, message.parent) { (parent, access) throws(RequestError) in
-            (try QueryPlan(query, parent: parent.bytes, options: queryOptions), access)
+            (try QueryPlan(query, parent: parent.bytes, options: options(message.explain)), access)
         }
-        let source = QueryResponses(service: self, call: call, plan, explain: message.explain)
+        let source = QueryResponses(
+            service: self, call: call, plan, explain: message.explain,
+            form: queryReads.form(of: query, below: message.parent, in: plan.database))
         try withReadPoint(call, message.consistency, in: plan.database) { service, point, transaction in
             try service.check(query, message.parent, at: point, permittedBy: access)
             source.point = point
@@ -24,9 +26,12 @@ extension FirestoreService {
     }
 
     /// Bounds of the queries that clients send.
-    var queryOptions: QueryOptions {
+    ///
+    /// - Parameter explain: how the query is to be explained; nil if it is not.
+    func options(_ explain: ExplainOptions?) -> QueryOptions {
         var options = QueryOptions()
         options.requiresIndexes = limits.requiresIndexes
+        options.measuresOperators = explain?.analyze == true
         return options
     }
 
@@ -135,13 +140,17 @@ final class QueryResponses: ResponseSource {
     /// Skipped results that a message has reported.
     private var skipsReported = 0
     private let explain: ExplainOptions?
+    private let form: QueryReads.Form
     private let stopwatch = Stopwatch()
 
     /// Bytes after which a page is sent.
     private static var pageBytes: Int { 64 << 10 }
 
-    init(service: FirestoreService, call: Call, _ plan: QueryPlan, explain: ExplainOptions?) {
+    init(
+        service: FirestoreService, call: Call, _ plan: QueryPlan, explain: ExplainOptions?, form: QueryReads.Form
+    ) {
         self.explain = explain
+        self.form = form
         self.service = service
         self.call = call
         run = QueryExecution(plan)
@@ -169,6 +178,7 @@ final class QueryResponses: ResponseSource {
                 // A query that needs an index in strict mode.
                 if error.code == .failedPrecondition { service.noteWantedIndex(run) }
                 let status = service.requestError(error, call)
+                form.note(documents: run.scannedDocuments)
                 service.counters.streamsOpen.subtract()
                 return .failed(status.code, status.message)
             }
@@ -190,6 +200,7 @@ final class QueryResponses: ResponseSource {
 
     func cancelled() {
         returnPage()
+        form.note(documents: run.scannedDocuments)
         service.counters.streamsOpen.subtract()
     }
 
@@ -206,6 +217,7 @@ final class QueryResponses: ResponseSource {
     private func end(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
         service.ended(call) { "\(run.plan.database): \(run.tree)" }
         service.noteWantedIndex(run)
+        form.note(documents: run.scannedDocuments)
         service.counters.streamsOpen.subtract()
         if explain == nil, hasSent, skipsReported == run.skippedResults { return .finished }
         RunQueryResponseWriter.appendReadTime(point.readMicroseconds, to: &writer)

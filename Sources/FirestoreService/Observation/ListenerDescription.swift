@@ -9,6 +9,9 @@ package struct ListenerDescription: Sendable {
     package var sinceMicroseconds: Int64
     /// Messages that were sent to the client.
     package var messages: UInt64
+    /// Documents that the server looked at for the stream: since it began, and in the last hour.
+    package var documentsRead: UInt64
+    package var documentsLastHour: UInt64
     /// Queries and documents, as texts for people.
     package var targets: [String]
 }

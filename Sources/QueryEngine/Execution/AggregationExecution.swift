@@ -11,6 +11,8 @@ package struct AggregationExecution: ~Copyable, Sendable {
     private var catalogueCount: Int?
     private var isPlanned = false
     private let aliases: [String]
+    /// Of the totals with everything below them; nil unless operators are measured.
+    private var figures: OperatorFigures?
 
     /// Plans an aggregation.
     ///
@@ -38,6 +40,7 @@ package struct AggregationExecution: ~Copyable, Sendable {
         self.aliases = aliases
         aggregate = Aggregate(totals)
         execution = QueryExecution(plan)
+        if options.measuresOperators { figures = OperatorFigures() }
     }
 
     /// The plan of the query below the totals.
@@ -50,10 +53,17 @@ package struct AggregationExecution: ~Copyable, Sendable {
     package borrowing func withQuery<Answer>(_ body: (borrowing QueryExecution) -> Answer) -> Answer { body(execution) }
 
     /// The operators as a tree of text.
-    package var tree: String {
-        let counted = PlanTree(line: "CatalogueCount \(plan.matcher.scope)")
+    package var tree: String { operatorTree.description }
+
+    /// The operators from the top down, with what each did if `QueryOptions.measuresOperators` is set.
+    package var operatorLines: [OperatorLine] { operatorTree.lines() }
+
+    private var operatorTree: PlanTree {
+        var total = figures
+        total?.rows = 1
+        let counted = PlanTree(line: "CatalogueCount \(plan.matcher.scope)", figures: total)
         let input = catalogueCount == nil ? execution.operatorTree : counted
-        return PlanTree(line: aggregate.line, inputs: [input]).description
+        return PlanTree(line: aggregate.line, inputs: [input], figures: total)
     }
 
     /// Plans the query, unless that is done.
@@ -73,6 +83,8 @@ package struct AggregationExecution: ~Copyable, Sendable {
     package mutating func next<Source: QuerySource & ~Copyable>(
         from source: borrowing Source
     ) throws(RequestError) -> QueryExecution.Progress {
+        let start = figures == nil ? 0 : SystemClock.monotonicNanoseconds()
+        defer { figures?.add(rows: 0, entries: 0, since: start) }
         try chooseOperators(source)
         if catalogueCount != nil { return .finished }
         return try aggregate.next(from: &execution, source)

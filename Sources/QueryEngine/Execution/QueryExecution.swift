@@ -91,6 +91,9 @@ package struct QueryExecution: ~Copyable, Sendable {
     /// The operators as a tree of text.
     package var tree: String { operatorTree.description }
 
+    /// The operators from the top down, with what each did if `QueryOptions.measuresOperators` is set.
+    package var operatorLines: [OperatorLine] { operatorTree.lines() }
+
     /// A line for each index on demand that the query lacks: which one, and how far it is.
     package var missingIndexes: [String] { report?.lines ?? [] }
 

@@ -17,16 +17,20 @@ struct Append: QueryOperator {
     private let shownCount: Int
     // The resume token, beside those of the inputs.
     private var position = 0
+    /// Of each input; empty unless they are measured.
+    private var figures: [OperatorFigures] = []
 
     /// - Parameter shownCount: how many of the inputs explain shows.
     init(
-        _ inputs: [Fetch], direction: SortDirection, isOrdered: Bool, collectionCount: Int?, shownCount: Int
+        _ inputs: [Fetch], direction: SortDirection, isOrdered: Bool, collectionCount: Int?, shownCount: Int,
+        measures: Bool = false
     ) {
         self.inputs = inputs
         self.direction = direction
         self.isOrdered = isOrdered
         self.collectionCount = collectionCount
         self.shownCount = shownCount
+        if measures { figures = inputs.map { _ in OperatorFigures() } }
     }
 
     var isFinished: Bool { position == inputs.count }
@@ -44,7 +48,11 @@ struct Append: QueryOperator {
         into page: (borrowing QueryRow) throws(RequestError) -> PageControl
     ) throws(RequestError) {
         while position < inputs.count {
-            try inputs[position].next(from: source, &work, into: page)
+            if figures.isEmpty {
+                try inputs[position].next(from: source, &work, into: page)
+            } else {
+                try figures[position].measure(&inputs[position], from: source, &work, into: page)
+            }
             guard inputs[position].isFinished else { return }
             position += 1
         }
@@ -54,11 +62,23 @@ struct Append: QueryOperator {
 
     var tree: PlanTree {
         if inputs.isEmpty { return PlanTree(line: "Nothing") }
-        let shown = inputs.prefix(shownCount).map(\.tree)
+        let shown = (0..<min(shownCount, inputs.count)).map(shownTree)
         if let collectionCount, !isOrdered {
             return PlanTree(line: "Append of \(collectionCount) collections, each by", inputs: shown)
         }
         return shown.count == 1 ? shown[0] : PlanTree(line: "Append", inputs: shown)
+    }
+
+    /// An input of the first collection, with the figures of those that are alike.
+    private func shownTree(_ position: Int) -> PlanTree {
+        var tree = inputs[position].tree
+        guard !figures.isEmpty else { return tree }
+        for other in stride(from: position + shownCount, to: inputs.count, by: shownCount) {
+            tree.addFigures(of: inputs[other].tree)
+        }
+        let all = stride(from: position, to: inputs.count, by: shownCount).map { figures[$0] }
+        tree.figures = all.reduce(OperatorFigures(), +)
+        return tree
     }
 
     /// The indexes in use, each once.

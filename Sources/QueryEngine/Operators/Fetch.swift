@@ -19,6 +19,8 @@ struct Fetch: QueryOperator {
     private var group: UnorderedGroup?
     /// The key of the document read last.
     private var lastDocument: [UInt8] = []
+    /// Of the entries; nil unless they are measured.
+    private var entryFigures: OperatorFigures?
 
     /// Set when the entries cannot be given out in order any more: the sort key of the last document that was, empty if
     /// there is none. A sort must continue there.
@@ -32,12 +34,16 @@ struct Fetch: QueryOperator {
     }
 
     /// - Parameter orders: the orders that rows must come in; empty if their order does not matter.
-    init(_ entries: EntrySource, in scope: QueryScope, readsDocuments: Bool, _ check: FetchCheck, orders: [Order]) {
+    init(
+        _ entries: EntrySource, in scope: QueryScope, readsDocuments: Bool, _ check: FetchCheck, orders: [Order],
+        measures: Bool = false
+    ) {
         self.entries = entries
         self.scope = scope
         self.readsDocuments = readsDocuments
         self.check = check
         self.orders = orders
+        if measures { entryFigures = OperatorFigures() }
     }
 
     mutating func restart() {
@@ -46,7 +52,15 @@ struct Fetch: QueryOperator {
         group = nil
     }
 
-    var tree: PlanTree { PlanTree(line: readsDocuments ? "Fetch" : "IndexOnly", inputs: [entries.tree]) }
+    var tree: PlanTree {
+        var input = entries.tree
+        if var entryFigures {
+            // The ranges below a merge have their own.
+            if !input.inputs.isEmpty { entryFigures.entries = 0 }
+            input.figures = entryFigures
+        }
+        return PlanTree(line: readsDocuments ? "Fetch" : "IndexOnly", inputs: [input])
+    }
 
     var indexes: [IndexUse] { entries.indexes }
 
@@ -75,7 +89,7 @@ struct Fetch: QueryOperator {
         defer { work.entries += entryWork.scanned }
         let check = check
         var hasRead = false
-        let step = try entries.next(from: source, &entryWork) { (entry) throws(RequestError) in
+        let step = try nextEntries(from: source, &entryWork) { (entry) throws(RequestError) in
             hasRead = true
             return try documents.read(entry, source) { (row) throws(RequestError) in
                 try Fetch.give(row, check, &work, page)
@@ -83,6 +97,15 @@ struct Fetch: QueryOperator {
         }
         if hasRead { lastDocument = documents.lastKey }
         return step
+    }
+
+    private mutating func nextEntries<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source, _ work: inout EntryWork,
+        into consume: (borrowing IndexEntry) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> EntryStep {
+        guard var figures = entryFigures else { return try entries.next(from: source, &work, into: consume) }
+        defer { entryFigures = figures }
+        return try figures.measure(&entries, from: source, &work, into: consume)
     }
 
     /// Gives a row to the page if it is for this operator to give out.
@@ -105,7 +128,7 @@ struct Fetch: QueryOperator {
     ) throws(RequestError) {
         var entryWork = EntryWork(limit: max(work.budget, 1))
         defer { work.entries += entryWork.scanned }
-        let step = try entries.next(from: source, &entryWork) { (entry) throws(RequestError) in
+        let step = try nextEntries(from: source, &entryWork) { (entry) throws(RequestError) in
             let nothing = entry.segment.extracting(0..<0)
             work.budget -= 1
             let row = QueryRow(path: nothing, createMicroseconds: 0, updateMicroseconds: 0, fields: nothing)

@@ -36,6 +36,7 @@ struct Limit<Input: QueryOperator>: QueryOperator {
     /// Rows skipped and returned so far.
     var skipped: Int { window.skipped }
     var returned: Int { window.returned }
+    var counts: (skipped: Int, returned: Int) { (skipped, returned) }
 
     var isFinished: Bool { window.isClosed || input.isFinished }
 

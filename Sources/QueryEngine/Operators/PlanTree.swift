@@ -12,17 +12,39 @@ import DocumentModel
 struct PlanTree: Sendable, Equatable {
     var line: String
     var inputs: [PlanTree] = []
+    /// Nil unless the operator was measured.
+    var figures: OperatorFigures?
 
-    /// Lines from the top down, each with its depth.
-    private func lines(depth: Int) -> [(depth: Int, text: String)] {
-        [(depth, line)] + inputs.flatMap { $0.lines(depth: depth + 1) }
+    /// Lines from the top down.
+    ///
+    /// - Parameter depth: of the first one.
+    func lines(depth: Int = 0) -> [OperatorLine] {
+        [OperatorLine(depth: depth, text: line, figures: figures)] + inputs.flatMap { $0.lines(depth: depth + 1) }
     }
+}
+
+extension PlanTree {
+    /// Adds the figures of a tree of the same form; one of another form changes nothing.
+    mutating func addFigures(of other: PlanTree) {
+        if let more = other.figures { figures = (figures ?? OperatorFigures()) + more }
+        guard inputs.count == other.inputs.count else { return }
+        for input in inputs.indices { inputs[input].addFigures(of: other.inputs[input]) }
+    }
+}
+
+/// An operator of a plan.
+package struct OperatorLine: Sendable, Equatable {
+    /// The number of operators above it.
+    package let depth: Int
+    package let text: String
+    /// Nil unless the operator was measured.
+    package let figures: OperatorFigures?
 }
 
 extension PlanTree: CustomStringConvertible {
     var description: String {
-        lines(depth: 0).map { depth, text in
-            depth == 0 ? text : String(repeating: "   ", count: depth - 1) + "└─ " + text
+        lines().map { line in
+            line.depth == 0 ? line.text : String(repeating: "   ", count: line.depth - 1) + "└─ " + line.text
         }.joined(separator: "\n")
     }
 }

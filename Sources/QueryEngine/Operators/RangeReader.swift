@@ -32,11 +32,14 @@ struct RangeReader {
     /// Entries of the last batch that were returned.
     private var used = 0
     private var isExhausted = false
+    /// Nil unless the range is measured.
+    private(set) var figures: OperatorFigures?
 
     private static let shortest = 4
     private static let longest = 256
 
-    init(_ range: IndexRange, _ direction: SortDirection) {
+    init(_ range: IndexRange, _ direction: SortDirection, measures: Bool = false) {
+        if measures { figures = OperatorFigures() }
         prefix = range.prefix
         suffixes = range.suffixes
         self.direction = direction
@@ -48,6 +51,16 @@ struct RangeReader {
     /// - Parameter isInclusive: whether an entry with the suffix itself is wanted.
     mutating func seek<Source: QuerySource & ~Copyable>(
         to suffix: [UInt8]?, isInclusive: Bool, _ source: borrowing Source, _ work: inout EntryWork
+    ) throws(RequestError) -> MergeEntry? {
+        if figures == nil { return try find(suffix, isInclusive: isInclusive, source, &work) }
+        let (start, before) = (SystemClock.monotonicNanoseconds(), work.scanned)
+        let entry = try find(suffix, isInclusive: isInclusive, source, &work)
+        figures?.add(rows: entry == nil ? 0 : 1, entries: work.scanned - before, since: start)
+        return entry
+    }
+
+    private mutating func find<Source: QuerySource & ~Copyable>(
+        _ suffix: [UInt8]?, isInclusive: Bool, _ source: borrowing Source, _ work: inout EntryWork
     ) throws(RequestError) -> MergeEntry? {
         while true {
             while position < ends.count {

@@ -14,6 +14,8 @@ struct Union: Sendable {
     var isOrdered = false
     /// The resume token: the position of each member.
     private var positions: [MergePosition]
+    /// Of each member; empty unless they are measured.
+    private var figures: [MergeFigures] = []
 
     init(_ members: [ZigzagMerge], direction: SortDirection, collectionCount: Int? = nil) {
         precondition(!members.isEmpty, "a union has members")
@@ -23,6 +25,11 @@ struct Union: Sendable {
         positions = members.map { _ in MergePosition() }
     }
 
+    /// Has the members and their ranges counted and timed.
+    mutating func measure() {
+        figures = members.map { MergeFigures(ranges: $0.ranges.map { _ in OperatorFigures() }) }
+    }
+
     mutating func restart() { positions = members.map { _ in MergePosition() } }
 
     mutating func next<Source: QuerySource & ~Copyable>(
@@ -30,9 +37,14 @@ struct Union: Sendable {
         into consume: (borrowing IndexEntry) throws(RequestError) -> PageControl
     ) throws(RequestError) -> EntryStep {
         var readers = zip(members, positions).map {
-            ZigzagReader($0, at: $1, database: source.database, direction)
+            ZigzagReader($0, at: $1, database: source.database, direction, measures: !figures.isEmpty)
         }
-        defer { positions = readers.map(\.position) }
+        defer {
+            positions = readers.map(\.position)
+            for member in figures.indices {
+                if let measured = readers[member].measured { figures[member] = figures[member] + measured }
+            }
+        }
         while true {
             for member in readers.indices where readers[member].head == nil {
                 if try !readers[member].seek(source, &work) { return .paused }
@@ -94,9 +106,18 @@ struct Union: Sendable {
         collectionCount == nil ? members : members.filter { $0.collection == members[0].collection }
     }
 
+    /// The figures of a shown member and of those of other collections that are alike.
+    private func figures(ofShown position: Int, of count: Int) -> MergeFigures? {
+        guard !figures.isEmpty else { return nil }
+        let alike = stride(from: position + count, to: members.count, by: count)
+        return alike.reduce(figures[position]) { $0 + figures[$1] }
+    }
+
     var tree: PlanTree {
-        let inputs = shown.map { $0.tree(direction) }
-        let union = inputs.count == 1 ? inputs[0] : PlanTree(line: "Union", inputs: inputs)
+        let shown = shown
+        let inputs = shown.indices.map { shown[$0].tree(direction, figures(ofShown: $0, of: shown.count)) }
+        let sum = figures.isEmpty ? nil : figures.map(\.merge).reduce(OperatorFigures(), +)
+        let union = inputs.count == 1 ? inputs[0] : PlanTree(line: "Union", inputs: inputs, figures: sum)
         guard let collectionCount else { return union }
         return PlanTree(line: "Union of \(collectionCount) collections, each by", inputs: [union])
     }

@@ -26,9 +26,25 @@ struct ZigzagMerge: Sendable {
         return least
     }
 
-    func tree(_ direction: SortDirection) -> PlanTree {
-        let inputs = ranges.map { $0.tree(direction) }
-        return inputs.count == 1 ? inputs[0] : PlanTree(line: "ZigzagMerge", inputs: inputs)
+    /// - Parameter figures: nil unless the merge was measured.
+    func tree(_ direction: SortDirection, _ figures: MergeFigures?) -> PlanTree {
+        let inputs = ranges.indices.map { range in
+            var tree = ranges[range].tree(direction)
+            tree.figures = figures?.ranges[range]
+            return tree
+        }
+        if inputs.count == 1 { return inputs[0] }
+        return PlanTree(line: "ZigzagMerge", inputs: inputs, figures: figures?.merge)
+    }
+}
+
+/// What a merge and each of its ranges did.
+struct MergeFigures: Sendable {
+    var merge = OperatorFigures()
+    var ranges: [OperatorFigures]
+
+    static func + (left: MergeFigures, right: MergeFigures) -> MergeFigures {
+        MergeFigures(merge: left.merge + right.merge, ranges: zip(left.ranges, right.ranges).map { $0 + $1 })
     }
 }
 
@@ -48,9 +64,15 @@ struct ZigzagReader {
     private(set) var position: MergePosition
     /// The entry found by the last `seek`, in the form common to all collections; nil at the end.
     private(set) var head: MergeEntry?
+    /// Of the merge; nil unless it is measured.
+    private var figures: OperatorFigures?
 
-    init(_ merge: ZigzagMerge, at position: MergePosition, database: UInt32, _ direction: SortDirection) {
-        readers = merge.ranges.map { RangeReader($0, direction) }
+    init(
+        _ merge: ZigzagMerge, at position: MergePosition, database: UInt32, _ direction: SortDirection,
+        measures: Bool = false
+    ) {
+        readers = merge.ranges.map { RangeReader($0, direction, measures: measures) }
+        if measures { figures = OperatorFigures() }
         collection = merge.collection.map {
             CollectionSuffixes($0, database: database, valueBytes: merge.ranges[0].valueBytes, direction)
         }
@@ -63,10 +85,25 @@ struct ZigzagReader {
         head = nil
     }
 
+    /// What this page took; nil unless the merge is measured.
+    var measured: MergeFigures? {
+        figures.map { MergeFigures(merge: $0, ranges: readers.map { $0.figures ?? OperatorFigures() }) }
+    }
+
     /// Finds the next entry that all ranges contain.
     ///
     /// - Returns: false if the step's budget was spent before; the position has moved on.
     mutating func seek<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, _ work: inout EntryWork
+    ) throws(RequestError) -> Bool {
+        if figures == nil { return try find(source, &work) }
+        let start = SystemClock.monotonicNanoseconds()
+        let isFound = try find(source, &work)
+        figures?.add(rows: head == nil ? 0 : 1, entries: 0, since: start)
+        return isFound
+    }
+
+    private mutating func find<Source: QuerySource & ~Copyable>(
         _ source: borrowing Source, _ work: inout EntryWork
     ) throws(RequestError) -> Bool {
         if position.isExhausted { return true }

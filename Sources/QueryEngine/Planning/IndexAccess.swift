@@ -71,14 +71,15 @@ struct IndexAccess: Sendable {
     func operators(of plan: QueryPlan) -> Append {
         let inputs = parts.indices.map { position in
             Fetch(
-                parts[position].entries.simplified(isOrdered: isOrdered),
+                parts[position].entries.simplified(isOrdered: isOrdered, measures: plan.options.measuresOperators),
                 in: parts[position].collection.map { .collection(path: $0.path) } ?? plan.matcher.scope,
-                readsDocuments: !countsOnly, check(position, plan), orders: isOrdered ? plan.sortOrders : [])
+                readsDocuments: !countsOnly, check(position, plan), orders: isOrdered ? plan.sortOrders : [],
+                measures: plan.options.measuresOperators)
         }
         let shown = parts.prefix { collectionCount == nil || $0.collection == parts[0].collection }
         return Append(
             inputs, direction: direction, isOrdered: isOrdered, collectionCount: collectionCount,
-            shownCount: shown.count)
+            shownCount: shown.count, measures: plan.options.measuresOperators)
     }
 
     /// Several parts over one collection, which are adjacent, can find the same document: the first one gives it out.
@@ -95,7 +96,7 @@ struct IndexAccess: Sendable {
 
 extension EntrySource {
     /// A union of a single range of an automatic index is a scan of that range.
-    fileprivate func simplified(isOrdered: Bool) -> EntrySource {
+    fileprivate func simplified(isOrdered: Bool, measures: Bool) -> EntrySource {
         switch self {
         case .scan(var scan):
             scan.isOrdered = isOrdered
@@ -104,9 +105,11 @@ extension EntrySource {
             if union.members.count == 1, union.members[0].collection == nil, let range = union.members[0].ranges.first,
                 union.members[0].ranges.count == 1, !range.index.isDeclared
             {
-                return EntrySource.scan(IndexScan(range, direction: union.direction)).simplified(isOrdered: isOrdered)
+                return EntrySource.scan(IndexScan(range, direction: union.direction))
+                    .simplified(isOrdered: isOrdered, measures: measures)
             }
             union.isOrdered = isOrdered
+            if measures { union.measure() }
             return .union(union)
         }
     }

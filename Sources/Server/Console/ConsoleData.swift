@@ -70,7 +70,10 @@ final class ConsoleData: Sendable {
         case "changes":
             let version = values["after"].flatMap { UInt64($0) } ?? 0
             done(changes.json(after: version, path: values["path"] ?? ""))
-        case "listeners": gatherListeners(on: loop, done)
+        case "listeners":
+            gather(on: loop, \.listeners) { done(.object(["listeners": .array($0.map(\.json))])) }
+        case "queries":
+            gather(on: loop, \.queryCosts) { done(.object(["queries": .array(QueryCost.joined($0).map(\.json))])) }
         default: throw RequestError(.notFound, "The console has no data of this name.")
         }
     }
@@ -91,34 +94,66 @@ final class ConsoleData: Sendable {
         ])
     }
 
-    // MARK: Listeners
+    // MARK: What loops know
 
     /// Parts of the answer that loops still owe.
-    private final class Gathered: Sendable {
-        let state: Mutex<(missing: Int, listeners: [JSONValue])>
+    private final class Gathered<Element: Sendable>: Sendable {
+        let state: Mutex<(missing: Int, elements: [Element])>
 
         init(_ missing: Int) { state = Mutex((missing, [])) }
     }
 
-    /// Asks each loop for its listeners.
-    private func gatherListeners(on loop: EventLoop, _ done: @escaping (JSONValue) -> Void) {
+    /// Asks the router of each loop, and gives all answers to `done` on the loop.
+    private func gather<Element: Sendable>(
+        on loop: EventLoop, _ read: @escaping @Sendable (CallRouter) -> [Element],
+        _ done: @escaping ([Element]) -> Void
+    ) {
         let routers = routers.withLock { $0 }
         // The server is starting.
-        if routers.isEmpty { return done(.object(["listeners": .array([])])) }
-        let gathered = Gathered(routers.count)
+        if routers.isEmpty { return done([]) }
+        let gathered = Gathered<Element>(routers.count)
         let bound = LoopBound(done)
         for (other, router) in zip(loops, routers) {
             other.execute {
-                let listeners = router.value.listeners
+                let elements = read(router.value)
                 let all = gathered.state.withLock { state in
                     state.missing -= 1
-                    state.listeners += listeners.map(\.json)
-                    return state.missing == 0 ? state.listeners : nil
+                    state.elements += elements
+                    return state.missing == 0 ? state.elements : nil
                 }
                 guard let all else { return }
-                loop.execute { bound.value(.object(["listeners": .array(all)])) }
+                loop.execute { bound.value(all) }
             }
         }
+    }
+}
+
+extension QueryCost {
+    /// Forms that the console shows.
+    private static let shownMax = 100
+
+    /// The costs of all loops by form, the most documents first.
+    fileprivate static func joined(_ costs: [QueryCost]) -> [QueryCost] {
+        var joined: [[String]: QueryCost] = [:]
+        for cost in costs {
+            let key = [cost.database, cost.form]
+            guard var sum = joined[key] else {
+                joined[key] = cost
+                continue
+            }
+            sum.documents &+= cost.documents
+            sum.runs &+= cost.runs
+            joined[key] = sum
+        }
+        let sorted = joined.values.sorted { ($0.documents, $0.runs, $1.form) > ($1.documents, $1.runs, $0.form) }
+        return Array(sorted.prefix(shownMax))
+    }
+
+    fileprivate var json: JSONValue {
+        .object([
+            "database": .string(database), "form": .string(form),
+            "documents": .integer(Int64(clamping: documents)), "runs": .integer(Int64(clamping: runs)),
+        ])
     }
 }
 
@@ -127,6 +162,8 @@ extension ListenerDescription {
         .object([
             "client": .string(client), "caller": .string(caller), "database": .string(database),
             "sinceMicroseconds": .integer(sinceMicroseconds), "messages": .integer(Int64(clamping: messages)),
+            "documentsRead": .integer(Int64(clamping: documentsRead)),
+            "documentsLastHour": .integer(Int64(clamping: documentsLastHour)),
             "targets": .array(targets.map { .string($0) }),
         ])
     }

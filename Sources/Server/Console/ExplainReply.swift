@@ -44,6 +44,14 @@ final class ExplainReply: ReplyForm {
                 members["durationNanoseconds"] = .integer(execution.durationNanoseconds)
                 members["documentsScanned"] = .integer(execution.documentsScanned)
                 members["indexEntriesScanned"] = .integer(execution.indexEntriesScanned)
+                members["operators"] = .array(
+                    zip(execution.operators, execution.ownNanoseconds).map { one, own in
+                        .object([
+                            "depth": .integer(one.depth), "line": .string(one.line), "rows": .integer(one.rows),
+                            "entries": .integer(one.entries), "nanoseconds": .integer(one.nanoseconds),
+                            "ownNanoseconds": .integer(own),
+                        ])
+                    })
             }
         }
         body.append(utf8: JSONValue.object(members).json)

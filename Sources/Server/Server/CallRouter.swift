@@ -49,6 +49,9 @@ final class CallRouter: ServiceHandler {
     /// The listeners of the loop.
     var listeners: [ListenerDescription] { streams.listeners }
 
+    /// What the queries of the loop have read in the last hour.
+    var queryCosts: [QueryCost] { firestore.queryCosts }
+
     /// The server drains: calls that last as long as their clients like are ended.
     func stopServing() { streams.stopServing() }
 

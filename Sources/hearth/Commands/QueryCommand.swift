@@ -75,7 +75,10 @@ enum QueryCommand: AsyncSubcommand {
         switch: "explain", help: "Print the query plan instead of the results, as a tree with the source at the bottom."
     )
     static let analyze = Flag(
-        switch: "analyze", help: "Run the query, discard its results, and print the plan and what was read.")
+        switch: "analyze",
+        help:
+            "Run the query, discard its results, and print the plan with the rows and the time of each operator, and "
+            + "what was read.")
 
     static let flagGroups = [
         FlagGroup(heading: "Query", flags: [conditions, orderBy, limit, offset, select, group]),
@@ -130,7 +133,7 @@ enum QueryCommand: AsyncSubcommand {
             request.explain = options
             metrics = try await client.explain(request)
         }
-        try StandardOutput.print(metrics.tree)
+        try StandardOutput.print(PlanText(metrics).text)
         if let execution = metrics.execution {
             let microseconds = execution.durationNanoseconds / 1_000
             try StandardOutput.print(

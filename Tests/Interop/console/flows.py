@@ -76,6 +76,12 @@ class Context:
         return self.request("POST", f"/v1/{DATABASE}/documents:commit", {
             "writes": [{"update": {"name": f"{DATABASE}/documents/{path}", "fields": fields}}]})
 
+    def query(self, collection, field, least):
+        """Runs a query for documents with a field of at least a number."""
+        return self.request("POST", f"/v1/{DATABASE}/documents:runQuery", {"structuredQuery": {
+            "from": [{"collectionId": collection}], "where": {"fieldFilter": {
+                "field": {"fieldPath": field}, "op": "GREATER_THAN_OR_EQUAL", "value": {"integerValue": str(least)}}}}})
+
     def get(self, path):
         """The fields of a document; None without one."""
         try:
@@ -262,6 +268,10 @@ def flow_query_words_plan_and_link(context):
     context.image(page, "query", ["light"])
     page.click("button", "Run and explain")
     page.until("document.querySelectorAll('.plan-box').length >= 2", "the plan")
+    # Each operator but the first has the rows that it gave to the one above it, and all have their time.
+    page.until("[...document.querySelectorAll('.plan-rows')].every(e => /[0-9]+ rows?$/.test(e.textContent))", "the rows of operators")
+    boxes, times = (page.run(f"document.querySelectorAll('.{name}').length") for name in ("plan-box", "plan-time"))
+    assert boxes == times, (boxes, times)
     page.run("document.querySelector('.plan-place').scrollIntoView({block: 'end'})")
     context.image(page, "plan", ["dark"])
     page.fill(".query-text", "books --where 'tags array-contains politics' --count --avg stars")
@@ -270,6 +280,14 @@ def flow_query_words_plan_and_link(context):
     assert "2" in page.run("document.querySelector('.totals').innerText")
     page.fill(".query-text", "books --where nonsense")
     page.text("is not a condition")
+    # One click makes the index that a plan lacks.
+    page.fill(".query-text", "books --where 'inPrint == true' --order-by year:desc")
+    page.click("button", "Explain")
+    page.text("would make the query cheaper")
+    page.click("button", "Make this index")
+    page.text("inPrint asc, year desc")
+    page.run("history.back()")
+    page.until("document.querySelector('.query-text') !== null", "the query again")
     # Live results.
     page.fill(".query-text", "books --where 'year > 2000'")
     page.click(".check", "Live")
@@ -339,6 +357,10 @@ def flow_watch_shows_what_happens(context):
     page.text("books/dune")
     page.click(".change summary", "books/dune")
     page.until("document.querySelectorAll('.chart .line').length >= 9", "the charts")
+    context.query("books", "year", 1960)
+    page.text("books --where 'year >= ?'")
+    row = "[...document.querySelectorAll('tr')].find(e => e.innerText.includes('year >= ?'))"
+    page.until(f"{row}.querySelectorAll('.number')[1].innerText === '1'", "the query has run once")
     accessibility.check(page)
     if context.images:
         busy_seconds(context, 40)

@@ -188,6 +188,7 @@ struct ConsoleTests {
         let shown = try #require(http.request("GET", "/console/data/listeners")?.body)
         #expect(shown.contains("rooms"), "\(shown)")
         #expect(shown.contains("\"client\":\"127.0.0.1:"), "\(shown)")
+        #expect(shown.contains("\"documentsLastHour\":0"), "\(shown)")
     }
 
     @Test
@@ -230,6 +231,10 @@ struct ConsoleTests {
         #expect(reply.status == 200)
         #expect(reply.body.contains("\"resultsReturned\":1"), "\(reply.body)")
         #expect(reply.body.contains("\"tree\":\""), "\(reply.body)")
+        #expect(reply.body.contains("\"ownNanoseconds\":"), "\(reply.body)")
+        let queries = try #require(http.request("GET", "/console/data/queries")?.body)
+        #expect(queries.contains("c --where 'a == ?' --order-by b:desc"), "\(queries)")
+        #expect(queries.contains("\"documents\":1,"), "\(queries)")
         #expect(!reply.body.contains("\"fields\":{\"a\""), "\(reply.body)")
         #expect(http.request("POST", path, body: query.replacing("\"c\"", with: "\"\""))?.status != 500)
     }
