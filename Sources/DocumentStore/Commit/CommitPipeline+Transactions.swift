@@ -15,7 +15,7 @@ extension CommitPipeline {
             {
                 throw .contention
             }
-            throw .unknownTransaction
+            throw configuration.holdsLease == nil ? .unknownTransaction : .lostTransaction
         }
         if request.writes.isEmpty && transaction.hasReadOneSnapshot { return }
         if transaction.isReadOnly {

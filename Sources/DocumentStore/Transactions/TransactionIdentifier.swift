@@ -44,4 +44,7 @@ extension RequestError {
     /// The transaction is unknown, has ended or has expired. Clients match this text and begin again.
     package static let unknownTransaction = RequestError(
         .invalidArgument, "The referenced transaction has expired or is no longer valid.")
+    /// The same where it may have been of another leader: its client begins again.
+    package static let lostTransaction = RequestError(
+        .aborted, "The transaction has expired, or was lost with the server that led; begin again.")
 }
