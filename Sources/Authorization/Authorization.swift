@@ -196,12 +196,49 @@ package final class Authorization: AccessControl {
         if case .refused(let code, let message) = admission { throw RequestError(code, message) }
     }
 
+    // MARK: Callers of other servers
+
+    /// Who makes a call, for the server that takes the writes.
+    ///
+    /// A server that trusts everyone vouches for nobody: there its callers are what callers without a credential are.
+    /// - Throws: `UNAUTHENTICATED` for a credential that is refused, `RESOURCE_EXHAUSTED` after many failures.
+    package func vouch(for call: Call) throws(RequestError) -> [UInt8] {
+        if call.isLocal { return VouchedCaller(.admin, isVerified: true).bytes }
+        let state = state
+        let mode = state.authenticator.mode
+        if mode.trustsEveryone { return VouchedCaller(.anonymous, isVerified: false).bytes }
+        let origin = call.origin
+        try LimitedCaller.check(limiter.refusalsExceeded(origin.limitedNetwork), call)
+        do throws(RequestError) {
+            return VouchedCaller(try authenticate(origin, state), isVerified: mode == .closed).bytes
+        } catch {
+            audit.refused(origin, call.method.name, database: nil, error)
+            count(error, origin)
+            throw error
+        }
+    }
+
+    /// The caller that another server vouches for. A closed server takes its word only if it verifies credentials.
+    ///
+    /// - Throws: `UNAUTHENTICATED` for bytes of another form.
+    private static func authentication(
+        vouched bytes: [UInt8], _ mode: SecurityMode
+    ) throws(RequestError) -> Authentication {
+        guard let vouched = VouchedCaller(bytes: bytes) else {
+            throw RequestError(.unauthenticated, "The forwarded caller cannot be read.")
+        }
+        return vouched.isVerified || mode.acceptsUnsigned ? vouched.authentication : .anonymous
+    }
+
     // MARK: Credentials
 
     /// Seconds since 1970.
     static var now: Int64 { SystemClock.wallNanoseconds() / 1_000_000_000 }
 
     private func authenticate(_ origin: RequestOrigin, _ state: State) throws(RequestError) -> Authentication {
+        if let vouched = origin.vouchedCaller {
+            return try Self.authentication(vouched: vouched, state.authenticator.mode)
+        }
         let network = Self.network(of: origin)
         if origin.isProxied, !origin.isForwarded, !hasNotedProxy.exchange(true, ordering: .relaxed) {
             audit.noteProxy(origin)

@@ -45,6 +45,11 @@ package protocol CallCarrier: AnyObject, Sendable {
     var isProxied: Bool { get }
     /// The address of the other end; nil over no network. Never changes.
     var address: NetworkAddress? { get }
+    /// Who calls, as another server has verified it and vouches for it; nil for calls that clients make here. Bytes of
+    /// the access control. Never what a client sends.
+    func vouchedCaller(_ stream: UInt32) -> [UInt8]?
+    /// The connection whose calls keep their order with each other.
+    var orderedConnection: AnyObject { get }
     /// What the other end says about the client of a call, if it is a trusted proxy; nil if it is not.
     func forwarding(_ stream: UInt32) -> Forwarding?
     /// Adds to the answer of a call when its client may come again, where the protocol has a place for it.
@@ -61,6 +66,8 @@ extension CallCarrier {
     package var isLoopback: Bool { true }
     package var isProxied: Bool { false }
     package var address: NetworkAddress? { nil }
+    package func vouchedCaller(_ stream: UInt32) -> [UInt8]? { nil }
+    package var orderedConnection: AnyObject { self }
     package func forwarding(_ stream: UInt32) -> Forwarding? { nil }
     package func noteRetry(_ stream: UInt32, afterSeconds seconds: Int) {}
     package func endConnection() {}

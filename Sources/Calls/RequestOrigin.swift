@@ -2,6 +2,8 @@
 package struct RequestOrigin: Equatable, Sendable {
     /// The field `Authorization`; nil without one.
     package var authorization: String?
+    /// Who calls, as another server has verified it; nil for calls that clients make here.
+    package var vouchedCaller: [UInt8]?
     /// Alternative names of a verified client certificate, as `URI:...` and `DNS:...`.
     package var certificateNames: [String]
     /// Whether it came over the socket in the file system, which only the user of the server may use.
@@ -39,6 +41,7 @@ package struct RequestOrigin: Equatable, Sendable {
     package init(_ stream: UInt32, on carrier: any CallCarrier, authorization: String?) {
         let forwarding = carrier.forwarding(stream)
         self.authorization = authorization
+        vouchedCaller = carrier.vouchedCaller(stream)
         certificateNames = carrier.certificateNames
         isLocal = carrier.isLocal
         isLoopback = carrier.isLoopback && forwarding == nil
@@ -72,7 +75,8 @@ package struct RequestOrigin: Equatable, Sendable {
 
     /// Whether two requests show the same, whatever port they came from.
     package func showsSame(as other: RequestOrigin) -> Bool {
-        authorization == other.authorization && certificateNames == other.certificateNames && isLocal == other.isLocal
+        authorization == other.authorization && vouchedCaller == other.vouchedCaller
+            && certificateNames == other.certificateNames && isLocal == other.isLocal
             && isLoopback == other.isLoopback && isProxied == other.isProxied && isForwarded == other.isForwarded
             && address == other.address
     }

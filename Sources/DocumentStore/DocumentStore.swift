@@ -229,7 +229,8 @@ package final class DocumentStore: Sendable {
         in database: DatabaseName, _ kind: StoreTransaction.Kind, _ owner: TransactionOwner?,
         _ retried: AbortedAttempt? = nil
     ) throws(RequestError) -> TransactionIdentifier {
-        let identifier = transactions.reserveIdentifier()
+        let readMicroseconds: UInt64? = if case .readOnly(let microseconds) = kind { microseconds } else { nil }
+        let identifier = transactions.reserveIdentifier(readMicroseconds: readMicroseconds)
         try transactions.begin(identifier, in: database, kind: kind, retried: retried, account: owner?.account)
         return identifier
     }
@@ -264,7 +265,9 @@ package final class DocumentStore: Sendable {
         _ identifier: TransactionIdentifier, _ names: [[UInt8]],
         completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
     ) {
-        guard let transaction = transactions.open(identifier) else { return completion(.failure(.unknownTransaction)) }
+        guard let transaction = transactions.open(identifier) else {
+            return completion(.failure(transactions.absence(of: identifier)))
+        }
         var keys: [UInt64] = []
         if let number = databases.number(of: transaction.database) {
             var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
@@ -291,6 +294,21 @@ package final class DocumentStore: Sendable {
     }
 
     // MARK: Waiting reads
+
+    /// What a read in a transaction sees: what it sees here, or the time of one that only reads and was begun
+    /// elsewhere.
+    package func selector(of identifier: TransactionIdentifier) -> ReadSelector {
+        let isTime = identifier.isReadOnly && transactions.isForeign(identifier)
+        return isTime ? .time(identifier.readTime) : .transaction(identifier)
+    }
+
+    /// Calls `completion` when everything up to a version, in microseconds, is visible here. As
+    /// ``prepareRead(_:locking:completion:)``, but any version can be waited for.
+    package func whenVisible(
+        _ version: UInt64, completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    ) {
+        versions.whenReadable(version, completion: completion)
+    }
 
     /// Whether a read must wait before ``StoreReader/readPoint(_:in:)``: for locks, or for commits that are not visible
     /// yet. Then call ``prepareRead(_:locking:completion:)``.

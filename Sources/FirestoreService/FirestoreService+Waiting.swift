@@ -64,7 +64,7 @@ final class WaitingCommits {
 
     /// Whether a commit must wait: for its documents, or for the commits of its connection before it.
     func mustWait(_ call: Call, _ writes: WriteList, _ reader: StoreReader) -> Bool {
-        if !waiting.isEmpty, waiting[ObjectIdentifier(call.carrier)] != nil { return true }
+        if !waiting.isEmpty, waiting[ObjectIdentifier(call.carrier.orderedConnection)] != nil { return true }
         return reader.prefetch(writes)
     }
 
@@ -72,13 +72,13 @@ final class WaitingCommits {
     ///
     /// - Parameter submit: hands it over; called on the loop's thread.
     func add(_ call: Call, _ reader: StoreReader, _ submit: @escaping () -> Void) {
-        let carrier = ObjectIdentifier(call.carrier)
+        let carrier = ObjectIdentifier(call.carrier.orderedConnection)
         if waiting[carrier] != nil {
             waiting[carrier]?.append(submit)
             return
         }
         waiting[carrier] = [submit]
-        let bound = LoopBound((self, call.carrier))
+        let bound = LoopBound((self, call.carrier.orderedConnection))
         reader.whenReady { _ in
             // What cannot be read is met again by the commit.
             call.loop.execute { bound.value.0.submitAll(of: ObjectIdentifier(bound.value.1)) }

@@ -35,6 +35,8 @@ package final class FirestoreService {
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource] = []
     package let longLivedStreams = LongLivedStreams()
+    /// Has the calls answered that another server must answer; nil where there is no other.
+    package var forwarder: (any CallForwarder)?
     let waitingCommits = WaitingCommits()
     /// What reads of unary calls do that meet something which is not in memory.
     private(set) var coldRead = ColdRead.pends
@@ -74,11 +76,12 @@ package final class FirestoreService {
         }
     }
 
-    private func failOrRepeat(_ call: Call, _ method: Method, _ request: RawSpan, _ error: any Error) {
+    /// Ends a call with what its work has thrown, or makes it again when storage has what it lacked.
+    func failOrRepeat(_ call: Call, _ method: Method, _ request: RawSpan, _ error: any Error) {
         guard (error as? RequestError)?.isPending == true else { return fail(call, error) }
         guard request.byteCount <= Self.parkedRequestBytesMax else { return performWaiting(call, method, request) }
         let request = [UInt8](copying: request)
-        repeatWhenReady(call) { try $0.perform(call, method, request.byteSpan) }
+        repeatWhenReady(call) { try $0.performHere(call, method, request.byteSpan) }
     }
 
     /// Performs a call whose request is too large to be kept: its reads wait.
@@ -86,7 +89,7 @@ package final class FirestoreService {
         coldRead = .waits
         defer { coldRead = .pends }
         do {
-            try perform(call, method, request)
+            try performHere(call, method, request)
         } catch {
             fail(call, error)
         }
@@ -94,6 +97,12 @@ package final class FirestoreService {
 
     @inline(__always)
     private func perform(_ call: Call, _ method: Method, _ request: RawSpan) throws {
+        if let forwarder, forwarder.isNeeded, try isRouted(call, method, request, by: forwarder) { return }
+        try performHere(call, method, request)
+    }
+
+    @inline(__always)
+    func performHere(_ call: Call, _ method: Method, _ request: RawSpan) throws {
         switch method {
         case .getDocument: try getDocument(call, request)
         case .batchGetDocuments: try batchGetDocuments(call, request)
@@ -179,7 +188,7 @@ package final class FirestoreService {
     /// Counts a call that ends with OK.
     /// - Parameter plan: describes a query, for the log of slow calls.
     @inline(__always)
-    func ended(_ call: Call, plan: () -> String = { "" }) {
+    package func ended(_ call: Call, plan: () -> String = { "" }) {
         counters.callEnded(call.rpc, .ok)
         let nanoseconds = call.recordTime(in: counters)
         if nanoseconds > 0 { noteTime(nanoseconds, of: call, .ok, plan) }
@@ -203,7 +212,7 @@ package final class FirestoreService {
     }
 
     /// Counts an error, logs it if it is the server's fault, and returns the error for the client.
-    func requestError(_ error: any Error, _ call: Call) -> RequestError {
+    package func requestError(_ error: any Error, _ call: Call) -> RequestError {
         let method = call.method
         let status =
             switch error {
@@ -299,11 +308,11 @@ package struct LoopBound<Value>: @unchecked Sendable {
 
 extension ReadConsistency {
     /// What the store is asked for; a transaction yet to begin is the caller's to begin first.
-    func selector() throws(RequestError) -> ReadSelector {
+    func selector(in store: DocumentStore) throws(RequestError) -> ReadSelector {
         switch self {
         case .latest: .latest
         case .readTime(let time): .time(time)
-        case .transaction(let id): .transaction(try TransactionIdentifier(bytes: id.span.bytes))
+        case .transaction(let id): store.selector(of: try TransactionIdentifier(bytes: id.span.bytes))
         case .newTransaction: throw .invalidArgument("A new transaction cannot begin with this request.")
         }
     }

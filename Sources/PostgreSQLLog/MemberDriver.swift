@@ -41,7 +41,7 @@ package struct MemberSettings: Sendable {
     /// The times of a lease in production: another server leads within five seconds.
     package static let timing = LeaseTiming(
         leaseMilliseconds: 2_000, intervalMilliseconds: 500, marginMilliseconds: 200,
-        ceilingMicroseconds: 5_000_000, readMilliseconds: 25)
+        ceilingMicroseconds: 5_000_000, readMilliseconds: 10)
 }
 
 /// The member of this server. ``append(_:version:)`` may be called on any thread; the rest belongs to its own.

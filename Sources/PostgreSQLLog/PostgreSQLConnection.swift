@@ -250,7 +250,7 @@ package final class PostgreSQLConnection {
         _ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Output
     ) -> Output {
         let copies = unsafe texts.map { unsafe strdup($0) }
-        defer { for unsafecopy in unsafe copies { unsafe free(copy) } }
+        defer { for index in unsafe copies.indices { unsafe free(copies[index]) } }
         let pointers: [UnsafePointer<CChar>?] = unsafe copies.map { unsafe UnsafePointer($0) } + [nil]
         return unsafe pointers.withUnsafeBufferPointer { buffer in
             guard let start = buffer.baseAddress else { fatalError("an array with elements has an address") }

@@ -7,6 +7,186 @@
 #endif
 
 #include "held/admin.pb-c.h"
+void   held__admin__forward_request__init
+                     (Held__Admin__ForwardRequest         *message)
+{
+  static const Held__Admin__ForwardRequest init_value = HELD__ADMIN__FORWARD_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__forward_request__get_packed_size
+                     (const Held__Admin__ForwardRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__forward_request__pack
+                     (const Held__Admin__ForwardRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__forward_request__pack_to_buffer
+                     (const Held__Admin__ForwardRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ForwardRequest *
+       held__admin__forward_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ForwardRequest *)
+     protobuf_c_message_unpack (&held__admin__forward_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__forward_request__free_unpacked
+                     (Held__Admin__ForwardRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__forward_response__init
+                     (Held__Admin__ForwardResponse         *message)
+{
+  static const Held__Admin__ForwardResponse init_value = HELD__ADMIN__FORWARD_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__forward_response__get_packed_size
+                     (const Held__Admin__ForwardResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__forward_response__pack
+                     (const Held__Admin__ForwardResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__forward_response__pack_to_buffer
+                     (const Held__Admin__ForwardResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__ForwardResponse *
+       held__admin__forward_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__ForwardResponse *)
+     protobuf_c_message_unpack (&held__admin__forward_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__forward_response__free_unpacked
+                     (Held__Admin__ForwardResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__newest_version_request__init
+                     (Held__Admin__NewestVersionRequest         *message)
+{
+  static const Held__Admin__NewestVersionRequest init_value = HELD__ADMIN__NEWEST_VERSION_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__admin__newest_version_request__get_packed_size
+                     (const Held__Admin__NewestVersionRequest *message)
+{
+  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__newest_version_request__pack
+                     (const Held__Admin__NewestVersionRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__newest_version_request__pack_to_buffer
+                     (const Held__Admin__NewestVersionRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__NewestVersionRequest *
+       held__admin__newest_version_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__NewestVersionRequest *)
+     protobuf_c_message_unpack (&held__admin__newest_version_request__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__newest_version_request__free_unpacked
+                     (Held__Admin__NewestVersionRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__admin__newest_version_response__init
+                     (Held__Admin__NewestVersionResponse         *message)
+{
+  static const Held__Admin__NewestVersionResponse init_value = HELD__ADMIN__NEWEST_VERSION_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t held__admin__newest_version_response__get_packed_size
+                     (const Held__Admin__NewestVersionResponse *message)
+{
+  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__admin__newest_version_response__pack
+                     (const Held__Admin__NewestVersionResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__admin__newest_version_response__pack_to_buffer
+                     (const Held__Admin__NewestVersionResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__Admin__NewestVersionResponse *
+       held__admin__newest_version_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__Admin__NewestVersionResponse *)
+     protobuf_c_message_unpack (&held__admin__newest_version_response__descriptor,
+                                allocator, len, data);
+}
+void   held__admin__newest_version_response__free_unpacked
+                     (Held__Admin__NewestVersionResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   held__admin__get_server_request__init
                      (Held__Admin__GetServerRequest         *message)
 {
@@ -1312,6 +1492,184 @@ void   held__admin__single_field_index__free_unpacked
   assert(message->base.descriptor == &held__admin__single_field_index__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+static const ProtobufCFieldDescriptor held__admin__forward_request__field_descriptors[6] =
+{
+  {
+    "method",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, method),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, caller),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "address",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, address),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "approach",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, approach),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "client",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, client),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "message",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ForwardRequest, message),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__forward_request__field_indices_by_name[] = {
+  2,   /* field[2] = address */
+  3,   /* field[3] = approach */
+  1,   /* field[1] = caller */
+  4,   /* field[4] = client */
+  5,   /* field[5] = message */
+  0,   /* field[0] = method */
+};
+static const ProtobufCIntRange held__admin__forward_request__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 15, 5 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor held__admin__forward_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ForwardRequest",
+  "ForwardRequest",
+  "Held__Admin__ForwardRequest",
+  "held.admin",
+  sizeof(Held__Admin__ForwardRequest),
+  6,
+  held__admin__forward_request__field_descriptors,
+  held__admin__forward_request__field_indices_by_name,
+  2,  held__admin__forward_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__forward_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__admin__forward_response__field_descriptors NULL
+#define held__admin__forward_response__field_indices_by_name NULL
+#define held__admin__forward_response__number_ranges NULL
+const ProtobufCMessageDescriptor held__admin__forward_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ForwardResponse",
+  "ForwardResponse",
+  "Held__Admin__ForwardResponse",
+  "held.admin",
+  sizeof(Held__Admin__ForwardResponse),
+  0,
+  held__admin__forward_response__field_descriptors,
+  held__admin__forward_response__field_indices_by_name,
+  0,  held__admin__forward_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__forward_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__admin__newest_version_request__field_descriptors NULL
+#define held__admin__newest_version_request__field_indices_by_name NULL
+#define held__admin__newest_version_request__number_ranges NULL
+const ProtobufCMessageDescriptor held__admin__newest_version_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.NewestVersionRequest",
+  "NewestVersionRequest",
+  "Held__Admin__NewestVersionRequest",
+  "held.admin",
+  sizeof(Held__Admin__NewestVersionRequest),
+  0,
+  held__admin__newest_version_request__field_descriptors,
+  held__admin__newest_version_request__field_indices_by_name,
+  0,  held__admin__newest_version_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__newest_version_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__newest_version_response__field_descriptors[1] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__NewestVersionResponse, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__newest_version_response__field_indices_by_name[] = {
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange held__admin__newest_version_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__admin__newest_version_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.NewestVersionResponse",
+  "NewestVersionResponse",
+  "Held__Admin__NewestVersionResponse",
+  "held.admin",
+  sizeof(Held__Admin__NewestVersionResponse),
+  1,
+  held__admin__newest_version_response__field_descriptors,
+  held__admin__newest_version_response__field_indices_by_name,
+  1,  held__admin__newest_version_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__newest_version_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 #define held__admin__get_server_request__field_descriptors NULL
 #define held__admin__get_server_request__field_indices_by_name NULL
 #define held__admin__get_server_request__number_ranges NULL

@@ -859,6 +859,25 @@ extension FieldNumber {
     }
     /// Messages of `hearth.admin.v1`.
     @usableFromInline package enum Admin {
+        /// The fields of `hearth.admin.v1.ForwardRequest`.
+        @usableFromInline package enum ForwardRequest {
+            @inlinable @inline(__always) package static var method: Int { 1 }
+            @inlinable @inline(__always) package static var caller: Int { 2 }
+            @inlinable @inline(__always) package static var address: Int { 3 }
+            @inlinable @inline(__always) package static var approach: Int { 4 }
+            @inlinable @inline(__always) package static var client: Int { 5 }
+            @inlinable @inline(__always) package static var message: Int { 15 }
+        }
+        /// The fields of `hearth.admin.v1.ForwardResponse`.
+        @usableFromInline package enum ForwardResponse {
+        }
+        /// The fields of `hearth.admin.v1.NewestVersionRequest`.
+        @usableFromInline package enum NewestVersionRequest {
+        }
+        /// The fields of `hearth.admin.v1.NewestVersionResponse`.
+        @usableFromInline package enum NewestVersionResponse {
+            @inlinable @inline(__always) package static var version: Int { 1 }
+        }
         /// The fields of `hearth.admin.v1.GetServerRequest`.
         @usableFromInline package enum GetServerRequest {
         }

@@ -52,6 +52,8 @@ final class VersionClock: Sendable {
     /// A read time this much older than the clock is still handed out again, which spares the readers a contended
     /// write.
     private static let staleMicroseconds: UInt64 = 500
+    /// By how much the clocks of a leader and a follower may differ.
+    private static let clockDifferenceMicrosecondsMax: UInt64 = 10_000_000
 
     /// - Parameters:
     ///   - waits: holds the reads that wait for a version.
@@ -168,9 +170,11 @@ final class VersionClock: Sendable {
     /// Reads that wait.
     var waitCount: Int { waits.count }
 
-    /// The latest time that a client may name as read time.
+    /// The latest time that a client may name as read time. A follower takes times that the leader's clock has reached,
+    /// which may be ahead.
     var latestReadable: UInt64 {
-        max(clock.nowMicroseconds, lastIssued, published, closedTime ?? 0)
+        let latest = max(clock.nowMicroseconds, lastIssued, published, closedTime ?? 0)
+        return isFollower ? latest + VersionClock.clockDifferenceMicrosecondsMax : latest
     }
 
     private func hold(_ time: UInt64) {

@@ -15,11 +15,15 @@ extension CommitPipeline {
             {
                 throw .contention
             }
-            throw configuration.holdsLease == nil ? .unknownTransaction : .lostTransaction
+            if identifier.isReadOnly, transactions.isForeign(identifier) {
+                if request.writes.isEmpty { return }
+                throw .readOnlyTransaction
+            }
+            throw transactions.absence(of: identifier)
         }
         if request.writes.isEmpty && transaction.hasReadOneSnapshot { return }
         if transaction.isReadOnly {
-            throw RequestError(.invalidArgument, "Cannot modify entities in a read-only transaction")
+            throw .readOnlyTransaction
         }
         guard let since = transaction.firstReadMicroseconds, stage.lastVersion.microseconds > since else { return }
         let conflicts = try validation.conflicts(of: transaction, changes: stage.draft.changes)
@@ -51,6 +55,9 @@ extension CommitPipeline {
 }
 
 extension RequestError {
+    fileprivate static let readOnlyTransaction = RequestError(
+        .invalidArgument, "Cannot modify entities in a read-only transaction")
+
     /// The commit's transaction read something that has changed since. The client begins again, naming this attempt.
     static let contention = RequestError(
         .aborted, "Too much contention on these documents. Please try again.")

@@ -60,6 +60,8 @@ final class TransactionTable: Sendable {
 
     private let state = Mutex(State())
     private let configuration: StoreConfiguration
+    /// Part of the ids of this run of the server.
+    private let run = TransactionIdentifier.randomRun()
 
     /// Aborted attempts remembered.
     private static let abortedMax = 65_536
@@ -73,12 +75,24 @@ final class TransactionTable: Sendable {
     private var nowMilliseconds: UInt64 { configuration.clock.elapsedMilliseconds }
 
     /// An identifier for a transaction that is about to begin.
-    func reserveIdentifier() -> TransactionIdentifier {
-        let nonce = UInt64.random(in: .min ... .max)
-        return state.withLock { state in
+    /// - Parameter readMicroseconds: what the transaction sees if it only reads; nil if it may write.
+    func reserveIdentifier(readMicroseconds: UInt64? = nil) -> TransactionIdentifier {
+        let number = state.withLock { state in
             defer { state.nextNumber += 1 }
-            return TransactionIdentifier(number: state.nextNumber, nonce: nonce)
+            return state.nextNumber
         }
+        if let readMicroseconds {
+            return TransactionIdentifier(number: number, readMicroseconds: readMicroseconds, run: run)
+        }
+        return TransactionIdentifier(number: number, nonce: .random(in: .min ... .max), run: run)
+    }
+
+    /// Whether another server, or this one before its last start, has begun a transaction.
+    func isForeign(_ identifier: TransactionIdentifier) -> Bool { identifier.isForeign(to: run) }
+
+    /// Why a transaction that is not open cannot continue.
+    func absence(of identifier: TransactionIdentifier) -> RequestError {
+        isForeign(identifier) ? .lostTransaction : .unknownTransaction
     }
 
     /// Opens a transaction.
@@ -137,12 +151,13 @@ final class TransactionTable: Sendable {
     func open(number: UInt64) -> StoreTransaction? { state.withLock { $0.open[number] } }
 
     /// The open transaction of this name, which thereby counts as used.
-    /// - Throws: `INVALID_ARGUMENT` when it is unknown, has ended or expired, or is another database's.
+    /// - Throws: `INVALID_ARGUMENT` when it is unknown, has ended or expired; `ABORTED` when another run of the server
+    ///   has begun it.
     func transaction(_ identifier: TransactionIdentifier) throws(RequestError) -> StoreTransaction {
         let now = nowMilliseconds
         let found = state.withLock { $0.open[identifier.number] }
         guard let found, found.identifier == identifier, !isExpired(found, nowMilliseconds: now) else {
-            throw .unknownTransaction
+            throw absence(of: identifier)
         }
         found.touch(nowMilliseconds: now)
         return found

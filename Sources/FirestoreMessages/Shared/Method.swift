@@ -53,15 +53,45 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case adminFork = 215
     case adminFollow = 216
     case adminStepDown = 217
+    case adminForward = 218
+    case adminNewestVersion = 219
 
     /// Whether the TCP port serves it, to callers that may administer the server.
     package var isServedOverTCP: Bool {
         switch self {
         case .adminListIndexes, .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow,
-            .adminStepDown:
+            .adminStepDown, .adminForward, .adminNewestVersion:
             true
         // What is left of this service writes files where its caller says, or blocks threads.
         default: service != .administration
+        }
+    }
+
+    /// How a follower has the server that takes the writes answer a call.
+    package enum Forwarding: Sendable {
+        /// The server where the call arrives answers it.
+        case none
+        /// It changes documents or settings. One that came twice with the same request identifier is applied once.
+        case changesOnce
+        /// It changes something, and the same call again changes nothing more.
+        case changesAgain
+        /// It changes something, and must not be made twice.
+        case changes
+        /// It reads, or ends a transaction.
+        case reads
+    }
+
+    /// How the call is forwarded if it is forwarded. Reads are if they belong to a transaction that may write.
+    package var forwarding: Forwarding {
+        switch self {
+        case .commit, .batchWrite, .createDocument, .updateDocument, .deleteDocument, .write, .executePipeline:
+            .changesOnce
+        case .beginTransaction, .rollback, .getDocument, .batchGetDocuments, .runQuery, .runAggregationQuery,
+            .listDocuments, .listCollectionIds, .partitionQuery, .waitOperation:
+            .reads
+        case .adminApplyIndexes, .adminApplyRules, .updateField: .changesAgain
+        case .createIndex, .deleteIndex, .cancelOperation, .deleteOperation, .adminRollbackRules: .changes
+        default: .none
         }
     }
 
@@ -86,7 +116,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .healthCheck, .healthWatch: .health
         case .serverReflectionInfo: .reflection
         case .adminGetServer, .adminBackup, .adminFork, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes,
-            .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow, .adminStepDown:
+            .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow, .adminStepDown,
+            .adminForward, .adminNewestVersion:
             .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
             .listDatabases:
@@ -102,7 +133,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         switch self {
         case .batchGetDocuments, .runQuery, .runAggregationQuery, .executePipeline, .healthWatch, .adminFollow:
             .serverStreaming
-        case .write, .listen, .serverReflectionInfo: .bidirectional
+        case .write, .listen, .serverReflectionInfo, .adminForward: .bidirectional
         default: .unary
         }
     }
@@ -149,6 +180,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .adminFork: "Fork"
         case .adminFollow: "Follow"
         case .adminStepDown: "StepDown"
+        case .adminForward: "Forward"
+        case .adminNewestVersion: "NewestVersion"
         case .adminCheckpoint: "Checkpoint"
         case .adminApplyIndexes: "ApplyIndexes"
         case .adminListIndexes, .listIndexes: "ListIndexes"

@@ -31,7 +31,7 @@ extension FirestoreService {
                     }
                 }
             }
-            try start(source, call, view.consistency.selector(), in: database, access)
+            try start(source, call, view.consistency.selector(in: store), in: database, access)
         } catch {
             source.recycle()
             throw error

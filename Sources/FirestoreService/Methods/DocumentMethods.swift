@@ -76,11 +76,11 @@ extension FirestoreService {
 }
 
 /// Ids that the server makes up.
-enum GeneratedID {
+package enum GeneratedID {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
     /// Twenty random letters and digits: 119 bits.
-    static func random() -> String {
+    package static func random() -> String {
         String((0..<20).map { _ in alphabet[Int.random(in: 0..<alphabet.count)] })
     }
 }

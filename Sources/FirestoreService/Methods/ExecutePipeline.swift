@@ -16,6 +16,7 @@ extension FirestoreService {
         guard let pipeline = message.pipeline else { throw RequestError.invalidArgument("A pipeline is missing.") }
         let run = try PipelineExecution(
             structuredPipeline: pipeline.byteSpan, in: database, options: limits.pipelines)
+        if try isForwarded(call, request, writes: run.writes != nil) { return }
         let source = PipelineResponses(service: self, call: call, run, database)
         source.access = access
         let (consistency, ending) = try transaction(of: message, writes: run.writes != nil)

@@ -18,7 +18,7 @@ extension FirestoreService {
                 try send(call, name, document, selection)
             }
         }
-        let selector = try view.consistency.selector()
+        let selector = try view.consistency.selector(in: store)
         if try store.mustWait(for: selector) {
             let bytes = [UInt8](copying: view.name)
             return try withReadPoint(call, selector, in: database(name.databaseBytes), locking: [bytes]) {

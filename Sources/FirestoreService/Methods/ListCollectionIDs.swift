@@ -15,7 +15,7 @@ extension FirestoreService {
             try access?.requireUnrestricted()
             return try self.database(parent.databaseBytes)
         }
-        try withReadPoint(call, try message.consistency.selector(), in: database) { service, point in
+        try withReadPoint(call, try message.consistency.selector(in: store), in: database) { service, point in
             try service.sendPage(call, message, at: point)
         }
     }

@@ -24,7 +24,7 @@ extension FirestoreService {
         // Rules are about collections, and about documents that exist.
         if message.showMissing || message.collectionID.isEmpty { try access?.requireUnrestricted() }
         let token = message.pageToken.isEmpty ? nil : try PageToken(message.pageToken)
-        try withReadPoint(call, try message.consistency.selector(), in: database) { service, point in
+        try withReadPoint(call, try message.consistency.selector(in: store), in: database) { service, point in
             try service.check(message.query(), message.parent, at: point, permittedBy: access)
             try service.sendPage(call, message, after: token, at: point)
         }

@@ -29,7 +29,7 @@ extension FirestoreService {
             try GroupPartitioner(query, parent: parent, cuts: cuts)
         }
         let size = message.pageSize == 0 ? cuts : min(Int(message.pageSize), cuts)
-        try withReadPoint(call, try message.consistency.selector(), in: run.database) { service, point in
+        try withReadPoint(call, try message.consistency.selector(in: store), in: run.database) { service, point in
             try PartitionSearch(service, call, run, at: point, pageSize: size, after: token).findMore()
         }
     }

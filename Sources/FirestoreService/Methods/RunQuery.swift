@@ -64,7 +64,7 @@ extension FirestoreService {
         _ body: @escaping (FirestoreService, ReadPoint, _ newTransaction: [UInt8]) throws -> Void
     ) throws {
         guard case .newTransaction(let options) = consistency else {
-            return try withReadPoint(call, try consistency.selector(), in: database) { service, point in
+            return try withReadPoint(call, try consistency.selector(in: store), in: database) { service, point in
                 try body(service, point, [])
             }
         }

@@ -15,13 +15,17 @@ final class CallRouter: ServiceHandler {
     private let indexes: IndexAdminService
     private let streams: LongLivedStreams
     private let authorization: Authorization?
+    private let leader: KnownLeader?
 
-    /// - Parameter authorization: asked about calls of other services than Firestore; nil permits all of them.
+    /// - Parameters:
+    ///   - authorization: asked about calls of other services than Firestore; nil permits all of them.
+    ///   - leader: who takes the writes; nil if this server always does.
     init(
         _ firestore: FirestoreService, _ administration: AdminService, _ indexes: IndexAdminService,
-        _ authorization: Authorization?
+        _ authorization: Authorization?, leader: KnownLeader? = nil
     ) {
         self.authorization = authorization
+        self.leader = leader
         self.administration = administration
         self.indexes = indexes
         self.firestore = firestore
@@ -51,10 +55,15 @@ final class CallRouter: ServiceHandler {
     func begin(_ call: Call, payload: RawSpan) {
         let method = call.method
         if method.service == .firestore { return firestore.begin(call, method, payload) }
+        if method == .adminForward { return beginForwarded(call, payload) }
         firestore.counters.callsStarted.add()
         do {
             try authorization?.admit(call.origin, for: method.purpose)
+            if let forwarder = firestore.forwarder, forwarder.isNeeded, method.forwarding != .none {
+                return try forwarder.forward(call, method, payload, isInTransaction: false)
+            }
             switch method {
+            case .adminNewestVersion: try newestVersion(call, payload)
             case .healthCheck:
                 let answer = try health.check(payload)
                 firestore.succeed(call) { $0.append(answer) }
@@ -70,6 +79,46 @@ final class CallRouter: ServiceHandler {
         } catch {
             firestore.fail(call, error)
         }
+    }
+
+    // MARK: Followers
+
+    /// A call of a follower's client. It counts as that, and not as a call of the follower. What a follower may ask for
+    /// is what a caller may that administers the server: everything.
+    private func beginForwarded(_ call: Call, _ payload: RawSpan) {
+        do {
+            try authorization?.admit(call.origin, for: .administration)
+            try checkTakesWrites()
+            let view = try ForwardRequestView(payload)
+            guard let method = UInt16(exactly: view.method).flatMap(FirestoreMessages.Method.init(rawValue:)),
+                method.forwarding != .none
+            else { throw RequestError(.unimplemented, "Method \(view.method) cannot be forwarded.") }
+            let carrier = ForwardedCarrier(call, view, firestore.store)
+            let head = RequestHead(
+                rpc: method.rpc, deadlineMilliseconds: call.head.deadlineMilliseconds, requestID: call.head.requestID,
+                isComplete: call.head.isComplete)
+            begin(
+                Call(carrier: carrier, stream: call.stream, head: head, begunAt: call.begunAt), payload: view.message)
+        } catch {
+            firestore.counters.callsStarted.add()
+            firestore.fail(call, error)
+        }
+    }
+
+    /// - Throws: `UNAVAILABLE` if another server takes the writes: the follower looks for it then.
+    private func checkTakesWrites() throws(RequestError) {
+        if leader?.isHere ?? true { return }
+        throw RequestError(.unavailable, "This server does not take the writes.")
+    }
+
+    /// What strict reads of followers must see: all that was acknowledged before.
+    private func newestVersion(_ call: Call, _ payload: RawSpan) throws {
+        _ = try EmptyMessage(wire: payload)
+        let version = firestore.store.publishedVersion.microseconds
+        guard leader?.isNewest ?? true else {
+            throw RequestError(.unavailable, "This server does not take the writes.")
+        }
+        firestore.succeed(call) { StepDownResponse(version: version).encode(into: &$0) }
     }
 
     func loopWillWait() { firestore.loopWillWait() }

@@ -30,6 +30,12 @@ package struct DatabaseServerConfiguration: Sendable {
     /// The rules of the data directory, and the number of those in force; nil if the server has nothing to do with
     /// them.
     package var rules: (keeper: RulesKeeper, number: Int?)?
+    /// Who takes the writes; nil if this server always does, or refuses them.
+    package var leader: KnownLeader?
+    /// Whether reads of this server see everything that was acknowledged anywhere, where another takes the writes.
+    package var readsAreStrict = false
+    /// Strict reads do without asking while the state of this server is younger, in microseconds.
+    package var staleReadsMax: UInt64 = 0
     package var log: Log
 
     package init(store: StoreConfiguration, log: Log) {
@@ -71,13 +77,15 @@ package final class DatabaseServer: Sendable {
     private let metrics: MetricsPage
     private let readiness: Readiness
     private let routers: [LoopBound<CallRouter>]
+    /// Of the loops, in their order; empty if this server always takes the writes.
+    private let links: [LoopBound<LeaderLink>]
     private let housekeeping: HousekeepingThread
     private let pulse: LoopPulse
 
     private init(
         _ configuration: DatabaseServerConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
         observation: SocketServer?, counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness,
-        routers: [LoopBound<CallRouter>],
+        routers: [LoopBound<CallRouter>], links: [LoopBound<LeaderLink>],
         housekeeping: HousekeepingThread
     ) {
         self.configuration = configuration
@@ -90,6 +98,7 @@ package final class DatabaseServer: Sendable {
         self.metrics = metrics
         self.readiness = readiness
         self.routers = routers
+        self.links = links
         self.housekeeping = housekeeping
         pulse = LoopPulse(group.loops)
     }
@@ -130,14 +139,24 @@ package final class DatabaseServer: Sendable {
                 administration, counters: counters, readiness: readiness, version: configuration.version,
                 loops: group.loops, clients: clients, configuration.authorization)
             var routers: [LoopBound<CallRouter>] = []
+            var links: [LoopBound<LeaderLink>] = []
             let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { loop in
                 // One service for each loop, whichever protocol its clients use.
                 let service = FirestoreService(
                     store: store, limits: configuration.service, accessControl: configuration.authorization,
                     counters: counters[routers.count], log: log)
+                if let leader = configuration.leader {
+                    let context = LeaderLink.Context(
+                        leader: leader, authorization: configuration.authorization, store: store,
+                        readsAreStrict: configuration.readsAreStrict, staleReadsMax: configuration.staleReadsMax,
+                        log: log)
+                    let link = LeaderLink(context, service, on: loop)
+                    service.forwarder = link
+                    links.append(LoopBound(link))
+                }
                 let router = CallRouter(
                     service, AdminService(administration, service), IndexAdminService(store, log, service),
-                    configuration.authorization)
+                    configuration.authorization, leader: configuration.leader)
                 let bound = LoopBound(router)
                 loop.execute { bound.value.checkAccess(on: loop) }
                 routers.append(bound)
@@ -159,7 +178,7 @@ package final class DatabaseServer: Sendable {
             }
             let running = DatabaseServer(
                 configuration, store: store, group: group, server: server, observation: observation, counters: counters,
-                metrics: metrics, readiness: readiness, routers: routers,
+                metrics: metrics, readiness: readiness, routers: routers, links: links,
                 housekeeping: try HousekeepingThread(store: store, collections, log: log))
             running.scheduleSummary()
             return running
@@ -230,6 +249,7 @@ package final class DatabaseServer: Sendable {
         let drained = DispatchSemaphore(value: 0)
         server.drain(graceMilliseconds: UInt64(configuration.drainMilliseconds)) { drained.signal() }
         drained.wait()
+        closeLinks()
         housekeeping.stop()
         stopObserving()
         metrics.setServer(nil)
@@ -238,6 +258,18 @@ package final class DatabaseServer: Sendable {
         logSummary()
         store.close()
         log.reportSuppressed()
+    }
+
+    /// Closes the connections to the server that takes the writes.
+    private func closeLinks() {
+        for (loop, link) in zip(group.loops, links) {
+            let closed = DispatchSemaphore(value: 0)
+            loop.execute {
+                link.value.close()
+                closed.signal()
+            }
+            closed.wait()
+        }
     }
 
     /// Whether every event loop has run since the last time that this was true. To be asked again and again, by one

@@ -8,6 +8,7 @@ import FirestoreService
 import Glibc
 import PostgreSQLLog
 import Replication
+import Server
 import Storage
 
 /// The member of a cluster that this process serves.
@@ -167,17 +168,28 @@ final class Cluster: Sendable {
 
     // MARK: While the store is open
 
-    /// Sets what a store of the cluster is opened with.
-    func configure(_ configuration: inout StoreConfiguration) {
+    /// Sets what a server of the cluster is started with.
+    func configure(_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) {
         guard let driver = driver.withLock({ $0 }) else { return }
         let state = driver.state
-        configuration.leader = "the leader of the cluster"
-        configuration.engine.sharedLog = driver
-        configuration.clock = ClusterClock(state: state)
-        configuration.holdsLease = { state.holdsLease }
-        configuration.clusterFigures = { ClusterFigures(state) }
+        configuration.store.leader = "the leader of the cluster"
+        configuration.store.engine.sharedLog = driver
+        configuration.store.clock = ClusterClock(state: state)
+        configuration.store.holdsLease = { state.holdsLease }
+        configuration.store.clusterFigures = { ClusterFigures(state) }
         // The thread of the log waits for the database; the commit thread must not.
-        configuration.inlineSyncBytesMax = 0
+        configuration.store.inlineSyncBytesMax = 0
+        let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
+        let (usesTLS, authorities) = (
+            arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
+        )
+        host.forward(to: known) { address in
+            let configuration = try? Replica.configuration(of: address, usesTLS: usesTLS, authorities: authorities)
+            return configuration.map { Replica.leader($0) }
+        }
+        configuration.leader = known
+        configuration.readsAreStrict = true
+        configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
     }
 
     /// Begins to follow, and to lead when nobody does.

@@ -6,6 +6,7 @@ import FirestoreService
 import Glibc
 import PostgreSQLLog
 import Replication
+import Server
 import Synchronization
 
 /// Does at the store what the driver of its member wants. Thread-safe.
@@ -14,6 +15,8 @@ final class ClusterHost: MemberHost {
         var store: DocumentStore?
         var leader: String?
         var reason: RestartReason?
+        var known: KnownLeader?
+        var server: @Sendable (String) -> KnownLeader.Server? = { _ in nil }
     }
 
     private let state = Mutex(State())
@@ -25,6 +28,20 @@ final class ClusterHost: MemberHost {
         self.advertised = advertised
     }
 
+    /// Before the server is started.
+    ///
+    /// - Parameters:
+    ///   - known: learns which server leads.
+    ///   - server: how calls reach a server by its address; nil if the address cannot be used.
+    func forward(to known: KnownLeader, _ server: @escaping @Sendable (String) -> KnownLeader.Server?) {
+        state.withLock { state in
+            state.known = known
+            state.server = server
+        }
+    }
+
+    private func move(to location: KnownLeader.Location) { state.withLock { $0.known }?.move(to: location) }
+
     /// Before the driver is started.
     func bind(_ store: DocumentStore) {
         state.withLock { $0.store = store }
@@ -35,9 +52,6 @@ final class ClusterHost: MemberHost {
 
     /// Why the process must start again; nil if it need not.
     var restartReason: RestartReason? { state.withLock { $0.reason } }
-
-    /// `HOST:PORT` of the server that takes writes; nil while it is not known, or is this one.
-    var leader: String? { state.withLock { $0.leader } }
 
     func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void) {
         var records = FollowedRecords()
@@ -67,6 +81,7 @@ final class ClusterHost: MemberHost {
     func lead(_ epoch: Epoch, above time: UInt64) {
         state.withLock { $0.leader = nil }
         store?.lead(above: time)
+        move(to: .here)
         log(.info, "cluster_leads", ["epoch": String(epoch.number), "address": advertised])
     }
 
@@ -78,7 +93,11 @@ final class ClusterHost: MemberHost {
             return state.leader != address
         }
         guard isNew else { return }
-        store?.follow(leader: address.isEmpty ? nil : address)
+        // The row may name this server as it was before its last start.
+        let isOther = !address.isEmpty && address != advertised
+        store?.follow(leader: isOther ? address : nil)
+        let server = isOther ? state.withLock { $0.server }(address) : nil
+        move(to: server.map { .at($0) } ?? .unknown)
         log(.info, "cluster_follows", ["leader": address])
     }
 
@@ -93,6 +112,7 @@ final class ClusterHost: MemberHost {
 
     func restart(_ reason: RestartReason) {
         store?.follow(leader: nil)
+        move(to: .unknown)
         state.withLock { $0.reason = reason }
         switch reason {
         case .deposed: log(.warning, "cluster_deposed", ["message": "another server leads; this one starts again"])

@@ -55,9 +55,13 @@ enum ServeCommand: MainThreadSubcommand {
         let replica = try Replica.make(arguments, directory: configuration.store.directory, log)
         try replica?.prepare()
         configuration.store.leader = replica?.source
+        if let replica, !arguments[ServeSettings.followReadOnly] {
+            configuration.leader = KnownLeader(.at(replica.leader))
+            configuration.readsAreStrict = arguments[ServeSettings.strictReads]
+        }
         let cluster = try Cluster.make(arguments, directory: configuration.store.directory, log)
         try cluster?.prepare()
-        cluster?.configure(&configuration.store)
+        cluster?.configure(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: configuration.store.directory)
         let security = try ServeSecurity.make(

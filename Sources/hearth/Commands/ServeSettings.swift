@@ -336,8 +336,17 @@ enum ServeSettings {
     static let follow = Flag<Endpoint>(
         "follow", "HOST:PORT", required: false,
         help: """
-            Serves a replica of this server, read-only: copies its state when the data directory is empty, then \
-            applies its commits. HEARTH_FOLLOW_TOKEN is the token of a principal that administers the source.
+            Serves a replica of this server: copies its state when the data directory is empty, then applies its \
+            commits. Writes are forwarded to it. HEARTH_FOLLOW_TOKEN is the token of a principal that administers the \
+            source.
+            """)
+    static let followReadOnly = Flag(
+        switch: "follow-read-only", help: "Refuses writes with the address of the source, instead of forwarding them.")
+    static let strictReads = Flag(
+        switch: "strict-reads",
+        help: """
+            Reads of a replica ask its source for the newest commit and wait for it. Without it they see what the \
+            replica has.
             """)
     static let followTLS = Flag(
         switch: "follow-tls", help: "Encrypts the connection to the source; its certificate must verify.")
@@ -362,6 +371,12 @@ enum ServeSettings {
         help: """
             A new base of the store is made when the log after the last one is larger than it, and than this. New \
             servers start from a base, and the log before it is dropped.
+            """)
+    static let staleReads = Flag(
+        "stale-reads", "TIME", default: TimeSpan.seconds(0),
+        help: """
+            Reads of the newest state at a server that does not lead its cluster see what the server has if that is \
+            younger than this. Others ask the leader for the newest commit and wait for it. Clocks must agree.
             """)
     static let repairIndexes = Flag(
         switch: "repair-indexes",
@@ -418,8 +433,8 @@ enum ServeSettings {
             heading: "Location",
             flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
-        FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities]),
-        FlagGroup(heading: "Cluster", flags: [cluster, clusterStore, advertise, clusterBase]),
+        FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities, followReadOnly, strictReads]),
+        FlagGroup(heading: "Cluster", flags: [cluster, clusterStore, advertise, clusterBase, staleReads]),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),

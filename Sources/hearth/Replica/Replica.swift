@@ -7,6 +7,7 @@ import FirestoreMessages
 import FirestoreService
 import Glibc
 import HearthClient
+import Server
 import Synchronization
 
 /// The replica that this process serves.
@@ -18,15 +19,18 @@ final class Replica: Sendable {
     let source: String
     private let directory: String
     private let log: Log
+    private let configuration: HearthClient.Configuration
     private let client: HearthClient
     private let task: FollowerTask
 
-    /// - Throws: `UsageError` for a directory that is not one of this source.
-    private init(source: String, directory: String, client: HearthClient, log: Log) {
+    private init(
+        source: String, directory: String, _ configuration: HearthClient.Configuration, log: Log
+    ) throws {
         self.source = source
         self.directory = directory
         self.log = log
-        self.client = client
+        self.configuration = configuration
+        client = try HearthClient(configuration)
         task = FollowerTask(client: client, source: source, log: log)
     }
 
@@ -51,15 +55,21 @@ final class Replica: Sendable {
             throw CommandFailure(
                 "\(directory) has an independent store, which a replica would replace: name an empty directory")
         }
-        let client = try client(
+        let configuration = try configuration(
             of: endpoint.flagText, usesTLS: arguments[ServeSettings.followTLS],
             authorities: arguments.value(of: ServeSettings.followAuthorities))
-        return Replica(source: endpoint.flagText, directory: directory, client: client, log: log)
+        return try Replica(source: endpoint.flagText, directory: directory, configuration, log: log)
     }
 
     /// A client for a source.
     /// - Parameter authorities: a file; nil means those of the system.
     static func client(of source: String, usesTLS: Bool, authorities: String?) throws -> HearthClient {
+        try HearthClient(configuration(of: source, usesTLS: usesTLS, authorities: authorities))
+    }
+
+    static func configuration(
+        of source: String, usesTLS: Bool, authorities: String?
+    ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: source)
         configuration.eventLoops = 1
         configuration.connectionsPerLoop = 1
@@ -67,10 +77,21 @@ final class Replica: Sendable {
         // The stream lasts; `FollowerTask` ends one that is silent.
         configuration.streamTimeout = .seconds(30 * 86_400)
         if usesTLS || authorities != nil { try configuration.useTLS(authorities: authorities) }
-        if let token = getenv(tokenVariable).map({ String(cString: $0) }), !token.isEmpty {
-            try configuration.useToken(token)
-        }
-        return try HearthClient(configuration)
+        if let token { try configuration.useToken(token) }
+        return configuration
+    }
+
+    /// Where calls are forwarded to.
+    var leader: KnownLeader.Server { Self.leader(configuration) }
+
+    /// A server that calls are forwarded to.
+    static func leader(_ configuration: HearthClient.Configuration) -> KnownLeader.Server {
+        KnownLeader.Server(
+            host: configuration.host, port: configuration.port, tls: configuration.tls, token: token)
+    }
+
+    private static var token: String? {
+        getenv(tokenVariable).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// Copies the source if the directory is empty.

@@ -203,12 +203,15 @@ struct TransactionTests {
         let rolledBack = try await harness.begin()
         harness.store.rollback(rolledBack)
         #expect(throws: RequestError.unknownTransaction) { try harness.get("c/a", .transaction(rolledBack)) }
-        let forged = TransactionIdentifier(number: rolledBack.number + 1, nonce: 5)
+        let forged = TransactionIdentifier(number: rolledBack.number + 1, nonce: 5, run: rolledBack.run)
         harness.store.rollback(forged)
         #expect(try await harness.failure([], transaction: forged)?.code == .invalidArgument)
         let bytes = rolledBack.bytes
-        #expect(bytes.count == 16)
+        #expect(bytes.count == 24)
         #expect(try TransactionIdentifier(bytes: bytes.byteSpan) == rolledBack)
+        let elsewhere = TransactionIdentifier(number: rolledBack.number, nonce: rolledBack.nonce, run: 1)
+        #expect(try await harness.failure([], transaction: elsewhere) == .lostTransaction)
+        #expect(throws: RequestError.lostTransaction) { try harness.get("c/a", .transaction(elsewhere)) }
         try harness.finish()
     }
 

@@ -31,9 +31,14 @@ struct ClusterTests {
         try HearthBinary.run(["set", "--address", node.address, path, "{\"n\":\(number)}"])
     }
 
+    private func get(_ node: ClusterNode, _ path: String) throws -> String {
+        let read = try HearthBinary.run(["get", "--address", node.address, path])
+        return read.output + read.errors
+    }
+
     private func expect(_ node: ClusterNode, _ path: String, is number: Int) async throws {
         try await eventually("\(path) is \(number) at \(node.address): \(node.log.suffix(2_000))") {
-            try HearthBinary.run(["get", "--address", node.address, path]).output.contains("\"n\":\(number)}")
+            try get(node, path).contains("\"n\":\(number)}")
         }
     }
 
@@ -45,19 +50,23 @@ struct ClusterTests {
     }
 
     @Test
-    func `One of three servers takes writes, all have them, and another leads after kill -9`() async throws {
+    func `Any of three servers takes writes and strict reads, and another one leads after kill -9`() async throws {
         let nodes = try nodes(3)
         for node in nodes { try node.start() }
         let first = try await leader(of: nodes)
-        for number in 0..<10 { #expect(try set(first, "c/d\(number)", number).status == 0) }
-        for node in nodes { try await expect(node, "c/d9", is: 9) }
-        let follower = try #require(nodes.first { $0 !== first })
-        let written = try set(follower, "c/x", 1)
-        #expect(written.status != 0 && written.errors.contains("write to \(first.address)"), "\(written)")
+        // Any server takes any call, and a read at any server sees what was acknowledged before.
+        for number in 0..<12 {
+            let written = try set(nodes[number % 3], "c/d", number)
+            #expect(written.status == 0, "\(written)")
+            let read = try get(nodes[(number + number / 3 + 1) % 3], "c/d")
+            #expect(read.contains("\"n\":\(number)}"), "\(read)")
+        }
 
         first.kill()
+        // A call that comes before another server leads waits for it.
+        let other = try #require(nodes.first { $0 !== first })
+        #expect(try set(other, "c/d10", 10).status == 0)
         let second = try await leader(of: nodes)
-        #expect(try set(second, "c/d10", 10).status == 0)
         try first.start()
         for node in nodes { try await expect(node, "c/d10", is: 10) }
 
@@ -97,57 +106,6 @@ struct ClusterTests {
         let moved = try HearthBinary.run(
             ["serve", "--data", node.data, "--cluster", other.address, "--advertise", "127.0.0.1:1", "--port", "0"])
         #expect(moved.status == 1 && moved.errors.contains("another store than the database has"), "\(moved)")
-    }
-
-    @Test
-    func `Under load nothing acknowledged is lost while leaders are killed or stand still and the database restarts`()
-        async throws
-    {
-        let nodes = try nodes(3)
-        for node in nodes { try node.start() }
-        _ = try await leader(of: nodes)
-        let writer = try ClusterWriter(nodes)
-        let writing = Task { try await writer.run() }
-        func expectProgress() async throws {
-            let before = writer.numbers.count
-            try await eventually("commits are acknowledged: \(nodes.map { $0.log.suffix(1_000) })") {
-                writer.numbers.count > before + 10
-            }
-        }
-        try await expectProgress()
-        // A leader that is killed.
-        let first = try await leader(of: nodes)
-        first.kill()
-        try await expectProgress()
-        try first.start()
-        // One that stands still until another leads, and continues then.
-        let second = try await leader(of: nodes)
-        second.signal(SIGSTOP)
-        let third = try await leader(of: nodes.filter { $0 !== second })
-        try await expectProgress()
-        second.signal(SIGCONT)
-        // The first one to wake up finds out that it does not lead, and begins again.
-        #expect(second.server?.process.waitForError("cluster_deposed") == true)
-        try await expectProgress()
-        // A database that crashes.
-        database.stop(SIGQUIT)
-        try database.start()
-        try await expectProgress()
-        _ = third
-        writer.stop()
-        try await writing.value
-        let acknowledged = Set(writer.numbers)
-        #expect(acknowledged.count == writer.numbers.count)
-        for node in nodes {
-            try await eventually("\(node.address) has all: \(node.log.suffix(1_000))") {
-                let left = try writer.numbers("left", at: node)
-                return left.isSuperset(of: acknowledged)
-            }
-        }
-        let sides = try nodes.map { node in try ["left", "right"].map { try writer.numbers($0, at: node) } }
-        for side in sides.joined() { #expect(side == sides[0][0]) }
-        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
-        try expectSound(nodes)
     }
 
     @Test

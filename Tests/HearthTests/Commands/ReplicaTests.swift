@@ -2,6 +2,7 @@
 
 import Basics
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -40,11 +41,11 @@ struct ReplicaTests {
     }
 
     @Test
-    func `A replica copies the source, follows it, refuses writes, and says how old its state is`() async throws {
+    func `A replica copies the source, follows it, refuses writes if it is to, and says how old it is`() async throws {
         let source = try source()
         let client = try TestClient(source)
         for number in 0..<20 { try await client.set("c/d\(number)", number: number) }
-        let replica = try replica(of: source)
+        let replica = try replica(of: source, ["--follow-read-only"])
         try await expect(replica, "c/d19", is: 19)
         let watch = HearthProcess(["watch", "--address", "127.0.0.1:\(replica.port)", "c/d1"])
         try watch.start()
@@ -101,6 +102,48 @@ struct ReplicaTests {
         }
         #expect(replica.stop() == 0)
         #expect(!replica.process.errors.contains("replica_outdated"))
+        #expect(source.stop() == 0)
+        try expectSound()
+    }
+
+    private static let documents = "/v1/projects/hearth/databases/(default)/documents"
+
+    @Test
+    func `Writes at a replica are applied once, over kill -9 and restarts of the source`() async throws {
+        var source = try source()
+        let port = source.port
+        let replica = try replica(of: source, ["--strict-reads"])
+        let increment = """
+            {"writes":[{"transform":{"document":"projects/hearth/databases/(default)/documents/c/n",
+            "fieldTransforms":[{"fieldPath":"n","increment":{"integerValue":"1"}}]}}]}
+            """
+        let begun = try #require(
+            HTTPTestClient(port: replica.port).request("POST", Self.documents + ":beginTransaction", body: "{}"))
+        let transaction = try #require(begun.body.components(separatedBy: "\"").dropFirst(3).first)
+        let count = 120
+        let done = Mutex(0)
+        let address = replica.port
+        let writer = Task.detached {
+            let http = HTTPTestClient(port: address)
+            for number in 1...count {
+                let reply = http.request("POST", Self.documents + ":commit", body: increment)
+                #expect(reply?.status == 200, "\(String(describing: reply))")
+                let read = http.request("GET", Self.documents + "/c/n")
+                #expect(read?.body.contains("\"integerValue\": \"\(number)\"") == true, "\(String(describing: read))")
+                done.withLock { $0 = number }
+            }
+        }
+        for (round, number) in [20, 50, 80].enumerated() {
+            try await eventually("\(number) commits have replies") { done.withLock { $0 } >= number }
+            if round == 1 { #expect(source.stop() == 0) } else { source.kill() }
+            source = try self.source(port: port)
+        }
+        await writer.value
+        try await expect(source, "c/n", is: count)
+        let lost = HTTPTestClient(port: replica.port).request(
+            "GET", Self.documents + "/c/n?transaction=\(transaction.replacing("+", with: "%2B"))")
+        #expect(lost?.status == 409, "\(String(describing: lost))")
+        #expect(replica.stop() == 0)
         #expect(source.stop() == 0)
         try expectSound()
     }

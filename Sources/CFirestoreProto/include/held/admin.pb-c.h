@@ -15,6 +15,10 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 
+typedef struct Held__Admin__ForwardRequest Held__Admin__ForwardRequest;
+typedef struct Held__Admin__ForwardResponse Held__Admin__ForwardResponse;
+typedef struct Held__Admin__NewestVersionRequest Held__Admin__NewestVersionRequest;
+typedef struct Held__Admin__NewestVersionResponse Held__Admin__NewestVersionResponse;
 typedef struct Held__Admin__GetServerRequest Held__Admin__GetServerRequest;
 typedef struct Held__Admin__FollowRequest Held__Admin__FollowRequest;
 typedef struct Held__Admin__FollowResponse Held__Admin__FollowResponse;
@@ -75,6 +79,70 @@ typedef enum _Held__Admin__Mode {
 } Held__Admin__Mode;
 
 /* --- messages --- */
+
+struct  Held__Admin__ForwardRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The method's number in the native protocol.
+   */
+  uint32_t method;
+  /*
+   * Who calls, as JSON: what the follower has verified.
+   */
+  ProtobufCBinaryData caller;
+  /*
+   * The caller's address, 4 or 16 bytes; empty for none.
+   */
+  ProtobufCBinaryData address;
+  /*
+   * Bits: 1 the client came to a loopback address, 2 a proxy forwarded the call, 4 the proxy is trusted.
+   */
+  uint32_t approach;
+  /*
+   * A number for the client's connection. Bounds for one connection hold for all clients with the same number.
+   */
+  uint32_t client;
+  /*
+   * The first message of the call.
+   */
+  ProtobufCBinaryData message;
+};
+#define HELD__ADMIN__FORWARD_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__forward_request__descriptor) \
+    , 0, {0,NULL}, {0,NULL}, 0, 0, {0,NULL} }
+
+
+struct  Held__Admin__ForwardResponse
+{
+  ProtobufCMessage base;
+};
+#define HELD__ADMIN__FORWARD_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__forward_response__descriptor) \
+     }
+
+
+struct  Held__Admin__NewestVersionRequest
+{
+  ProtobufCMessage base;
+};
+#define HELD__ADMIN__NEWEST_VERSION_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__newest_version_request__descriptor) \
+     }
+
+
+struct  Held__Admin__NewestVersionResponse
+{
+  ProtobufCMessage base;
+  /*
+   * In microseconds.
+   */
+  uint64_t version;
+};
+#define HELD__ADMIN__NEWEST_VERSION_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__newest_version_response__descriptor) \
+    , 0 }
+
 
 struct  Held__Admin__GetServerRequest
 {
@@ -528,6 +596,82 @@ struct  Held__Admin__SingleFieldIndex
     , 0, HELD__ADMIN__MODE__MODE_UNSPECIFIED }
 
 
+/* Held__Admin__ForwardRequest methods */
+void   held__admin__forward_request__init
+                     (Held__Admin__ForwardRequest         *message);
+size_t held__admin__forward_request__get_packed_size
+                     (const Held__Admin__ForwardRequest   *message);
+size_t held__admin__forward_request__pack
+                     (const Held__Admin__ForwardRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__forward_request__pack_to_buffer
+                     (const Held__Admin__ForwardRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ForwardRequest *
+       held__admin__forward_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__forward_request__free_unpacked
+                     (Held__Admin__ForwardRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__ForwardResponse methods */
+void   held__admin__forward_response__init
+                     (Held__Admin__ForwardResponse         *message);
+size_t held__admin__forward_response__get_packed_size
+                     (const Held__Admin__ForwardResponse   *message);
+size_t held__admin__forward_response__pack
+                     (const Held__Admin__ForwardResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__forward_response__pack_to_buffer
+                     (const Held__Admin__ForwardResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__ForwardResponse *
+       held__admin__forward_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__forward_response__free_unpacked
+                     (Held__Admin__ForwardResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__NewestVersionRequest methods */
+void   held__admin__newest_version_request__init
+                     (Held__Admin__NewestVersionRequest         *message);
+size_t held__admin__newest_version_request__get_packed_size
+                     (const Held__Admin__NewestVersionRequest   *message);
+size_t held__admin__newest_version_request__pack
+                     (const Held__Admin__NewestVersionRequest   *message,
+                      uint8_t             *out);
+size_t held__admin__newest_version_request__pack_to_buffer
+                     (const Held__Admin__NewestVersionRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__NewestVersionRequest *
+       held__admin__newest_version_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__newest_version_request__free_unpacked
+                     (Held__Admin__NewestVersionRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__Admin__NewestVersionResponse methods */
+void   held__admin__newest_version_response__init
+                     (Held__Admin__NewestVersionResponse         *message);
+size_t held__admin__newest_version_response__get_packed_size
+                     (const Held__Admin__NewestVersionResponse   *message);
+size_t held__admin__newest_version_response__pack
+                     (const Held__Admin__NewestVersionResponse   *message,
+                      uint8_t             *out);
+size_t held__admin__newest_version_response__pack_to_buffer
+                     (const Held__Admin__NewestVersionResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Held__Admin__NewestVersionResponse *
+       held__admin__newest_version_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__admin__newest_version_response__free_unpacked
+                     (Held__Admin__NewestVersionResponse *message,
+                      ProtobufCAllocator *allocator);
 /* Held__Admin__GetServerRequest methods */
 void   held__admin__get_server_request__init
                      (Held__Admin__GetServerRequest         *message);
@@ -1081,6 +1225,18 @@ void   held__admin__single_field_index__free_unpacked
                       ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
+typedef void (*Held__Admin__ForwardRequest_Closure)
+                 (const Held__Admin__ForwardRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__ForwardResponse_Closure)
+                 (const Held__Admin__ForwardResponse *message,
+                  void *closure_data);
+typedef void (*Held__Admin__NewestVersionRequest_Closure)
+                 (const Held__Admin__NewestVersionRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__NewestVersionResponse_Closure)
+                 (const Held__Admin__NewestVersionResponse *message,
+                  void *closure_data);
 typedef void (*Held__Admin__GetServerRequest_Closure)
                  (const Held__Admin__GetServerRequest *message,
                   void *closure_data);
@@ -1175,6 +1331,10 @@ typedef void (*Held__Admin__SingleFieldIndex_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    held__admin__mode__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__forward_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__forward_response__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__newest_version_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__newest_version_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__get_server_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__follow_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__follow_response__descriptor;

@@ -7,6 +7,186 @@
 #endif
 
 #include "hearth/admin/v1/admin.pb-c.h"
+void   hearth__admin__v1__forward_request__init
+                     (Hearth__Admin__V1__ForwardRequest         *message)
+{
+  static const Hearth__Admin__V1__ForwardRequest init_value = HEARTH__ADMIN__V1__FORWARD_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__forward_request__get_packed_size
+                     (const Hearth__Admin__V1__ForwardRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__forward_request__pack
+                     (const Hearth__Admin__V1__ForwardRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__forward_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ForwardRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ForwardRequest *
+       hearth__admin__v1__forward_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ForwardRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__forward_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__forward_request__free_unpacked
+                     (Hearth__Admin__V1__ForwardRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__forward_response__init
+                     (Hearth__Admin__V1__ForwardResponse         *message)
+{
+  static const Hearth__Admin__V1__ForwardResponse init_value = HEARTH__ADMIN__V1__FORWARD_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__forward_response__get_packed_size
+                     (const Hearth__Admin__V1__ForwardResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__forward_response__pack
+                     (const Hearth__Admin__V1__ForwardResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__forward_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ForwardResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__ForwardResponse *
+       hearth__admin__v1__forward_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__ForwardResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__forward_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__forward_response__free_unpacked
+                     (Hearth__Admin__V1__ForwardResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__newest_version_request__init
+                     (Hearth__Admin__V1__NewestVersionRequest         *message)
+{
+  static const Hearth__Admin__V1__NewestVersionRequest init_value = HEARTH__ADMIN__V1__NEWEST_VERSION_REQUEST__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__newest_version_request__get_packed_size
+                     (const Hearth__Admin__V1__NewestVersionRequest *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__newest_version_request__pack
+                     (const Hearth__Admin__V1__NewestVersionRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__newest_version_request__pack_to_buffer
+                     (const Hearth__Admin__V1__NewestVersionRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__NewestVersionRequest *
+       hearth__admin__v1__newest_version_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__NewestVersionRequest *)
+     protobuf_c_message_unpack (&hearth__admin__v1__newest_version_request__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__newest_version_request__free_unpacked
+                     (Hearth__Admin__V1__NewestVersionRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   hearth__admin__v1__newest_version_response__init
+                     (Hearth__Admin__V1__NewestVersionResponse         *message)
+{
+  static const Hearth__Admin__V1__NewestVersionResponse init_value = HEARTH__ADMIN__V1__NEWEST_VERSION_RESPONSE__INIT;
+  *message = init_value;
+}
+size_t hearth__admin__v1__newest_version_response__get_packed_size
+                     (const Hearth__Admin__V1__NewestVersionResponse *message)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t hearth__admin__v1__newest_version_response__pack
+                     (const Hearth__Admin__V1__NewestVersionResponse *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t hearth__admin__v1__newest_version_response__pack_to_buffer
+                     (const Hearth__Admin__V1__NewestVersionResponse *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Hearth__Admin__V1__NewestVersionResponse *
+       hearth__admin__v1__newest_version_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Hearth__Admin__V1__NewestVersionResponse *)
+     protobuf_c_message_unpack (&hearth__admin__v1__newest_version_response__descriptor,
+                                allocator, len, data);
+}
+void   hearth__admin__v1__newest_version_response__free_unpacked
+                     (Hearth__Admin__V1__NewestVersionResponse *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   hearth__admin__v1__get_server_request__init
                      (Hearth__Admin__V1__GetServerRequest         *message)
 {
@@ -1312,6 +1492,184 @@ void   hearth__admin__v1__single_field_index__free_unpacked
   assert(message->base.descriptor == &hearth__admin__v1__single_field_index__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+static const ProtobufCFieldDescriptor hearth__admin__v1__forward_request__field_descriptors[6] =
+{
+  {
+    "method",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, method),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "caller",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, caller),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "address",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, address),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "approach",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, approach),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "client",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, client),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "message",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ForwardRequest, message),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__forward_request__field_indices_by_name[] = {
+  2,   /* field[2] = address */
+  3,   /* field[3] = approach */
+  1,   /* field[1] = caller */
+  4,   /* field[4] = client */
+  5,   /* field[5] = message */
+  0,   /* field[0] = method */
+};
+static const ProtobufCIntRange hearth__admin__v1__forward_request__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 15, 5 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__forward_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ForwardRequest",
+  "ForwardRequest",
+  "Hearth__Admin__V1__ForwardRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ForwardRequest),
+  6,
+  hearth__admin__v1__forward_request__field_descriptors,
+  hearth__admin__v1__forward_request__field_indices_by_name,
+  2,  hearth__admin__v1__forward_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__forward_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define hearth__admin__v1__forward_response__field_descriptors NULL
+#define hearth__admin__v1__forward_response__field_indices_by_name NULL
+#define hearth__admin__v1__forward_response__number_ranges NULL
+const ProtobufCMessageDescriptor hearth__admin__v1__forward_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ForwardResponse",
+  "ForwardResponse",
+  "Hearth__Admin__V1__ForwardResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ForwardResponse),
+  0,
+  hearth__admin__v1__forward_response__field_descriptors,
+  hearth__admin__v1__forward_response__field_indices_by_name,
+  0,  hearth__admin__v1__forward_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__forward_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define hearth__admin__v1__newest_version_request__field_descriptors NULL
+#define hearth__admin__v1__newest_version_request__field_indices_by_name NULL
+#define hearth__admin__v1__newest_version_request__number_ranges NULL
+const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.NewestVersionRequest",
+  "NewestVersionRequest",
+  "Hearth__Admin__V1__NewestVersionRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__NewestVersionRequest),
+  0,
+  hearth__admin__v1__newest_version_request__field_descriptors,
+  hearth__admin__v1__newest_version_request__field_indices_by_name,
+  0,  hearth__admin__v1__newest_version_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__newest_version_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__newest_version_response__field_descriptors[1] =
+{
+  {
+    "version",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__NewestVersionResponse, version),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__newest_version_response__field_indices_by_name[] = {
+  0,   /* field[0] = version */
+};
+static const ProtobufCIntRange hearth__admin__v1__newest_version_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.NewestVersionResponse",
+  "NewestVersionResponse",
+  "Hearth__Admin__V1__NewestVersionResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__NewestVersionResponse),
+  1,
+  hearth__admin__v1__newest_version_response__field_descriptors,
+  hearth__admin__v1__newest_version_response__field_indices_by_name,
+  1,  hearth__admin__v1__newest_version_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__newest_version_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 #define hearth__admin__v1__get_server_request__field_descriptors NULL
 #define hearth__admin__v1__get_server_request__field_indices_by_name NULL
 #define hearth__admin__v1__get_server_request__number_ranges NULL
@@ -2682,7 +3040,7 @@ const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
   hearth__admin__v1__mode__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[12] =
+static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[14] =
 {
   { "GetServer", &hearth__admin__v1__get_server_request__descriptor, &hearth__admin__v1__server__descriptor },
   { "Backup", &hearth__admin__v1__backup_request__descriptor, &hearth__admin__v1__backup_response__descriptor },
@@ -2696,6 +3054,8 @@ static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descript
   { "GetRules", &hearth__admin__v1__get_rules_request__descriptor, &hearth__admin__v1__get_rules_response__descriptor },
   { "Follow", &hearth__admin__v1__follow_request__descriptor, &hearth__admin__v1__follow_response__descriptor },
   { "StepDown", &hearth__admin__v1__step_down_request__descriptor, &hearth__admin__v1__step_down_response__descriptor },
+  { "Forward", &hearth__admin__v1__forward_request__descriptor, &hearth__admin__v1__forward_response__descriptor },
+  { "NewestVersion", &hearth__admin__v1__newest_version_request__descriptor, &hearth__admin__v1__newest_version_response__descriptor },
 };
 const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
   4,        /* ApplyIndexes */
@@ -2704,10 +3064,12 @@ const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
   3,        /* Checkpoint */
   10,        /* Follow */
   2,        /* Fork */
+  12,        /* Forward */
   9,        /* GetRules */
   0,        /* GetServer */
   5,        /* ListIndexes */
   8,        /* ListRules */
+  13,        /* NewestVersion */
   7,        /* RollbackRules */
   11         /* StepDown */
 };
@@ -2718,7 +3080,7 @@ const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
   "Admin",
   "Hearth__Admin__V1__Admin",
   "hearth.admin.v1",
-  12,
+  14,
   hearth__admin__v1__admin__method_descriptors,
   hearth__admin__v1__admin__method_indices_by_name
 };
@@ -2817,6 +3179,22 @@ void hearth__admin__v1__admin__step_down(ProtobufCService *service,
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
   service->invoke(service, 11, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__forward(ProtobufCService *service,
+                                       const Hearth__Admin__V1__ForwardRequest *input,
+                                       Hearth__Admin__V1__ForwardResponse_Closure closure,
+                                       void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 12, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__newest_version(ProtobufCService *service,
+                                              const Hearth__Admin__V1__NewestVersionRequest *input,
+                                              Hearth__Admin__V1__NewestVersionResponse_Closure closure,
+                                              void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 13, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
                                      Hearth__Admin__V1__Admin_ServiceDestroy destroy)

@@ -15,6 +15,10 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 
+typedef struct Hearth__Admin__V1__ForwardRequest Hearth__Admin__V1__ForwardRequest;
+typedef struct Hearth__Admin__V1__ForwardResponse Hearth__Admin__V1__ForwardResponse;
+typedef struct Hearth__Admin__V1__NewestVersionRequest Hearth__Admin__V1__NewestVersionRequest;
+typedef struct Hearth__Admin__V1__NewestVersionResponse Hearth__Admin__V1__NewestVersionResponse;
 typedef struct Hearth__Admin__V1__GetServerRequest Hearth__Admin__V1__GetServerRequest;
 typedef struct Hearth__Admin__V1__FollowRequest Hearth__Admin__V1__FollowRequest;
 typedef struct Hearth__Admin__V1__FollowResponse Hearth__Admin__V1__FollowResponse;
@@ -75,6 +79,70 @@ typedef enum _Hearth__Admin__V1__Mode {
 } Hearth__Admin__V1__Mode;
 
 /* --- messages --- */
+
+struct  Hearth__Admin__V1__ForwardRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The method's number in the native protocol.
+   */
+  uint32_t method;
+  /*
+   * Who calls, as JSON: what the follower has verified.
+   */
+  ProtobufCBinaryData caller;
+  /*
+   * The caller's address, 4 or 16 bytes; empty for none.
+   */
+  ProtobufCBinaryData address;
+  /*
+   * Bits: 1 the client came to a loopback address, 2 a proxy forwarded the call, 4 the proxy is trusted.
+   */
+  uint32_t approach;
+  /*
+   * A number for the client's connection. Bounds for one connection hold for all clients with the same number.
+   */
+  uint32_t client;
+  /*
+   * The first message of the call.
+   */
+  ProtobufCBinaryData message;
+};
+#define HEARTH__ADMIN__V1__FORWARD_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__forward_request__descriptor) \
+    , 0, {0,NULL}, {0,NULL}, 0, 0, {0,NULL} }
+
+
+struct  Hearth__Admin__V1__ForwardResponse
+{
+  ProtobufCMessage base;
+};
+#define HEARTH__ADMIN__V1__FORWARD_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__forward_response__descriptor) \
+     }
+
+
+struct  Hearth__Admin__V1__NewestVersionRequest
+{
+  ProtobufCMessage base;
+};
+#define HEARTH__ADMIN__V1__NEWEST_VERSION_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__newest_version_request__descriptor) \
+     }
+
+
+struct  Hearth__Admin__V1__NewestVersionResponse
+{
+  ProtobufCMessage base;
+  /*
+   * In microseconds.
+   */
+  uint64_t version;
+};
+#define HEARTH__ADMIN__V1__NEWEST_VERSION_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__newest_version_response__descriptor) \
+    , 0 }
+
 
 struct  Hearth__Admin__V1__GetServerRequest
 {
@@ -526,6 +594,82 @@ struct  Hearth__Admin__V1__SingleFieldIndex
     , 0, HEARTH__ADMIN__V1__MODE__MODE_UNSPECIFIED }
 
 
+/* Hearth__Admin__V1__ForwardRequest methods */
+void   hearth__admin__v1__forward_request__init
+                     (Hearth__Admin__V1__ForwardRequest         *message);
+size_t hearth__admin__v1__forward_request__get_packed_size
+                     (const Hearth__Admin__V1__ForwardRequest   *message);
+size_t hearth__admin__v1__forward_request__pack
+                     (const Hearth__Admin__V1__ForwardRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__forward_request__pack_to_buffer
+                     (const Hearth__Admin__V1__ForwardRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ForwardRequest *
+       hearth__admin__v1__forward_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__forward_request__free_unpacked
+                     (Hearth__Admin__V1__ForwardRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__ForwardResponse methods */
+void   hearth__admin__v1__forward_response__init
+                     (Hearth__Admin__V1__ForwardResponse         *message);
+size_t hearth__admin__v1__forward_response__get_packed_size
+                     (const Hearth__Admin__V1__ForwardResponse   *message);
+size_t hearth__admin__v1__forward_response__pack
+                     (const Hearth__Admin__V1__ForwardResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__forward_response__pack_to_buffer
+                     (const Hearth__Admin__V1__ForwardResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__ForwardResponse *
+       hearth__admin__v1__forward_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__forward_response__free_unpacked
+                     (Hearth__Admin__V1__ForwardResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__NewestVersionRequest methods */
+void   hearth__admin__v1__newest_version_request__init
+                     (Hearth__Admin__V1__NewestVersionRequest         *message);
+size_t hearth__admin__v1__newest_version_request__get_packed_size
+                     (const Hearth__Admin__V1__NewestVersionRequest   *message);
+size_t hearth__admin__v1__newest_version_request__pack
+                     (const Hearth__Admin__V1__NewestVersionRequest   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__newest_version_request__pack_to_buffer
+                     (const Hearth__Admin__V1__NewestVersionRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__NewestVersionRequest *
+       hearth__admin__v1__newest_version_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__newest_version_request__free_unpacked
+                     (Hearth__Admin__V1__NewestVersionRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Hearth__Admin__V1__NewestVersionResponse methods */
+void   hearth__admin__v1__newest_version_response__init
+                     (Hearth__Admin__V1__NewestVersionResponse         *message);
+size_t hearth__admin__v1__newest_version_response__get_packed_size
+                     (const Hearth__Admin__V1__NewestVersionResponse   *message);
+size_t hearth__admin__v1__newest_version_response__pack
+                     (const Hearth__Admin__V1__NewestVersionResponse   *message,
+                      uint8_t             *out);
+size_t hearth__admin__v1__newest_version_response__pack_to_buffer
+                     (const Hearth__Admin__V1__NewestVersionResponse   *message,
+                      ProtobufCBuffer     *buffer);
+Hearth__Admin__V1__NewestVersionResponse *
+       hearth__admin__v1__newest_version_response__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   hearth__admin__v1__newest_version_response__free_unpacked
+                     (Hearth__Admin__V1__NewestVersionResponse *message,
+                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__GetServerRequest methods */
 void   hearth__admin__v1__get_server_request__init
                      (Hearth__Admin__V1__GetServerRequest         *message);
@@ -1079,6 +1223,18 @@ void   hearth__admin__v1__single_field_index__free_unpacked
                       ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
+typedef void (*Hearth__Admin__V1__ForwardRequest_Closure)
+                 (const Hearth__Admin__V1__ForwardRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__ForwardResponse_Closure)
+                 (const Hearth__Admin__V1__ForwardResponse *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__NewestVersionRequest_Closure)
+                 (const Hearth__Admin__V1__NewestVersionRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__NewestVersionResponse_Closure)
+                 (const Hearth__Admin__V1__NewestVersionResponse *message,
+                  void *closure_data);
 typedef void (*Hearth__Admin__V1__GetServerRequest_Closure)
                  (const Hearth__Admin__V1__GetServerRequest *message,
                   void *closure_data);
@@ -1221,6 +1377,14 @@ struct Hearth__Admin__V1__Admin_Service
                     const Hearth__Admin__V1__StepDownRequest *input,
                     Hearth__Admin__V1__StepDownResponse_Closure closure,
                     void *closure_data);
+  void (*forward)(Hearth__Admin__V1__Admin_Service *service,
+                  const Hearth__Admin__V1__ForwardRequest *input,
+                  Hearth__Admin__V1__ForwardResponse_Closure closure,
+                  void *closure_data);
+  void (*newest_version)(Hearth__Admin__V1__Admin_Service *service,
+                         const Hearth__Admin__V1__NewestVersionRequest *input,
+                         Hearth__Admin__V1__NewestVersionResponse_Closure closure,
+                         void *closure_data);
 };
 typedef void (*Hearth__Admin__V1__Admin_ServiceDestroy)(Hearth__Admin__V1__Admin_Service *);
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
@@ -1240,7 +1404,9 @@ void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
       function_prefix__ ## list_rules,\
       function_prefix__ ## get_rules,\
       function_prefix__ ## follow,\
-      function_prefix__ ## step_down  }
+      function_prefix__ ## step_down,\
+      function_prefix__ ## forward,\
+      function_prefix__ ## newest_version  }
 void hearth__admin__v1__admin__get_server(ProtobufCService *service,
                                           const Hearth__Admin__V1__GetServerRequest *input,
                                           Hearth__Admin__V1__Server_Closure closure,
@@ -1289,10 +1455,22 @@ void hearth__admin__v1__admin__step_down(ProtobufCService *service,
                                          const Hearth__Admin__V1__StepDownRequest *input,
                                          Hearth__Admin__V1__StepDownResponse_Closure closure,
                                          void *closure_data);
+void hearth__admin__v1__admin__forward(ProtobufCService *service,
+                                       const Hearth__Admin__V1__ForwardRequest *input,
+                                       Hearth__Admin__V1__ForwardResponse_Closure closure,
+                                       void *closure_data);
+void hearth__admin__v1__admin__newest_version(ProtobufCService *service,
+                                              const Hearth__Admin__V1__NewestVersionRequest *input,
+                                              Hearth__Admin__V1__NewestVersionResponse_Closure closure,
+                                              void *closure_data);
 
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    hearth__admin__v1__mode__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__forward_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__forward_response__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__get_server_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor;

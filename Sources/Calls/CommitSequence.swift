@@ -1,4 +1,4 @@
-import Synchronization
+internal import Synchronization
 
 /// The request identifiers that make a retried commit apply once.
 ///
@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// The server keeps a bounded number of results for each session. One commit without a reply, while thousands of others
 /// pass, would exceed this bound; so the sequence starts a new session in time. A plain value; its owner locks it.
-package struct CommitSequence {
+package struct CommitSequence: Sendable {
     /// The id of one commit, without the oldest pending number, which is read at each sending.
     package struct Ticket: Hashable, Sendable {
         /// Which of the sequence's sessions; a session ends when all its commits are acknowledged.
@@ -34,7 +34,7 @@ package struct CommitSequence {
             self.low = low
         }
 
-        static func random() -> SessionID {
+        package static func random() -> SessionID {
             // The system's generator: two clients must never meet in a name.
             SessionID(high: .random(in: 0 ... .max), low: .random(in: 0 ... .max))
         }
@@ -84,21 +84,21 @@ package struct CommitSequence {
     }
 
     /// Unanswered and remembered numbers of a session past which a new session begins.
-    let windowMax: Int
+    package let windowMax: Int
     private var current: SessionID
     private var window = Window()
     /// Earlier sessions that still have unacknowledged commits.
     private var retired: [SessionID: Window] = [:]
     private let makeSession: @Sendable () -> SessionID
 
-    init(windowMax: Int = 1024, makeSession: @escaping @Sendable () -> SessionID = { .random() }) {
+    package init(windowMax: Int = 1024, makeSession: @escaping @Sendable () -> SessionID = { .random() }) {
         self.windowMax = windowMax
         self.makeSession = makeSession
         current = makeSession()
     }
 
     /// A ticket for a new commit. It must be given back with `finish(_:)`, whatever becomes of the commit.
-    mutating func begin() -> Ticket {
+    package mutating func begin() -> Ticket {
         if window.length >= windowMax {
             retired[current] = window
             window = Window()
@@ -108,14 +108,14 @@ package struct CommitSequence {
     }
 
     /// Takes over commits of an earlier process, which are sent under their identifiers again.
-    mutating func restore(_ tickets: [Ticket]) {
+    package mutating func restore(_ tickets: [Ticket]) {
         for (session, tickets) in Dictionary(grouping: tickets, by: \.session) where session != current {
             retired[session] = Window(pending: tickets.map(\.sequence))
         }
     }
 
     /// The commit is acknowledged, or will never be sent again.
-    mutating func finish(_ ticket: Ticket) {
+    package mutating func finish(_ ticket: Ticket) {
         if ticket.session == current { return window.finish(ticket.sequence) }
         retired[ticket.session]?.finish(ticket.sequence)
         if retired[ticket.session]?.isSettled ?? false { retired[ticket.session] = nil }
@@ -123,14 +123,14 @@ package struct CommitSequence {
 
     /// The smallest number of the ticket's session that is not answered; at most the ticket's own while that is
     /// pending.
-    func oldestPending(of ticket: Ticket) -> UInt64 {
+    package func oldestPending(of ticket: Ticket) -> UInt64 {
         let window = ticket.session == current ? window : retired[ticket.session]
         return window?.oldestPending ?? ticket.sequence
     }
 
     /// Commits without a reply, and those after them, in all sessions; for tests and diagnostics.
-    var trackedCount: Int { window.length + retired.values.reduce(0) { $0 + $1.length } }
-    var sessionCount: Int { 1 + retired.count }
+    package var trackedCount: Int { window.length + retired.values.reduce(0) { $0 + $1.length } }
+    package var sessionCount: Int { 1 + retired.count }
 }
 
 /// The request identifiers of the writes of a mutation queue, which outlive their calls. Thread-safe.
@@ -147,7 +147,16 @@ package final class WriteNumbers: Sendable {
     /// The write will never be sent again, also not after a restart.
     package func finish(_ ticket: CommitSequence.Ticket) { sequence.withLock { $0.finish(ticket) } }
 
-    func oldestPending(of ticket: CommitSequence.Ticket) -> UInt64 {
+    package func oldestPending(of ticket: CommitSequence.Ticket) -> UInt64 {
         sequence.withLock { $0.oldestPending(of: ticket) }
+    }
+}
+
+extension RequestID {
+    /// The identifier of an attempt at a commit.
+    package init(_ ticket: CommitSequence.Ticket, oldestPending: UInt64) {
+        self.init(
+            sessionHigh: ticket.session.high, sessionLow: ticket.session.low, sequence: ticket.sequence,
+            oldestPending: oldestPending)
     }
 }

@@ -1,0 +1,86 @@
+// Who answers a call at a server that follows another.
+//
+//     writes, transactions that may write    the server that takes the writes
+//     reads of the newest state              here; strict ones when everything acknowledged is here
+//     reads at a time, and of transactions
+//     that only read, which are a time       here, when the time is here
+
+internal import Basics
+internal import Calls
+internal import DocumentModel
+internal import DocumentStore
+internal import FirestoreMessages
+
+/// Which server answers a call.
+enum CallRoute: Equatable {
+    case here
+    /// Here, and it reads the newest state.
+    case hereNewest
+    /// By the server that takes the writes.
+    case leader(isInTransaction: Bool)
+
+    /// - Throws: what is wrong with a request that cannot be read.
+    init(_ method: FirestoreMessages.Method, _ request: RawSpan) throws {
+        switch method {
+        case .commit, .batchWrite, .createDocument, .updateDocument, .deleteDocument, .write:
+            self = .leader(isInTransaction: false)
+        case .beginTransaction: self = Self.begin(try BeginTransactionRequest(wire: request).options ?? .readWrite)
+        case .rollback: self = Self.inTransaction(try RollbackRequest(wire: request).transaction)
+        case .listen: self = .here
+        default:
+            switch try ReadConsistency(of: method, in: request) {
+            case .latest: self = .hereNewest
+            case .readTime: self = .here
+            case .newTransaction(let options): self = Self.begin(options)
+            case .transaction(let id): self = Self.inTransaction(id)
+            }
+        }
+    }
+
+    private static func begin(_ options: TransactionOptions) -> CallRoute {
+        switch options {
+        case .readOnly(let time): time == nil ? .hereNewest : .here
+        case .readWrite: .leader(isInTransaction: true)
+        }
+    }
+
+    /// An id that cannot be read is refused where it arrives.
+    private static func inTransaction(_ id: [UInt8]) -> CallRoute {
+        let identifier = try? TransactionIdentifier(bytes: id.byteSpan)
+        return identifier?.isReadOnly ?? true ? .here : .leader(isInTransaction: true)
+    }
+}
+
+extension FirestoreService {
+    /// Has a call forwarded, or wait for the newest state, if it must be.
+    ///
+    /// - Returns: whether that was done; otherwise the call is to be performed now.
+    func isRouted(
+        _ call: Call, _ method: FirestoreMessages.Method, _ request: RawSpan, by forwarder: any CallForwarder
+    ) throws -> Bool {
+        switch try CallRoute(method, request) {
+        case .here: return false
+        case .leader(let isInTransaction):
+            try forwarder.forward(call, method, request, isInTransaction: isInTransaction)
+            return true
+        case .hereNewest:
+            guard forwarder.readsAreStrict else { return false }
+            let request = [UInt8](copying: request)
+            try forwarder.whenNewest(call) { [self] in
+                do {
+                    try performHere(call, method, request.byteSpan)
+                } catch {
+                    failOrRepeat(call, method, request.byteSpan, error)
+                }
+            }
+            return true
+        }
+    }
+
+    /// Has a pipeline that writes forwarded if it must be.
+    func isForwarded(_ call: Call, _ request: RawSpan, writes: Bool) throws(RequestError) -> Bool {
+        guard writes, let forwarder, forwarder.isNeeded else { return false }
+        try forwarder.forward(call, .executePipeline, request, isInTransaction: false)
+        return true
+    }
+}

@@ -1,0 +1,231 @@
+internal import Basics
+internal import Calls
+internal import DocumentModel
+internal import DocumentStore
+internal import EventLoops
+internal import FirestoreMessages
+internal import FirestoreService
+internal import NativeProtocol
+
+/// A call with one request message that another server answers. Confined to its loop.
+final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
+    // Sendable: used on the loop's thread alone; the connection calls back there too.
+
+    private let link: LeaderLink
+    private let call: Call
+    private let request: [UInt8]
+    private let forwarding: FirestoreMessages.Method.Forwarding
+    private let isInTransaction: Bool
+    /// Names the request in all attempts; nil if its client has named it, or nothing changes.
+    private let ticket: CommitSequence.Ticket?
+    private var attempts: ForwardedAttempts
+    private var upstream: ClientCall?
+    /// The pause before the next attempt.
+    private var pause: EventLoop.Timer?
+    /// Messages that are not sent yet, each with the version that must be visible first.
+    private var messages: [(version: UInt64, bytes: [UInt8])] = []
+    private var waitingBytes = 0
+    private var isPaused = false
+    private var visibleVersion: UInt64 = 0
+    private var isWaiting = false
+    private var hasSent = false
+    private var isOver = false
+    /// How the stream ends after its messages.
+    private var end: Result<Void, RequestError>?
+
+    /// Bytes of replies that wait for a slow client before the other server is asked to pause.
+    private static let waitingBytesMax = 256 << 10
+
+    var requestBytes: Int { request.count }
+    private var service: FirestoreService { link.service }
+    private var isStream: Bool { call.rpc.shape == .serverStreaming }
+    private var changes: Bool { forwarding != .reads }
+
+    init(_ link: LeaderLink, _ call: Call, _ head: ForwardedHead, _ message: RawSpan, isInTransaction: Bool) {
+        self.link = link
+        self.call = call
+        self.isInTransaction = isInTransaction
+        // Writes that a pipeline leaves to its transaction have no identifier.
+        forwarding = isInTransaction && head.method == .executePipeline ? .changes : head.method.forwarding
+        let isNamed = call.head.requestID != nil
+        ticket = forwarding == .changesOnce && !isNamed ? link.makeTicket() : nil
+        attempts = ForwardedAttempts(of: call)
+        request = head.request(message, suffix: Self.suffix(head.method, message))
+    }
+
+    /// A repetition must create the same document, so its id is chosen here.
+    private static func suffix(_ method: FirestoreMessages.Method, _ message: RawSpan) -> [UInt8] {
+        guard method == .createDocument, let request = try? CreateDocumentRequest(wire: message),
+            request.documentID.isEmpty
+        else { return [] }
+        return CreateDocumentRequest.suffix(documentID: GeneratedID.random())
+    }
+
+    func begin() {
+        link.add(self)
+        if isStream {
+            service.counters.streamsOpen.add()
+            call.stream(self)
+        }
+        attempt()
+    }
+
+    // MARK: Attempts
+
+    private func attempt() {
+        pause = nil
+        guard !isOver else { return }
+        guard call.isOpen else { return finish() }
+        let now = call.loop.nowMilliseconds
+        guard !attempts.isOver(now) else { return fail(.noLeader("")) }
+        guard let connection = link.connect() else { return tryLater(CallOutcome(.unavailable, isUnprocessed: true)) }
+        let options = RequestOptions(
+            deadlineMilliseconds: UInt32(clamping: attempts.endsAt - now),
+            requestID: ticket.map { link.requestID($0) } ?? call.head.requestID)
+        upstream = connection.stream(
+            FirestoreMessages.Method.adminForward.rpc, request, isComplete: true, options, handler: self)
+    }
+
+    private func tryLater(_ outcome: CallOutcome) {
+        let milliseconds = attempts.nextPause()
+        guard !attempts.isOver(call.loop.nowMilliseconds + milliseconds) else {
+            return fail(.noLeader(outcome.message))
+        }
+        pause = link.loop.schedule(afterMilliseconds: milliseconds) { [self] in attempt() }
+    }
+
+    func leaderMoved() {
+        guard let timer = pause.take() else { return }
+        link.loop.cancel(timer)
+        attempt()
+    }
+
+    /// An attempt has failed.
+    private func failed(_ outcome: CallOutcome) {
+        // CANCELLED is the end of a connection that this server has closed.
+        let isLost = outcome.code == .unavailable || outcome.code == .cancelled
+        guard isLost else { return fail(RequestError(outcome.code, outcome.message)) }
+        if !hasSent, messages.isEmpty, outcome.isUnprocessed || forwarding != .changes { return tryLater(outcome) }
+        fail(isInTransaction ? .transactionLost : .noLeader(outcome.message))
+    }
+
+    // MARK: Replies
+
+    private func waitUntilVisible() {
+        guard !isWaiting, changes, let next = messages.first, next.version > visibleVersion else { return }
+        isWaiting = true
+        let version = next.version
+        link.context.store.whenVisible(version) { [self] outcome in
+            call.loop.execute { [self] in waited(for: version, outcome) }
+        }
+    }
+
+    private func waited(for version: UInt64, _ outcome: Result<Void, RequestError>) {
+        isWaiting = false
+        if case .failure(let error) = outcome {
+            // The commit is acknowledged, and not here yet.
+            if attempts.isOver(call.loop.nowMilliseconds) || error.code != .unavailable { return fail(error) }
+        } else {
+            visibleVersion = version
+        }
+        guard call.isOpen else { return finish() }
+        if isStream {
+            waitUntilVisible()
+            call.resume()
+        } else {
+            answer()
+        }
+    }
+
+    private var isFirstVisible: Bool { messages.first.map { !changes || $0.version <= visibleVersion } ?? false }
+
+    /// Ends a unary call with its reply when that may be seen.
+    private func answer() {
+        guard !messages.isEmpty else {
+            return fail(RequestError(.internal, "The server that takes the writes sent no reply."))
+        }
+        guard isFirstVisible else { return waitUntilVisible() }
+        let bytes = messages.removeFirst().bytes
+        service.succeed(call) { $0.append(ForwardedReply.message(of: bytes.byteSpan)) }
+        finish()
+    }
+
+    private func fail(_ error: RequestError) {
+        if error.code == .unavailable { call.noteRetry(afterSeconds: 1) }
+        if isStream {
+            end = .failure(error)
+            call.resume()
+        } else {
+            service.fail(call, error)
+            finish()
+        }
+    }
+
+    /// Nothing is sent any more.
+    private func finish() {
+        if isOver { return }
+        isOver = true
+        if isStream { service.counters.streamsOpen.subtract() }
+        if let ticket { link.finish(ticket) }
+        if let timer = pause.take() { link.loop.cancel(timer) }
+        upstream.take()?.cancel()
+        link.remove(self)
+    }
+
+    // MARK: The client's stream
+
+    func next(into output: inout ByteBuffer) -> SourceStep {
+        if isFirstVisible {
+            let bytes = messages.removeFirst().bytes
+            output.append(ForwardedReply.message(of: bytes.byteSpan))
+            hasSent = true
+            waitingBytes -= bytes.count
+            if isPaused, waitingBytes <= Self.waitingBytesMax / 2 {
+                isPaused = false
+                upstream?.resumeMessages()
+            }
+            waitUntilVisible()
+            return .message
+        }
+        switch end {
+        case .success where messages.isEmpty:
+            service.ended(call)
+            finish()
+            return .finished
+        case .failure(let error):
+            let status = service.requestError(error, call)
+            finish()
+            return .failed(status.code, status.message)
+        default: return .waiting
+        }
+    }
+
+    var heldBytes: Int { waitingBytes }
+
+    func cancelled() { finish() }
+}
+
+extension ForwardedCall: ClientCallHandler {
+    func received(_ message: RawSpan, on upstream: ClientCall) {
+        guard !isOver, let version = ForwardedReply.version(of: message) else { return }
+        messages.append((version, [UInt8](copying: message)))
+        waitingBytes += message.byteCount
+        guard isStream else { return }
+        if !isPaused, waitingBytes > Self.waitingBytesMax {
+            isPaused = true
+            upstream.pauseMessages()
+        }
+        waitUntilVisible()
+        call.resume()
+    }
+
+    func finished(_ outcome: CallOutcome, on upstream: ClientCall) {
+        guard !isOver else { return }
+        self.upstream = nil
+        guard call.isOpen else { return finish() }
+        guard outcome.code == .ok else { return failed(outcome) }
+        guard isStream else { return answer() }
+        end = .success(())
+        call.resume()
+    }
+}

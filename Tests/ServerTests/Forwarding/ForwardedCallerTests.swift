@@ -1,0 +1,122 @@
+// Whose word about a caller is taken.
+
+import Authorization
+import AuthorizationTestSupport
+import Basics
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import Identity
+import NativeProtocol
+import Server
+import ServiceTestSupport
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct ForwardedCallerTests {
+    private static let document = "/v1/projects/p/databases/d/documents/c/x"
+    private static let rules = """
+        match /c/{x} {
+            allow read: if true;
+            allow write: if request.auth.uid == 'alice' && request.auth.token.kind == 'k';
+        }
+        """
+
+    /// A principal of the whole server, with its key.
+    private static func principal(_ role: Role) throws -> (records: [PrincipalRecord], key: String) {
+        var list = PrincipalList()
+        let grant = PrincipalList.Grant(role: role, scope: Scope(projects: nil), bypassesRules: true)
+        let key = try list.addAPIKey(to: "node", grant, now: 1)
+        return (list.records, "\(key)")
+    }
+
+    private static func write(_ server: LiveDatabaseServer, _ authorization: String?) -> Int? {
+        HTTPTestClient(port: Int(server.gateway.port)).request(
+            "PATCH", document, body: "{\"fields\":{}}", headers: authorization.map { ["Authorization: \($0)"] } ?? []
+        )?.status
+    }
+
+    @Test
+    func `The source judges a forwarded write by the follower's user`() throws {
+        let pair = try ServerPair {
+            $0.authorization = try? TestAuthorization.make(Self.rules)
+        } follower: {
+            $0.authorization = try? TestAuthorization.make("match /c/{x} { allow read: if true; }")
+        }
+        let claims = "\"kind\":\"k\""
+        #expect(Self.write(pair.follower, TestAuthorization.user("alice", claims: claims)) == 200)
+        #expect(Self.write(pair.follower, TestAuthorization.user("alice")) == 403)
+        #expect(Self.write(pair.follower, TestAuthorization.user("bob", claims: claims)) == 403)
+        #expect(Self.write(pair.follower, nil) == 403)
+        #expect(Self.write(pair.follower, "Bearer owner") == 200)
+    }
+
+    @Test
+    func `A closed source takes no unverified caller from a follower that verifies nobody`() throws {
+        let (records, key) = try Self.principal(.admin)
+        let modes: [(SecurityMode, String?)] = [
+            (.open, nil), (.emulator, "Bearer owner"),
+            (.emulator, TestAuthorization.user("alice", claims: "\"kind\":\"k\"")),
+        ]
+        for (mode, credential) in modes {
+            let pair = try ServerPair(token: key) {
+                $0.authorization = try? TestAuthorization.make(Self.rules, mode: .closed, records: records)
+            } follower: {
+                $0.authorization = try? TestAuthorization.make(Self.rules, mode: mode)
+            }
+            #expect(Self.write(pair.follower, credential) == 403, "\(mode)")
+        }
+        // Principals of a closed follower keep their roles.
+        let (writers, writer) = try Self.principal(.writer)
+        let (readers, reader) = try Self.principal(.reader)
+        for (others, credential, status) in [(writers, writer, 200), (readers, reader, 403)] {
+            let pair = try ServerPair(token: key) {
+                $0.authorization = try? TestAuthorization.make(nil, mode: .closed, records: records)
+            } follower: {
+                $0.authorization = try? TestAuthorization.make(nil, mode: .closed, records: others)
+            }
+            #expect(Self.write(pair.follower, "Bearer \(credential)") == status)
+            #expect(Self.write(pair.follower, "Bearer \(credential)x") == 401)
+            #expect(Self.write(pair.follower, nil) == 401)
+        }
+    }
+
+    @Test(arguments: [nil, Role.reader, .writer])
+    func `Nobody else is believed about a caller`(role: Role?) throws {
+        let (records, key) = try Self.principal(role ?? .reader)
+        let live = try LiveDatabaseServer {
+            $0.authorization = try? TestAuthorization.make(Self.rules, mode: .closed, records: records)
+        }
+        let admin = VouchedCaller(.admin, isVerified: true).bytes
+        let message = try LiveDatabaseServer.commitRequest("c/x", [])
+        let head = ForwardedHead(method: .commit, caller: admin)
+        let connection = live.connect()
+        defer { connection.close() }
+        if role != nil { connection.show(try #require(Credential(key))) }
+        let outcome = live.stream(.adminForward, head.request(message.byteSpan), on: connection).outcome
+        #expect(outcome.code == (role == nil ? .unauthenticated : .permissionDenied))
+        let newest = live.call(.adminNewestVersion, [], on: connection).outcome
+        #expect(newest.code == outcome.code)
+    }
+
+    @Test
+    func `A caller survives the way, and other bytes are nobody`() throws {
+        let text = """
+            {"verified":true,"kind":"service","name":"n","role":"writer","bypasses_rules":false,
+            "projects":["p"],"collections":["a","b"],"expires_at":7}
+            """
+        let principal = try #require(VouchedCaller(bytes: Array(text.utf8)))
+        let again = try #require(VouchedCaller(bytes: principal.bytes))
+        #expect(again.isVerified && again.authentication.expiresAt == 7)
+        guard case .service(let found) = again.authentication.caller else {
+            Issue.record("the principal is another caller")
+            return
+        }
+        #expect(found.scope == Scope(projects: ["p"], collections: ["a", "b"]))
+        #expect(found.role == .writer && !found.bypassesRules && found.name == "n")
+        for text in ["", "{}", "{\"verified\":true}", "{\"verified\":true,\"kind\":\"user\",\"uid\":\"x\"}", "[]"] {
+            #expect(VouchedCaller(bytes: Array(text.utf8)) == nil, "\(text)")
+        }
+    }
+}

@@ -1,0 +1,243 @@
+// Calls at a follower that the server which takes the writes answers.
+
+import Basics
+import Calls
+import Dispatch
+import DocumentModel
+import FirestoreMessages
+import FirestoreService
+import NativeProtocol
+import Server
+import ServiceTestSupport
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct ForwardingTests {
+    private static let documents = "/v1/projects/p/databases/d/documents"
+
+    @Test
+    func `A commit at a follower is there when its reply comes, and the reply comes not before`() throws {
+        let pair = try ServerPair()
+        for number in 1...20 {
+            #expect(try pair.follower.commit("c/x", Int64(number)).code == .ok)
+            #expect(try pair.follower.number("c/x") == Int64(number))
+            #expect(try pair.source.number("c/x") == Int64(number))
+        }
+        pair.cut(true)
+        let answered = DispatchSemaphore(value: 0)
+        let fields = Harness.fields(["a": .integer(21)])
+        pair.follower.connection.unary(
+            FirestoreMessages.Method.commit.rpc, try LiveDatabaseServer.commitRequest("c/x", fields)
+        ) { outcome, _ in
+            #expect(outcome.code == .ok)
+            answered.signal()
+        }
+        while try pair.source.number("c/x") != 21 {}
+        #expect(try pair.follower.number("c/x") == 20)
+        #expect(answered.wait(timeout: .now()) == .timedOut)
+        pair.cut(false)
+        try answered.wait(until: "the commit has its reply")
+        #expect(try pair.follower.number("c/x") == 21)
+    }
+
+    @Test
+    func `REST writes at a follower, with ids that the server chooses`() throws {
+        let pair = try ServerPair()
+        let http = HTTPTestClient(port: Int(pair.follower.gateway.port))
+        let created = try #require(http.request("POST", Self.documents + "/c", body: "{\"fields\":{}}"))
+        #expect(created.status == 200, "\(created.body)")
+        let path = Self.documents + "/c/x"
+        let integer = "{\"fields\":{\"a\":{\"integerValue\":\"7\"}}}"
+        #expect(http.request("PATCH", path, body: integer)?.status == 200)
+        #expect(try pair.follower.number("c/x") == 7)
+        #expect(http.request("POST", Self.documents + "/c?documentId=x", body: "{}")?.status == 409)
+        let list = try #require(http.request("GET", Self.documents + "/c"))
+        #expect(list.body.components(separatedBy: "\"createTime\"").count == 3, "\(list.body)")
+        #expect(http.request("DELETE", path)?.status == 200)
+        #expect(http.request("GET", path)?.status == 404)
+        #expect(try pair.source.number("c/x") == nil)
+    }
+
+    @Test
+    func `A transaction at a follower reads and commits at the source, and loses there`() throws {
+        let pair = try ServerPair()
+        #expect(try pair.source.commit("c/x", 1).code == .ok)
+        let first = try pair.follower.begin(.readWrite)
+        let second = try pair.follower.begin(.readWrite)
+        #expect(try pair.follower.number("c/x", .transaction(first)) == 1)
+        #expect(try pair.source.number("c/x", .transaction(second)) == 1)
+        #expect(try pair.follower.commit("c/x", 2, in: second).code == .ok)
+        #expect(try pair.follower.commit("c/x", 3, in: first).code == .aborted)
+        #expect(try pair.follower.number("c/x") == 2)
+        let rollback = RollbackRequest(database: Harness.database, transaction: first)
+        #expect(pair.follower.call(.rollback, rollback.encodedBytes()).outcome.code == .ok)
+        // A query that begins one.
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let (outcome, messages) = pair.follower.stream(
+            .runQuery,
+            RunQueryRequest(parent: Harness.root, query: query, consistency: .newTransaction(.readWrite))
+                .encodedBytes())
+        #expect(outcome.code == .ok)
+        let message = try #require(messages.first)
+        let third = [UInt8](copying: try RunQueryResponseView(message.byteSpan).transaction)
+        #expect(try pair.source.commit("c/x", 4).code == .ok)
+        #expect(try pair.follower.commit("c/x", 5, in: third).code == .aborted)
+    }
+
+    @Test
+    func `A transaction that only reads is served at any server, and ends at any`() throws {
+        let pair = try ServerPair()
+        #expect(try pair.follower.commit("c/x", 1).code == .ok)
+        for (begins, reads) in [(pair.source, pair.follower), (pair.follower, pair.source)] {
+            let before = try begins.number("c/x")
+            let transaction = try begins.begin(.readOnly(readTime: nil))
+            #expect(try pair.follower.commit("c/x", (before ?? 0) + 1).code == .ok)
+            #expect(try reads.number("c/x", .transaction(transaction)) == before)
+            #expect(try begins.number("c/x", .transaction(transaction)) == before)
+            #expect(try reads.commit("c/x", 9, in: transaction).code == .invalidArgument)
+            // The refused commit has ended it, where it is known.
+            let another = try begins.begin(.readOnly(readTime: nil))
+            let end = CommitWrites(WriteList(database: try DatabaseName(Harness.database)))
+            var writer = ByteBuffer()
+            writer.append(end.request(transaction: another))
+            #expect(reads.call(.commit, writer.copyBytes()).outcome.code == .ok)
+        }
+    }
+
+    @Test
+    func `A strict read sees what was acknowledged at the source; another one need not`() throws {
+        let pair = try ServerPair(readsAreStrict: true)
+        for number in 1...20 {
+            #expect(try pair.source.commit("c/x", Int64(number)).code == .ok)
+            #expect(try pair.follower.number("c/x") == Int64(number))
+        }
+        pair.cut(true)
+        #expect(try pair.source.commit("c/x", 21).code == .ok)
+        let read = DispatchSemaphore(value: 0)
+        let found = Mutex<[UInt8]>([])
+        pair.follower.connection.unary(
+            FirestoreMessages.Method.getDocument.rpc, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes()
+        ) { outcome, reply in
+            #expect(outcome.code == .ok, "\(outcome.message)")
+            let copy = [UInt8](copying: reply)
+            found.withLock { $0 = copy }
+            read.signal()
+        }
+        // A read at a time of the past needs nobody.
+        let past = TimestampValue(microseconds: Int64(pair.follower.gateway.store.publishedVersion.microseconds))
+        #expect(try pair.follower.number("c/x", .readTime(past)) == 20)
+        #expect(read.wait(timeout: .now()) == .timedOut)
+        pair.cut(false)
+        try read.wait(until: "the strict read has its reply")
+        let reply = found.withLock { $0 }
+        let fields = try DocumentMessage(wire: reply.byteSpan).fields
+        #expect(fields == Harness.field("a", .integer(21)))
+    }
+
+    @Test
+    func `A write stream at a follower continues after its connection is lost`() throws {
+        let pair = try ServerPair()
+        let listener = MessageListener()
+        let stream = pair.follower.connection.stream(
+            FirestoreMessages.Method.write.rpc,
+            Self.bytes(WriteRequestMessage(database: Harness.database)), isComplete: false, handler: listener)
+        try listener.came.wait(until: "the stream is open")
+        var answers = try Self.answers(listener)
+        #expect(!answers[0].streamID.isEmpty)
+        for number in 1...12 {
+            let writes = try Self.increment("c/n")
+            let last = try #require(answers.last)
+            stream.send(Self.bytes(WriteRequestMessage(writes: writes, streamToken: last.streamToken)))
+            // The connection to the source ends now and then, before or after the commit.
+            if number % 3 == 0 { pair.leader.move(to: pair.leader.location) }
+            try listener.came.wait(until: "write \(number) has its reply")
+            answers = try Self.answers(listener)
+            #expect(answers.count == number + 1)
+            #expect(try pair.follower.number("c/n") == Int64(number))
+        }
+        stream.finishSending()
+        try listener.ended.wait(until: "the stream has ended")
+        #expect(listener.state.withLock { $0.outcome.code } == .ok)
+    }
+
+    private static func increment(_ path: String) throws -> WriteList {
+        var writes = WriteList(database: try DatabaseName(Harness.database))
+        let transform = FieldTransform(path: try FieldPath("a"), operation: .increment(.integer(1)))
+        let nothing: [UInt8] = []
+        try Harness.name(path).withUTF8Span { (name) throws(RequestError) in
+            try writes.update(name, fields: nothing.byteSpan, mask: DocumentMask(paths: []), transforms: [transform])
+        }
+        return writes
+    }
+
+    private static func bytes(_ message: WriteRequestMessage) -> [UInt8] {
+        var writer = ByteBuffer()
+        message.encode(into: &writer)
+        return writer.copyBytes()
+    }
+
+    private static func answers(_ listener: MessageListener) throws -> [WriteResponse] {
+        try listener.state.withLock { $0.messages }.map { try WriteResponse(wire: $0.byteSpan) }
+    }
+
+    @Test
+    func `Increments at a follower whose connection is lost again and again are applied once`() throws {
+        let pair = try ServerPair()
+        let count = 200
+        let answered = DispatchSemaphore(value: 0)
+        for number in 0..<count {
+            let writes = try Self.increment("c/n")
+            var writer = ByteBuffer()
+            writer.append(CommitWrites(writes).request())
+            pair.follower.connection.unary(FirestoreMessages.Method.commit.rpc, writer.copyBytes()) { outcome, _ in
+                #expect(outcome.code == .ok, "\(outcome.message)")
+                answered.signal()
+            }
+            if number % 10 == 9 { pair.leader.move(to: pair.leader.location) }
+        }
+        for _ in 0..<count { try answered.wait(until: "a commit has its reply") }
+        #expect(try pair.follower.number("c/n") == Int64(count))
+        #expect(try pair.source.number("c/n") == Int64(count))
+    }
+
+    @Test
+    func `A call without a server that takes the writes waits for one, until its deadline`() throws {
+        let pair = try ServerPair()
+        let location = pair.leader.location
+        pair.leader.move(to: .unknown)
+        let refused = DispatchSemaphore(value: 0)
+        let fields = Harness.fields(["a": .integer(1)])
+        let request = try LiveDatabaseServer.commitRequest("c/x", fields)
+        pair.follower.connection.unary(
+            FirestoreMessages.Method.commit.rpc, request, RequestOptions(deadlineMilliseconds: 300)
+        ) { outcome, _ in
+            #expect(outcome.code == .unavailable || outcome.code == .deadlineExceeded)
+            refused.signal()
+        }
+        try refused.wait(until: "the call has ended")
+        let answered = DispatchSemaphore(value: 0)
+        pair.follower.connection.unary(FirestoreMessages.Method.commit.rpc, request) { outcome, _ in
+            #expect(outcome.code == .ok, "\(outcome.message)")
+            answered.signal()
+        }
+        pair.leader.move(to: location)
+        try answered.wait(until: "the commit has its reply")
+        #expect(try pair.follower.number("c/x") == 1)
+    }
+
+    @Test
+    func `A server that does not take the writes refuses a forwarded call, and forwards it no further`() throws {
+        let pair = try ServerPair()
+        let head = ForwardedHead(method: .commit, caller: Array("{}".utf8))
+        let fields = Harness.fields(["a": .integer(1)])
+        let message = try LiveDatabaseServer.commitRequest("c/x", fields)
+        let (outcome, _) = pair.follower.stream(.adminForward, head.request(message.byteSpan))
+        #expect(outcome.code == .unavailable)
+        #expect(try pair.source.number("c/x") == nil)
+        let unserved = ForwardedHead(method: .adminStepDown, caller: Array("{}".utf8))
+        let refused = pair.source.stream(.adminForward, unserved.request(message.byteSpan)).outcome
+        #expect(refused.code == .unimplemented)
+    }
+}
