@@ -69,6 +69,8 @@ let package = Package(
         .target(name: "CConsole", path: "Sources/CConsole", exclude: ["web"]),
         // libcurl (apt: libcurl4-openssl-dev), loaded when it is first used.
         .target(name: "CCurl", path: "Sources/System/CCurl"),
+        // libpq (apt: libpq-dev), loaded when it is first used.
+        .target(name: "CPostgreSQL", path: "Sources/System/CPostgreSQL"),
         // RE2 (apt: libre2-dev) has a C++ interface; the target has a C one.
         .target(name: "CRE2", path: "Sources/System/CRE2", linkerSettings: [.linkedLibrary("re2")]),
         // ICU and Snowball, loaded when a text is first analysed. No headers are needed.
@@ -122,6 +124,11 @@ let package = Package(
             swiftSettings: strictAndUnsafe),
         // A log shared by several servers: lease and append as a state machine.
         .target(name: "Replication", dependencies: ["Storage"], swiftSettings: strict),
+        // The same log in PostgreSQL: statements, connections, and the driver of the state machine.
+        .target(
+            name: "PostgreSQLLog",
+            dependencies: ["Basics", "CLinux", "CPostgreSQL", "CXXHash", "Storage", "FileSystem", "Replication"],
+            swiftSettings: strictAndUnsafe),
         // Archives: bases and records beside a data directory, and restores to a commit.
         .target(
             name: "Archive",
@@ -258,7 +265,7 @@ let package = Package(
                 "Calls",
                 "EventLoops", "Connections", "HTTPProtocols", "FirestoreService", "Authorization", "Server",
                 "HearthClient", "InProcess", "TLS", "Expressions", "SecurityRules", "Identity", "KeyFetching",
-                "ManagedExport", "TextAnalysis",
+                "ManagedExport", "PostgreSQLLog", "Replication", "TextAnalysis",
             ],
             swiftSettings: strict),
 
@@ -312,6 +319,7 @@ let package = Package(
         tests("ManagedExportTests", ["Basics", "DocumentModel", "FileSystem", "ManagedExport"]),
         tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
         tests("ReplicationTests", ["Replication", "Storage"], optimizes: true),
+        tests("PostgreSQLLogTests", ["Basics", "Storage", "FileSystem", "Replication", "PostgreSQLLog"]),
         // Makes writes of liblmdb fail.
         .target(name: "CWriteFaults", path: "Tests/WriteFaults"),
         tests(
@@ -464,7 +472,7 @@ let package = Package(
             [
                 "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
                 "FirestoreService", "DocumentModel", "EmbeddedEngine", "EventLoops", "Identity", "ManagedExport",
-                "TLSTestSupport",
+                "PostgreSQLLog", "TLSTestSupport",
             ], exclude: ["Formats"]),
         tests("OfficialClientTests", ["DocumentJSON", "Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

@@ -57,7 +57,7 @@ package final class LogAppender {
     package func discard() { writer.discard() }
 
     /// Ends the group, which has a record, and gives it its place. The group before must be done.
-    package func seal() -> LogGroup { writer.seal() }
+    package func seal() -> LogGroup { synchronizer.shared == nil ? writer.seal() : writer.sealRecords() }
 
     /// Has the log thread write and sync a group, and then call `completion`, once. None may be on its way.
     package func synchronize(

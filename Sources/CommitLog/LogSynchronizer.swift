@@ -14,13 +14,16 @@ final class LogSynchronizer: Sendable {
 
     private let state: Monitor<State>
     private let fault: FaultInjection
+    /// Where groups become durable if not in segments.
+    let shared: (any SharedLog)?
     /// The times of writing and syncing a group, recorded by the thread that does it, one at a time.
     let syncNanoseconds = Histogram()
     /// The last version that is durable, in microseconds.
     let durable = Atomic<UInt64>(0)
 
-    init(fault: FaultInjection) {
+    init(fault: FaultInjection, shared: (any SharedLog)? = nil) {
         state = Monitor(State())
+        self.shared = shared
         self.fault = fault
     }
 
@@ -49,10 +52,7 @@ final class LogSynchronizer: Sendable {
     func perform(_ group: LogGroup, finished: LogAppender.Outcome) throws(StorageError) -> CommitVersion {
         let started = SystemClock.monotonicNanoseconds()
         do throws(StorageError) {
-            try fault.check(.writeLog, file: group.segment.file.path)
-            unsafe try group.segment.file.write(group.bytes, at: group.offset)
-            try fault.check(.syncLog, file: group.segment.file.path)
-            try group.segment.file.syncData()
+            try write(group)
         } catch {
             // What is on the disk is unknown now, and the kernel may have dropped the pages: nothing more is promised.
             let failure = StorageError(.failed, "the log cannot be written: \(error.message)", file: error.file)
@@ -63,6 +63,17 @@ final class LogSynchronizer: Sendable {
         durable.store(group.lastVersion.microseconds, ordering: .releasing)
         finished(group.lastVersion, nil)
         return group.lastVersion
+    }
+
+    private func write(_ group: LogGroup) throws(StorageError) {
+        guard let segment = group.segment else {
+            guard let shared else { preconditionFailure("a group has neither a segment nor a shared log") }
+            return try shared.append(unsafe RawSpan(_unsafeBytes: group.bytes), version: group.lastVersion)
+        }
+        try fault.check(.writeLog, file: segment.file.path)
+        unsafe try segment.file.write(group.bytes, at: group.offset)
+        try fault.check(.syncLog, file: segment.file.path)
+        try segment.file.syncData()
     }
 
     func stop() {

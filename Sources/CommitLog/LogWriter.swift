@@ -15,8 +15,9 @@ internal import Storage
 /// A sealed group on its way to the disk.
 @safe
 package struct LogGroup: @unchecked Sendable {  // The writer leaves the buffer alone until the group is done.
-    let segment: LogSegment
-    /// What to write there, and where in the segment: whole pages.
+    /// Where it goes; nil for a log that is shared.
+    let segment: LogSegment?
+    /// What to write there, and where in the segment: whole pages. For a shared log: the records alone.
     let bytes: UnsafeRawBufferPointer
     let offset: Int
     let lastVersion: CommitVersion
@@ -29,7 +30,7 @@ package struct LogGroup: @unchecked Sendable {  // The writer leaves the buffer 
 @safe
 final class LogWriter {
     private let pool: SegmentPool
-    /// Groups are not written: the directory is only read.
+    /// Groups are not written to segments: the directory is only read, or the log is shared.
     private let isDiscarding: Bool
 
     /// The segment being written; nil in a new directory, until the first group.
@@ -108,6 +109,17 @@ final class LogWriter {
         payloadBytes = 0
     }
 
+    /// Ends the group for a log that is shared. The group before must be done: its buffer is used for the next.
+    func sealRecords() -> LogGroup {
+        precondition(recordCount > 0, "an empty group is sealed")
+        let start = unsafe building.start + LogFormat.pageBytes + LogFormat.frameHeaderBytes
+        let group = unsafe LogGroup(
+            segment: nil, bytes: UnsafeRawBufferPointer(start: start, count: payloadBytes), offset: 0,
+            lastVersion: lastVersion)
+        startNextGroup()
+        return group
+    }
+
     /// Ends the group and gives it its place. The group before must be done: its buffer is used for the next.
     func seal() -> LogGroup {
         precondition(recordCount > 0, "an empty group is sealed")
@@ -126,13 +138,17 @@ final class LogWriter {
         unsafe header.seal(frame)
         let group = unsafe placeInPages(frame, byteCount: header.frameBytes, in: segment)
         pool.noteGroup(upTo: lastVersion, in: segment.sequence)
+        startNextGroup()
+        return group
+    }
+
+    private func startNextGroup() {
         sealedVersion = lastVersion
         recordCount = 0
         payloadBytes = 0
         swap(&building, &inFlight)
         // The memory of a giant group is released.
         building.shrink(to: 8 << 20)
-        return group
     }
 
     /// Completes the frame to whole pages, with the old tail before and zeros after it, and advances the offset.

@@ -68,7 +68,7 @@ package final class WriteAheadLog: Sendable {
         self.options = options
         fault = FaultInjection(fault: options.fault)
         pool = SegmentPool(directory: directory, options: options)
-        synchronizer = LogSynchronizer(fault: fault)
+        synchronizer = LogSynchronizer(fault: fault, shared: options.sharedLog)
         held = Atomic(options.logHeldBytesMax > 0 ? 0 : .max)
     }
 
@@ -76,8 +76,10 @@ package final class WriteAheadLog: Sendable {
     /// - Throws: `inputOutput` if the system has no thread left.
     package func startThreads() throws(StorageError) {
         let (pool, synchronizer) = (pool, synchronizer)
-        let preparing = try SystemThread.start("segments") { pool.run() }
-        threads.withLock { $0.append(preparing) }
+        if options.sharedLog == nil {
+            let preparing = try SystemThread.start("segments") { pool.run() }
+            threads.withLock { $0.append(preparing) }
+        }
         let syncing = try SystemThread.start("log") { synchronizer.run() }
         threads.withLock { $0.append(syncing) }
     }
@@ -121,14 +123,14 @@ extension WriteAheadLog {
         ) { version, record in
             try visit(version, unsafe RawSpan(_unsafeBytes: record))
         }
-        if !options.isReadOnly { try prepareEnd(of: &log) }
+        if options.writesLog { try prepareEnd(of: &log) }
         pool.adopt(log)
         synchronizer.durable.store(log.lastVersion.microseconds, ordering: .releasing)
         let end = log.segments.isEmpty ? nil : log.segments[log.endSegmentIndex].segment
         let writer = unsafe log.tail.withUnsafeBytes { tail in
             unsafe LogWriter(
                 pool: pool, segment: end, offset: log.endOffset, tail: tail, lastVersion: log.lastVersion,
-                isDiscarding: options.isReadOnly)
+                isDiscarding: !options.writesLog)
         }
         return LogAppender(writer, synchronizer, finished: finished)
     }
@@ -194,6 +196,8 @@ extension WriteAheadLog {
     /// earlier one while an archive has not taken the records (``hold(after:)``). What followers may need
     /// (`EngineOptions.logKeptBytes`) is after it too, unless the disk is full.
     package func trimPosition(after version: CommitVersion) -> LogPosition {
+        // A directory without a log gets no position: there is no segment to miss.
+        if !options.writesLog { return LogPosition(segment: 0) }
         let archived = pool.firstKept(after: version, held: heldVersion, bytesMax: options.logHeldBytesMax)
         let followed = pool.firstSegment(before: pool.firstSegment(after: version), keeping: options.logKeptBytes)
         return LogPosition(segment: min(archived, followed))

@@ -33,7 +33,7 @@ package final class DocumentStore: Sendable {
     let adaptiveIndexes: AdaptiveIndexes?
     /// Indexes that queries lacked.
     package let wantedIndexes = WantedIndexes()
-    private let queue: CommitQueue
+    let queue: CommitQueue
     private let pipeline: CommitPipeline
     let counters = StoreCounters()
     let standing: WriteStanding
@@ -55,7 +55,10 @@ package final class DocumentStore: Sendable {
     private init(_ configuration: StoreConfiguration) throws {
         self.configuration = configuration
         databases = DatabaseDirectory(maximum: configuration.databasesMax)
-        standing = WriteStanding(leader: configuration.leader)
+        // The cache of a cluster is changed by records of the cluster alone.
+        let cached = configuration.engine.sharedLog == nil ? try ClusterFile.read(in: configuration.directory) : nil
+        standing = WriteStanding(leader: configuration.leader ?? cached.map { "the cluster of \($0)" })
+        let follows = !standing.takesWrites
         let recovery = Recovery(configuration: configuration, databases: databases)
         engine = try StorageEngine.open(
             directory: configuration.directory, volume: configuration.volume,
@@ -63,7 +66,7 @@ package final class DocumentStore: Sendable {
         let writer = try engine.makeWriter()
         let applier = try recovery.makeApplier(latest: writer.latest)
         versions = VersionClock(
-            clock: configuration.clock, engine: engine, isFollower: configuration.leader != nil)
+            clock: configuration.clock, engine: engine, isFollower: follows)
         transactions = TransactionTable(configuration: configuration)
         changes = ChangeFeed(bytesMax: configuration.changeFeedBytesMax, versions: versions)
         queue = CommitQueue(
@@ -78,11 +81,11 @@ package final class DocumentStore: Sendable {
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {
-            if configuration.leader != nil { throw StorageError.entriesDroppedOnFollower(configuration.directory) }
+            if follows { throw StorageError.entriesDroppedOnFollower(configuration.directory) }
             try pipeline.rebuildIndexes()
             try engine.entriesAreBeingMade()
         }
-        try pipeline.renewSearches()
+        if !follows { try pipeline.renewSearches() }
         archiver = try engine.makeArchiver(configuration.archive)
         commitThread = Mutex(try SystemThread(name: "commit") { [pipeline] in pipeline.run() })
     }
@@ -164,6 +167,10 @@ package final class DocumentStore: Sendable {
     }
 
     func submit(_ request: QueuedRequest) {
+        if standing.isCutOff, request.needsLog {
+            return request.refuse(
+                RequestError(.unavailable, "The database of the cluster cannot be reached; try again in a second."))
+        }
         if let refusal = queue.submit(request) { request.refuse(refusal) }
     }
 
@@ -366,7 +373,7 @@ package final class DocumentStore: Sendable {
             transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
             databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
             archive: archiver?.statistics, followers: replication.followers, isFollowing: replication.isConnected,
-            lagMicroseconds: lagMicroseconds, engine: engine.statistics)
+            lagMicroseconds: lagMicroseconds, cluster: configuration.clusterFigures?(), engine: engine.statistics)
     }
 
     /// Writes everything committed so far into a sorted run, and returns when it is there.

@@ -129,6 +129,13 @@ package struct StoreConfiguration: Sendable {
     /// refusals.
     package var leader: String?
 
+    /// Whether this server still leads, for one that may stop to lead at any time (``leader``, and an engine with a
+    /// shared log). Strict reads are refused while it is false.
+    package var holdsLease: (@Sendable () -> Bool)?
+
+    /// What the cluster of the store is doing; nil without one.
+    package var clusterFigures: (@Sendable () -> ClusterFigures)?
+
     /// Settings of the storage engine. Its clock, its group size and the key spaces without history are the store's
     /// to set.
     package var engine = EngineOptions()

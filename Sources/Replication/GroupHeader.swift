@@ -27,6 +27,19 @@ package struct GroupHeader: Hashable, Sendable {
         self.contentHash = contentHash
     }
 
+    /// A header as a database has it.
+    package init(
+        store: StoreIdentity, epoch: Epoch, sequence: UInt64, previousHash: UInt64, version: UInt64,
+        contentHash: UInt64
+    ) {
+        self.store = store
+        self.epoch = epoch
+        self.sequence = sequence
+        self.previousHash = previousHash
+        self.version = version
+        self.contentHash = contentHash
+    }
+
     /// The hash of the chain up to the group. It finds what faults and restored databases do, no attack.
     package var hash: UInt64 {
         var mixed: UInt64 = 0x9E37_79B9_7F4A_7C15

@@ -26,10 +26,10 @@ extension StoreMember {
         case .raising: return .raiseEpoch(epoch, holder: server)
         case .following, .stopped: break
         }
-        guard let seen else { return store == nil ? .create(proposed, holder: server) : .observe }
+        guard let seen else { return store == nil && mayLead ? .create(proposed, holder: server) : .observe }
         // A row that names this server is of a claim whose reply was lost: nobody leads by it.
         let isOver = now >= seen.since + timing.leaseMilliseconds + timing.marginMilliseconds
-        guard isOver || seen.row.holder == server else { return .observe }
+        guard mayLead, isOver || seen.row.holder == server else { return .observe }
         return .claim(seen.row.epoch, renewals: seen.row.renewals, holder: server)
     }
 

@@ -33,7 +33,7 @@ extension StoreMember {
     package mutating func receive(_ reply: LogReply, now: UInt64) -> [MemberAction] {
         guard let sent = logRequest else { return [] }
         logRequest = nil
-        readDue = now + timing.intervalMilliseconds
+        readDue = now + timing.readMilliseconds
         switch sent {
         case .append(let group): return receive(reply, to: group, now: now)
         case .read(let after): return receive(reply, after: after, now: now)

@@ -62,6 +62,9 @@ package struct StoreMember: Hashable, Sendable {
     /// The read on its way began before the claim: it may lack groups.
     var mustReadAgain = false
 
+    /// False for a server that shall not take over: its clock is wrong, or it is about to end.
+    package var mayLead = true
+
     /// What a server is to its store.
     package enum Role: Hashable, Sendable {
         /// It applies the groups of the leader.
@@ -150,9 +153,21 @@ extension StoreMember {
         return now < leaseStart + timing.leaseMilliseconds
     }
 
+    /// Until when no other server can lead, in milliseconds; 0 if this server does not lead.
+    package var leaseEnd: UInt64 {
+        guard isLeader, let leaseStart else { return 0 }
+        return leaseStart + timing.leaseMilliseconds
+    }
+
     /// What a strict read that begins now must see: everything acknowledged so far. Nil if this server does not know.
     /// - Parameter now: read after the call began.
     package func newestPlace(now: UInt64) -> LogPlace? { holdsLease(now: now) ? place : nil }
+
+    /// When the next statement about the lease is due, in milliseconds.
+    package var nextDue: UInt64 { leaseDue }
+
+    /// A version or a time was given out, in microseconds: the next renewal raises the ceiling above it.
+    package mutating func noteIssued(_ time: UInt64) { issued = max(issued, time) }
 
     /// A version for a commit: above every version and time given out. Nil while the ceiling is too low, or this server
     /// does not lead.

@@ -32,6 +32,13 @@ package struct EngineOptions: Sendable {
     /// nothing, and the log has no hold.
     package var logHeldBytesMax = 0
 
+    /// Where commit groups become durable if not in segments of the directory. The directory has no log then, and what
+    /// its runs lack comes from there.
+    package var sharedLog: (any SharedLog)?
+
+    /// Whether the directory has a log that is written.
+    package var writesLog: Bool { !isReadOnly && sharedLog == nil }
+
     /// The log's part of the reserve.
     package var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
 

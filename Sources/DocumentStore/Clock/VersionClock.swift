@@ -41,7 +41,7 @@ final class VersionClock: Sendable {
     /// valid read time.
     private let floor: Atomic<UInt64>
 
-    private let isFollower: Bool
+    private let follows: Atomic<Bool>
     /// On a follower: a time at or below which the leader makes no further commit, and up to which all are published.
     private let closed = Atomic<UInt64>(0)
 
@@ -59,7 +59,7 @@ final class VersionClock: Sendable {
     ///   - waits: holds the reads that wait for a version.
     ///   - isFollower: versions come from another server, and times are those that it has closed.
     init(clock: any StoreClock, engine: StorageEngine, waits: ReadWaits = ReadWaits(), isFollower: Bool = false) {
-        self.isFollower = isFollower
+        follows = Atomic(isFollower)
         self.waits = waits
         self.clock = clock
         self.engine = engine
@@ -184,6 +184,15 @@ final class VersionClock: Sendable {
     }
 
     // MARK: Followers
+
+    private var isFollower: Bool { follows.load(ordering: .acquiring) }
+
+    /// From now on commits are made here.
+    /// - Parameter time: their versions are above it, in microseconds; no earlier leader gave out a later time.
+    func lead(above time: UInt64) {
+        issued.max(max(time, closed.load(ordering: .acquiring)), ordering: .sequentiallyConsistent)
+        follows.store(false, ordering: .releasing)
+    }
 
     /// Up to where a follower can be read: what is published, or a later time that the leader has closed. Nil for a
     /// store that commits itself.

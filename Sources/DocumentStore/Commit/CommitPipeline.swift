@@ -49,6 +49,8 @@ final class CommitPipeline: @unchecked Sendable {
     private var replay: RecordReplay
     private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
+    /// Whether indexes for searches are in line with this machine's libraries, as far as this server decides that.
+    private var areSearchesRenewed: Bool
     /// Set while a group is on its way to the disk and its replies have not been sent.
     private let isSyncing = SharedFlag()
 
@@ -65,6 +67,8 @@ final class CommitPipeline: @unchecked Sendable {
         databases = services.databases
         transactions = services.transactions
         standing = services.standing
+        // The opening does it for a store that takes writes.
+        areSearchesRenewed = services.standing.takesWrites
         counters = services.counters
         self.writer = writer
         let draft = CommitDraft(
@@ -155,12 +159,21 @@ final class CommitPipeline: @unchecked Sendable {
     private func runMaintenance(isIdle: Bool) {
         endExpiredLocks()
         if isFollower { return }
+        renewSearchesOfLeader()
         if housekeeper.isRoundDue() {
             transactions.removeExpired()
             housekeeper.doRound()
         }
         housekeeper.takeIndexStep()
         if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle) { process(batch) }
+    }
+
+    /// A server that begins to lead does what opening a store does.
+    private func renewSearchesOfLeader() {
+        if areSearchesRenewed { return }
+        areSearchesRenewed = true
+        let changes = stage.draft.applier.searchRenewal()
+        if !changes.isEmpty { _ = try? stage.perform(.renewSearches(changes)) }
     }
 
     /// The end: everything taken is durable and its replies are sent.

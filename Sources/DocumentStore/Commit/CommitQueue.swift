@@ -21,6 +21,14 @@ enum QueuedRequest: Sendable {
     /// Records of the leader.
     case follow(FollowedRecords, @Sendable (Result<Void, RequestError>) -> Void)
 
+    /// Whether the request ends with a commit to the log.
+    var needsLog: Bool {
+        switch self {
+        case .commit, .batch, .declare: true
+        case .begin, .lock, .release, .follow: false
+        }
+    }
+
     /// Memory that the request holds, roughly.
     var byteCount: Int {
         switch self {

@@ -51,11 +51,43 @@ extension DocumentStore {
 
     /// How old the state of a replica is by this machine's clock, in microseconds; 0 for a store that is none.
     package var lagMicroseconds: UInt64 {
-        if configuration.leader == nil { return 0 }
+        if standing.takesWrites { return 0 }
         let now = configuration.clock.nowMicroseconds
         let reached = max(replication.closedMicroseconds, engine.publishedVersion.microseconds)
         return now > reached ? now - reached : 0
     }
+
+    // MARK: Servers that may lead
+
+    /// Why a strict read is not answered; nil if it is.
+    var strictReadRefusal: RequestError? {
+        guard let holdsLease = configuration.holdsLease, standing.takesWrites, !holdsLease() else { return nil }
+        return RequestError(.unavailable, "This server does not know whether it still leads; try again.")
+    }
+
+    /// This server takes writes from now on. All records of earlier leaders are applied and visible.
+    /// - Parameter time: commits get versions above it, in microseconds.
+    package func lead(above time: UInt64) {
+        versions.lead(above: time)
+        standing.accept()
+        queue.wake()
+    }
+
+    /// This server takes no writes, because another one leads.
+    /// - Parameter address: of the leader; nil while there is none.
+    package func follow(leader address: String?) {
+        let place = address.map { "write to \($0)" } ?? "no server leads now; try again"
+        let message = "This server of the cluster does not lead and takes no writes; \(place)."
+        standing.refuse(RequestError(.unavailable, message))
+    }
+
+    /// Whether the log cannot be reached: further commits are refused, and those that were taken wait.
+    package var isCutOff: Bool {
+        get { standing.isCutOff }
+        set { standing.isCutOff = newValue }
+    }
+
+    // MARK: Following
 
     /// Applies records of the leader. The completion is called once, on a thread of the store, when they are durable
     /// and visible. Those that were applied before change nothing, so a repetition is harmless.

@@ -24,6 +24,27 @@ package struct FollowedRecords: Sendable {
         entries.append((version, bytes.count))
     }
 
+    /// Adds records as they are sent and kept in a shared log: version (8 bytes, little-endian), length (4 bytes),
+    /// bytes.
+    /// - Returns: false, and some are added, if the bytes are not such records with increasing versions.
+    package mutating func append(logged bytes: [UInt8]) -> Bool {
+        var offset = 0
+        func number(_ count: Int) -> UInt64 {
+            bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        while offset < bytes.count {
+            guard bytes.count - offset >= 12 else { return false }
+            let version = number(8)
+            offset += 8
+            let length = Int(number(4))
+            offset += 4
+            guard bytes.count - offset >= length, version > lastVersion?.microseconds ?? 0 else { return false }
+            append(bytes.byteSpan.extracting(offset..<offset + length), version: CommitVersion(microseconds: version))
+            offset += length
+        }
+        return true
+    }
+
     /// Lends each record, in order.
     package func lendEach<Failure: Error>(
         _ body: (CommitVersion, RawSpan) throws(Failure) -> Void

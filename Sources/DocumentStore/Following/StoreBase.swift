@@ -19,6 +19,8 @@ package final class StoreBase {
 
     /// In the order in which a directory is made of them: it is complete with the last.
     package let parts: [Part]
+    /// All commits up to here are in the files, and none after it.
+    package let version: CommitVersion
     private let fork: TemporaryFork
 
     /// - Throws: as ``DocumentStore/fork(to:)``.
@@ -36,6 +38,7 @@ package final class StoreBase {
             parts.append(try Self.part(BaseDirectory.timeline, in: store.configuration.directory))
             parts.append(try Self.part(BaseDirectory.format, in: fork.directory))
             self.parts = parts
+            version = try ClusterFile.checkpoint(of: fork.directory) ?? .zero
             self.fork = fork
         } catch {
             fork.remove()
@@ -140,11 +143,17 @@ package final class BaseReceiver {
     /// The base is complete: it takes the place of the directory's contents.
     /// - Parameter source: of the replica, for its marker.
     package func complete(source: String) throws {
+        try complete { try ReplicaFile.write(source: source, in: $0) }
+    }
+
+    /// The same for a directory that is marked in another way.
+    /// - Parameter mark: gets the directory before it takes its place.
+    package func complete(marking mark: (String) throws -> Void) throws {
         try endFile()
         guard Directory.exists("\(partial)/\(BaseDirectory.format)") else {
             throw StorageError(.refused, "the source ended a base before its last file")
         }
-        try ReplicaFile.write(source: source, in: partial)
+        try mark(partial)
         for folder in BaseDirectory.folders { try Directory.sync("\(partial)/\(folder)") }
         try Directory.sync(partial)
         if Directory.exists(directory) { try Directory.removeAll(directory) }

@@ -42,6 +42,8 @@ package struct StoreStatistics: Sendable {
     package var isFollowing = false
     /// How old the state of a replica is by its own clock; 0 for other stores.
     package var lagMicroseconds: UInt64 = 0
+    /// Of the cluster; nil without one.
+    package var cluster: ClusterFigures?
     /// The storage engine's own figures.
     package var engine: EngineStatistics
 }

@@ -65,6 +65,8 @@ package final class StoreReader {
         switch selector {
         case .latest:
             let time = store.versions.readTime()
+            // After the time is chosen: a leader that was replaced meanwhile may lack what was acknowledged.
+            if let refusal = store.strictReadRefusal { throw refusal }
             return point(database, version: time, readTime: time)
         case .time(let time):
             let microseconds = try store.readableTime(time)
@@ -76,6 +78,7 @@ package final class StoreReader {
             let transaction = try store.transactions.transaction(identifier)
             guard transaction.database == database else { throw .unknownTransaction }
             let time = transaction.readMicroseconds { store.versions.readTime() }
+            if let refusal = store.strictReadRefusal { throw refusal }
             return ReadPoint(
                 database: database, version: CommitVersion(microseconds: time), readMicroseconds: time,
                 databaseNumber: number(of: database), transaction: transaction)

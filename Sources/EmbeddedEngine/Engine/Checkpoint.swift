@@ -26,6 +26,7 @@ struct Checkpoint {
         var written: [Manifest.Part] = []
         do throws(StorageError) {
             try write(memtable, &written)
+            try core.options.sharedLog?.willCheckpoint(memtable.versionMax)
         } catch {
             core.runs.remove(written)
             throw error

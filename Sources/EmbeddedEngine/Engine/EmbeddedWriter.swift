@@ -68,7 +68,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     /// Staging a small commit and sealing it waits for nothing but the disk: no checkpoint has to end first.
     package var canCommitAtOnce: Bool {
         // Under the lock: the checkpoint thread changes the view too.
-        !log.isBusy
+        !log.isBusy && core.options.sharedLog == nil
             && core.paceNanoseconds(bytes: 1 << 20) == 0
             && core.progress.withLock { _ in core.registry.viewForUpdate.active.byteCount }
                 < core.options.memtableBytesMax

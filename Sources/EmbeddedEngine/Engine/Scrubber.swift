@@ -111,6 +111,7 @@ extension Scrubber {
 
     /// Reads the groups that are in the log alone.
     private func verifyLog(_ core: EngineCore, _ damaged: inout Set<String>) {
+        guard core.options.writesLog else { return }
         let records = core.log.records(after: CommitVersion(microseconds: core.checkpoint.load(ordering: .acquiring)))
         do throws(StorageError) {
             while try records.next() { bytesRead.add(UInt64(records.record.byteCount), ordering: .relaxed) }

@@ -64,6 +64,10 @@ final class AdminService {
     }
 
     private func follow(_ call: Call, _ message: FollowRequest) throws {
+        if context.store.configuration.engine.sharedLog != nil {
+            throw RequestError(
+                .failedPrecondition, "This server is one of a cluster and has no local log; use serve --cluster.")
+        }
         guard followers < Self.followersMax else {
             throw RequestError(.resourceExhausted, "\(Self.followersMax) replicas follow on this event loop already.")
         }

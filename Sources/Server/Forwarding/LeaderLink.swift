@@ -26,6 +26,7 @@ final class LeaderLink: CallForwarder {
         let authorization: Authorization?
         let store: DocumentStore
         let readsAreStrict: Bool
+        let staleReadsMax: UInt64
         let log: Log
     }
 
@@ -62,7 +63,7 @@ final class LeaderLink: CallForwarder {
     }
 
     var isNeeded: Bool { !context.leader.isHere }
-    var readsAreStrict: Bool { context.readsAreStrict }
+    var readsAreStrict: Bool { context.readsAreStrict && context.store.lagMicroseconds >= context.staleReadsMax }
 
     // MARK: Calls
 

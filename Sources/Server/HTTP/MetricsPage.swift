@@ -144,8 +144,34 @@ final class MetricsPage: Sendable {
         appendFiles(store.engine, &page)
         appendIndexSizes(&page)
         if let archive = store.archive { appendArchive(archive, &page) }
+        if let cluster = store.cluster { appendCluster(cluster, &page) }
         collections.append(to: &page)
         appendMemory(store, &page)
+    }
+
+    private func appendCluster(_ cluster: ClusterFigures, _ page: inout MetricsText) {
+        page.single(
+            "hearth_cluster_leads", .gauge, "1 if this server leads the store and holds the lease.", cluster.leads)
+        page.single(
+            "hearth_cluster_epoch", .gauge, "The epoch in which this server led last; 0 if it never did.",
+            cluster.epoch)
+        page.single(
+            "hearth_cluster_sequence", .gauge, "The last group of the log that this server has.", cluster.sequence)
+        page.single(
+            "hearth_cluster_database_silence_seconds", .gauge, "Time since the database answered last.",
+            Double(cluster.silenceMilliseconds) / 1e3)
+        page.single(
+            "hearth_cluster_groups_appended_total", .counter, "Groups that this server appended to the log.",
+            cluster.groupsAppended)
+        page.single(
+            "hearth_cluster_appended_bytes_total", .counter, "Bytes of these groups.", cluster.bytesAppended)
+        page.single(
+            "hearth_cluster_groups_applied_total", .counter, "Groups of other servers that were applied.",
+            cluster.groupsApplied)
+        page.single(
+            "hearth_cluster_unknown_outcomes_total", .counter,
+            "Appends whose connection ended before the reply, so that the outcome had to be looked up.",
+            cluster.outcomesUnknown)
     }
 
     private func appendArchive(_ archive: ArchiveStatistics, _ page: inout MetricsText) {

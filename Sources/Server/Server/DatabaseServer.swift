@@ -34,6 +34,8 @@ package struct DatabaseServerConfiguration: Sendable {
     package var leader: KnownLeader?
     /// Whether reads of this server see everything that was acknowledged anywhere, where another takes the writes.
     package var readsAreStrict = false
+    /// Strict reads do without asking while the state of this server is younger, in microseconds.
+    package var staleReadsMax: UInt64 = 0
     package var log: Log
 
     package init(store: StoreConfiguration, log: Log) {
@@ -146,7 +148,8 @@ package final class DatabaseServer: Sendable {
                 if let leader = configuration.leader {
                     let context = LeaderLink.Context(
                         leader: leader, authorization: configuration.authorization, store: store,
-                        readsAreStrict: configuration.readsAreStrict, log: log)
+                        readsAreStrict: configuration.readsAreStrict, staleReadsMax: configuration.staleReadsMax,
+                        log: log)
                     let link = LeaderLink(context, service, on: loop)
                     service.forwarder = link
                     links.append(LoopBound(link))

@@ -22,3 +22,9 @@ enum { HEARTH_MEMFD_CLOEXEC = 1 };
 
 /// FALLOC_FL_KEEP_SIZE: blocks beyond the end of the file do not move its end.
 enum { HEARTH_FALLOCATE_KEEP_SIZE = 1 };
+
+/// eventfd(2), which Swift's Glibc module does not have.
+extern int eventfd(unsigned int count, int flags);
+
+/// EFD_CLOEXEC and EFD_NONBLOCK.
+enum { HEARTH_EVENT_FLAGS = 02000000 | 04000 };

@@ -7,7 +7,7 @@ enum CommandTable {
             UpdateCommand.self, DeleteCommand.self, CopyCommand.self, LoadCommand.self, ExportCommand.self,
             ImportCommand.self, MigrateCommand.self,
             CheckCommand.self, BackupCommand.self, ArchiveCommand.self, ForkCommand.self, RestoreCommand.self,
-            SalvageCommand.self, UpgradeCommand.self, PromoteCommand.self,
+            SalvageCommand.self, UpgradeCommand.self, PromoteCommand.self, ClusterCommand.self,
             IndexesCommand.self, RulesCommand.self, TokenCommand.self, HealthCommand.self, CompletionCommand.self,
             ManualCommand.self,
         ]

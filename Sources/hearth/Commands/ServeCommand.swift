@@ -59,6 +59,9 @@ enum ServeCommand: MainThreadSubcommand {
             configuration.leader = KnownLeader(.at(replica.leader))
             configuration.readsAreStrict = arguments[ServeSettings.strictReads]
         }
+        let cluster = try Cluster.make(arguments, directory: configuration.store.directory, log)
+        try cluster?.prepare()
+        cluster?.configure(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: configuration.store.directory)
         let security = try ServeSecurity.make(
@@ -99,6 +102,7 @@ enum ServeCommand: MainThreadSubcommand {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
         replica?.start(gateway.store)
+        try cluster?.start(gateway.store)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)
@@ -108,9 +112,11 @@ enum ServeCommand: MainThreadSubcommand {
         let signal = waitForSignal(
             gateway, security, ServiceManager(), endpoint: endpoint, onReload: { reloading.run(log) })
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
-        if replica?.mustRebuild != true { Shutdown.endAtOnceOnAnotherSignal(log) }
+        if replica?.mustRebuild != true, cluster?.mustRestart != true { Shutdown.endAtOnceOnAnotherSignal(log) }
         replica?.stop()
+        cluster?.beginStopping()
         gateway.stop()
+        cluster?.stop()
         do {
             try exports.exportDocuments()
         } catch {
@@ -119,6 +125,7 @@ enum ServeCommand: MainThreadSubcommand {
         }
         log(.info, "stopped")
         try replica?.rebuildIfNeeded()
+        try cluster?.restartIfNeeded()
     }
 
     /// The fork that is to be served; nil without `--fork-of`.
@@ -225,6 +232,13 @@ enum Shutdown {
         sigaddset(&set, SIGINT)
         sigaddset(&set, SIGHUP)
         return set
+    }
+
+    /// Whether a signal that ends the server waits to be taken.
+    static var isRequested: Bool {
+        var pending = sigset_t()
+        sigpending(&pending)
+        return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1
     }
 
     /// Keeps the signals from this thread and those it starts, so that they wait to be asked for.

@@ -5,6 +5,7 @@ import Connections
 import DocumentStore
 import FirestoreService
 import Glibc
+import PostgreSQLLog
 import Server
 
 /// The settings of `hearth serve`, each declared once.
@@ -352,6 +353,31 @@ enum ServeSettings {
     static let followAuthorities = Flag<String>(
         "follow-ca", "FILE", required: false,
         help: "Authorities of the source's certificate, PEM, instead of those of the system. Implies --follow-tls.")
+    static let cluster = Flag<String>(
+        "cluster", "URL", required: false,
+        help: """
+            Serves a store whose log is in this PostgreSQL database, as one of several servers: \
+            postgresql://USER@HOST:PORT/DATABASE, or the keywords of libpq. The data directory is a cache of the \
+            store. Put a password into HEARTH_CLUSTER or a password file, since others see command lines.
+            """)
+    static let clusterStore = Flag(
+        "cluster-store", "NAME", default: "main", help: "The store of the database that --cluster serves."
+    ) { StoreTables.admits($0) ? nil : "at most 30 lower-case letters, digits and _" }
+    static let advertise = Flag<Endpoint>(
+        "advertise", "HOST:PORT", required: false,
+        help: "The address of this server for the clients and servers of the cluster. Needed with --cluster.")
+    static let clusterBase = Flag<ByteCount>(
+        "cluster-base", "SIZE", default: .mebibytes(64),
+        help: """
+            A new base of the store is made when the log after the last one is larger than it, and than this. New \
+            servers start from a base, and the log before it is dropped.
+            """)
+    static let staleReads = Flag(
+        "stale-reads", "TIME", default: TimeSpan.seconds(0),
+        help: """
+            Reads of the newest state at a server that does not lead its cluster see what the server has if that is \
+            younger than this. Others ask the leader for the newest commit and wait for it. Clocks must agree.
+            """)
     static let repairIndexes = Flag(
         switch: "repair-indexes",
         help: """
@@ -408,6 +434,7 @@ enum ServeSettings {
             flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities, followReadOnly, strictReads]),
+        FlagGroup(heading: "Cluster", flags: [cluster, clusterStore, advertise, clusterBase, staleReads]),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),

@@ -142,22 +142,7 @@ final class FollowerTask: Sendable {
     /// Reads the records of a message.
     static func records(_ bytes: [UInt8]) throws -> FollowedRecords {
         var records = FollowedRecords()
-        var offset = 0
-        func number(_ count: Int) throws -> UInt64 {
-            guard bytes.count - offset >= count else { throw FollowFailure(description: "a message is cut") }
-            defer { offset += count }
-            return bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-        }
-        while offset < bytes.count {
-            let version = try number(8)
-            let length = Int(try number(4))
-            guard bytes.count - offset >= length, version > records.lastVersion?.microseconds ?? 0 else {
-                throw FollowFailure(description: "a message has a wrong record")
-            }
-            let record = Array(bytes[offset..<offset + length])
-            records.append(record.byteSpan, version: CommitVersion(microseconds: version))
-            offset += length
-        }
+        guard records.append(logged: bytes) else { throw FollowFailure(description: "a message has a wrong record") }
         return records
     }
 

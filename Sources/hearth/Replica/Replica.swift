@@ -67,7 +67,7 @@ final class Replica: Sendable {
         try HearthClient(configuration(of: source, usesTLS: usesTLS, authorities: authorities))
     }
 
-    private static func configuration(
+    static func configuration(
         of source: String, usesTLS: Bool, authorities: String?
     ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: source)
@@ -82,9 +82,12 @@ final class Replica: Sendable {
     }
 
     /// Where calls are forwarded to.
-    var leader: KnownLeader.Server {
+    var leader: KnownLeader.Server { Self.leader(configuration) }
+
+    /// A server that calls are forwarded to.
+    static func leader(_ configuration: HearthClient.Configuration) -> KnownLeader.Server {
         KnownLeader.Server(
-            host: configuration.host, port: configuration.port, tls: configuration.tls, token: Self.token)
+            host: configuration.host, port: configuration.port, tls: configuration.tls, token: token)
     }
 
     private static var token: String? {

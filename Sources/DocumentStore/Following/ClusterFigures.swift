@@ -1,0 +1,21 @@
+/// What a server of a cluster knows of itself, for metrics.
+package struct ClusterFigures: Sendable {
+    /// Whether this server leads and no other can.
+    package var leads = false
+    /// In which this server leads or led, or that it saw last.
+    package var epoch: UInt64 = 0
+    /// The last group of the log that this server has.
+    package var sequence: UInt64 = 0
+    /// Milliseconds since the database answered last.
+    package var silenceMilliseconds: UInt64 = 0
+    /// Groups that this server appended.
+    package var groupsAppended: UInt64 = 0
+    /// Bytes of their records.
+    package var bytesAppended: UInt64 = 0
+    /// Groups of other servers that were applied.
+    package var groupsApplied: UInt64 = 0
+    /// Appends whose outcome had to be looked up.
+    package var outcomesUnknown: UInt64 = 0
+
+    package init() {}
+}

@@ -1,0 +1,53 @@
+// The directory of a server in a cluster: a cache of a store whose log is elsewhere.
+
+internal import FileSystem
+package import Storage
+
+/// The file CLUSTER of a data directory: which store of a database the directory caches. A directory with it has no
+/// log, and takes only what comes from the cluster.
+package enum ClusterFile {
+    private static let name = "CLUSTER"
+
+    /// The name of the store; nil if the directory is not of a cluster.
+    /// - Throws: `corrupt`, `inputOutput`.
+    package static func read(in directory: String) throws(StorageError) -> String? {
+        try SummedLine.read(
+            "\(directory)/\(name)", contents: "the name of a store",
+            remedy: "remove the directory; the server makes it again from the cluster")
+    }
+
+    /// Makes a directory, which may be missing, the cache of a store, durably. Nobody may have it open.
+    ///
+    /// - Parameters:
+    ///   - store: its name in the database.
+    ///   - identity: its identity, which becomes that of the directory.
+    ///   - timeline: where its history begins, in microseconds.
+    package static func write(
+        _ store: String, _ identity: StoreIdentity, timeline: UInt64, in directory: String
+    ) throws(StorageError) {
+        try Directory.create(directory)
+        try SummedLine.create("\(directory)/\(name)", in: directory, store)
+        try SummedLine.create("\(directory)/\(IdentityFile.name)", in: directory, identity.description)
+        try SummedLine.create("\(directory)/\(TimelineFile.name)", in: directory, "\(timeline)")
+    }
+
+    /// The identity of the store that a directory has; nil if it has none.
+    package static func identity(in directory: String) throws(StorageError) -> StoreIdentity? {
+        try IdentityFile.read(in: directory)
+    }
+
+    /// The version up to which the runs of a directory have all commits; nil for a directory without runs.
+    /// - Throws: `corrupt`, `inputOutput`.
+    package static func checkpoint(of directory: String) throws(StorageError) -> CommitVersion? {
+        guard Directory.exists(directory + "/FORMAT") else { return nil }
+        return try Manifest.read(in: directory + "/runs").checkpoint
+    }
+
+    /// Removes what a directory caches; its mark goes last. Nobody may have it open.
+    package static func discard(_ directory: String) throws(StorageError) {
+        for entry in try Directory.names(in: directory) where entry != name {
+            try Directory.removeAll("\(directory)/\(entry)")
+        }
+        try Directory.removeFile("\(directory)/\(name)")
+    }
+}

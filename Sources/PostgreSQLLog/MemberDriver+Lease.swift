@@ -1,0 +1,62 @@
+// The lease: statements of the member as SQL, and replies for it.
+
+internal import Basics
+internal import Replication
+
+extension MemberDriver {
+    /// Does what the member wants.
+    func perform(_ actions: [MemberAction]) {
+        for action in actions {
+            if case .ask(let statement) = action { leaseStatement = statement } else { logActions.append(action) }
+        }
+        pump()
+    }
+
+    func sendLease() {
+        guard let statement = leaseStatement else { return }
+        // A closed time goes with a renewal only while nobody else can lead.
+        var closed: UInt64 = 0
+        if case .renew = statement, state.isLeading {
+            let time = min(host.closedTime, member.ceiling)
+            if state.holdsLease { closed = time }
+        }
+        lease.noteSent()
+        let sql = settings.tables.statement(statement, closed: closed, timeline: 0)
+        if let event = lease.connection.send(sql) { handle(event, of: lease) }
+    }
+
+    func takeLease(_ outcome: SQLOutcome) {
+        let now = BootClock.milliseconds()
+        switch outcome {
+        case .failed(let failure):
+            host.note(.statementRefused(failure.description))
+            loseLease(after: failure.state == "55P03" ? 0 : 200)
+        case .rows(let rows, let hasWarning):
+            // A commit that was cancelled while it waited for the standby succeeds with a warning.
+            guard !hasWarning, let row = StoreRow(rows) else { return loseLease(after: 100) }
+            leaseStatement = nil
+            compareClocks(row.clock)
+            if row.level > StoreTables.level {
+                return end(.refused("the store has records of a later version of Hearth: upgrade this server"))
+            }
+            state.change { $0.leader = row.address }
+            if row.lease.holder != member.server { host.follow(row.address) }
+            perform(member.receive(LeaseReply(row: row.lease, isDone: row.isDone), now: now))
+            state.update(member)
+        }
+    }
+
+    /// The outcome of the statement about the lease is not known, or it was refused.
+    func loseLease(after milliseconds: UInt64 = 0) {
+        leaseStatement = nil
+        member.leaseConnectionEnded(now: BootClock.milliseconds() + milliseconds)
+    }
+
+    private func compareClocks(_ database: UInt64) {
+        let wall = SystemClock.microseconds()
+        clockAhead = Int64(clamping: wall) - Int64(clamping: database)
+        let mayLead = abs(clockAhead) <= Self.clockDifferenceMax
+        if member.mayLead, !mayLead { host.note(.clockDiffers(milliseconds: clockAhead / 1_000)) }
+        member.mayLead = mayLead
+    }
+}

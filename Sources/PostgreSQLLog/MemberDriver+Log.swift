@@ -1,0 +1,236 @@
+// The groups: appending, reading and applying them.
+
+internal import Basics
+internal import Replication
+internal import Storage
+
+/// A read of groups that may take several statements.
+struct LogReading {
+    let after: LogPlace
+    /// The table of the last statement.
+    var table: UInt64
+    var rows = LogRows()
+    var rowsMax: Int
+    var step = Step.groups
+
+    enum Step {
+        case groups
+        /// A table or a row is missing: the base decides whether it was trimmed.
+        case base
+    }
+}
+
+/// What the connection for the groups is doing beside the statement itself.
+extension MemberDriver {
+    /// Does the next actions about the groups.
+    func pump() {
+        while !isApplying, !hasEnded, !logActions.isEmpty {
+            switch logActions.removeFirst() {
+            case .ask: break
+            case .send(let statement): begin(statement)
+            case .apply(let groups): apply(groups)
+            case .acknowledge(let group): acknowledge(group)
+            case .lead(let epoch): lead(epoch)
+            case .dropStaged: end(.deposed)
+            case .loadBase: end(.outdated)
+            case .discardState: end(.diverged)
+            case .stop(.otherStore): end(.refused("the database has another store than this directory"))
+            }
+        }
+    }
+
+    private func begin(_ statement: LogStatement) {
+        logStatement = statement
+        if case .read(let place) = statement {
+            reading = LogReading(
+                after: place, table: StoreTables.tableNumber(of: max(place.sequence, 1)),
+                rowsMax: StoreTables.rowsReadMax)
+        }
+        if log.connection.isIdle { sendLog() }
+    }
+
+    private func apply(_ headers: [GroupHeader]) {
+        let groups = headers.compactMap { readGroups[$0.sequence] }
+        readGroups.removeAll()
+        precondition(groups.count == headers.count, "groups are applied that were not read")
+        for header in headers { places.note(header.place) }
+        if let last = headers.last { readVersion.store(last.version, ordering: .releasing) }
+        state.change { $0.groupsApplied += UInt64(headers.count) }
+        isApplying = true
+        host.apply(groups) { [self] hasApplied in
+            inbox.update { $0.hasApplied = hasApplied }
+            wake()
+        }
+    }
+
+    private func acknowledge(_ group: GroupHeader) {
+        places.note(group.place)
+        let bytes = UInt64(appending?.records.count ?? 0)
+        state.change { figures in
+            figures.groupsAppended += 1
+            figures.bytesAppended += bytes
+        }
+        state.appendNanoseconds.record(SystemClock.monotonicNanoseconds() - appendStarted)
+        finishAppend(.success(()))
+    }
+
+    private func lead(_ epoch: Epoch) {
+        // The first renewal raises the ceiling; no time is given out before.
+        state.update(member)
+        host.lead(epoch, above: member.issued)
+        state.set(leads: true)
+    }
+
+    /// Appends the group that waits, if the member can.
+    func appendIfPossible() {
+        guard appending == nil, !isApplying, member.canAppend, state.isLeading else { return }
+        guard let pending = inbox.withLock({ $0.append }) else { return }
+        // A version above the ceiling waits for the renewal that raises it.
+        member.noteIssued(pending.version)
+        guard pending.version <= member.ceiling else { return }
+        appending = pending
+        appendStarted = SystemClock.monotonicNanoseconds()
+        perform(member.append(version: pending.version, contentHash: LoggedGroup.contentHash(pending.records)))
+    }
+
+    // MARK: Statements
+
+    func sendLog() {
+        guard let statement = logStatement else { return }
+        let sql: SQLStatement
+        switch statement {
+        case .append(let header):
+            guard let appending else { return }
+            if mustCreateTable {
+                sql = settings.tables.creation(of: header.sequence)
+            } else {
+                sql = settings.tables.append(LoggedGroup(header: header, records: appending.records))
+            }
+        case .read(let place):
+            guard let reading else { return }
+            switch reading.step {
+            case .base: sql = settings.tables.lastBase
+            case .groups:
+                let isFirst = reading.table == StoreTables.tableNumber(of: max(place.sequence, 1))
+                let skips = isFirst && place.sequence > 0
+                sql = settings.tables.read(
+                    table: reading.table, from: skips ? place.sequence : place.sequence + 1, skipsFirst: skips,
+                    rowsMax: reading.rowsMax)
+            }
+        }
+        log.noteSent()
+        if let event = log.connection.send(sql) { handle(event, of: log) }
+    }
+
+    func takeLog(_ outcome: SQLOutcome) {
+        switch logStatement {
+        case .append?: takeAppend(outcome)
+        case .read?: takeRead(outcome)
+        case nil: break
+        }
+    }
+
+    /// The connection for the groups has ended: an append may have been executed.
+    func loseLog() {
+        let wasLeader = member.isLeader
+        if case .append(let header)? = logStatement, !mustCreateTable {
+            host.note(.outcomeUnknown(sequence: header.sequence))
+            state.change { $0.outcomesUnknown += 1 }
+        }
+        logStatement = nil
+        reading = nil
+        mustCreateTable = false
+        member.logConnectionEnded(now: BootClock.milliseconds() + (wasLeader ? 0 : 100))
+    }
+
+    private func reply(_ reply: LogReply) {
+        logStatement = nil
+        reading = nil
+        perform(member.receive(reply, now: BootClock.milliseconds()))
+    }
+
+    private func takeAppend(_ outcome: SQLOutcome) {
+        switch outcome {
+        case .rows(let rows, let hasWarning):
+            if hasWarning { return giveUpLog("the commit was not waited for") }
+            if mustCreateTable {
+                mustCreateTable = false
+                return sendLog()
+            }
+            reply(settings.tables.appendReply(rows))
+        case .failed(let failure) where failure.isMissingTable && !mustCreateTable:
+            mustCreateTable = true
+            sendLog()
+        case .failed(let failure) where failure.isDuplicate && !mustCreateTable:
+            reply(.chainDiffers)
+        case .failed(let failure):
+            // Nothing was appended, but the way of an unknown outcome is right too, and it waits.
+            host.note(.statementRefused(failure.description))
+            giveUpLog("an append was refused")
+        }
+    }
+
+    private func giveUpLog(_ reason: String) {
+        log.connection.close()
+        handle(.ended(reason), of: log)
+    }
+
+    private func takeRead(_ outcome: SQLOutcome) {
+        guard var current = reading else { return }
+        switch (outcome, current.step) {
+        case (.failed(let failure), .groups) where failure.isMissingTable:
+            let isFirst = current.table == StoreTables.tableNumber(of: max(current.after.sequence, 1))
+            if !isFirst { return finishRead(current, isAll: true) }
+            current.step = .base
+        case (.failed(let failure), _):
+            host.note(.statementRefused(failure.description))
+            return giveUpLog("a read was refused")
+        case (.rows(let rows, _), .base):
+            return reply(Self.replyWithoutRows(after: current.after, base: BaseRow(rows)))
+        case (.rows(let rows, _), .groups):
+            let isFirst = current.table == StoreTables.tableNumber(of: max(current.after.sequence, 1))
+            if let problem = current.rows.add(rows, after: current.after, store: settings.store) {
+                host.note(.statementRefused(problem))
+                return giveUpLog("the log is damaged")
+            }
+            if isFirst, current.after.sequence > 0, current.rows.placeHash == nil {
+                current.step = .base
+            } else if current.rows.rowCount >= current.rowsMax {
+                if current.rows.groups.isEmpty, current.rows.piecesMissing >= current.rowsMax {
+                    current.rowsMax = current.rows.piecesMissing + 1
+                    current.rows = LogRows()
+                } else {
+                    return finishRead(current, isAll: false)
+                }
+            } else {
+                let last = current.rows.groups.last?.header.sequence ?? current.after.sequence
+                guard last % StoreTables.groupsPerTable == 0, last > 0,
+                    StoreTables.tableNumber(of: last + 1) > current.table
+                else { return finishRead(current, isAll: true) }
+                // The table is complete: what comes next is in the one after it.
+                guard current.rows.groups.isEmpty else { return finishRead(current, isAll: false) }
+                current.table += 1
+            }
+        }
+        reading = current
+        sendLog()
+    }
+
+    /// The log has no row of a place.
+    private static func replyWithoutRows(after place: LogPlace, base: BaseRow?) -> LogReply {
+        if let base, base.place.sequence > place.sequence { return .trimmed(base: base.place) }
+        return place.sequence == 0 ? .groups([], isAll: true) : .placeDiffers
+    }
+
+    private func finishRead(_ current: LogReading, isAll: Bool) {
+        if current.after.sequence > 0, let hash = current.rows.placeHash, hash != current.after.hash {
+            return reply(.placeDiffers)
+        }
+        readGroups = Dictionary(uniqueKeysWithValues: current.rows.groups.map { ($0.header.sequence, $0) })
+        closedRead = isAll ? current.rows.closed : 0
+        state.change { $0.closed = max($0.closed, current.rows.closed) }
+        let hasGroups = !current.rows.groups.isEmpty
+        reply(.groups(current.rows.groups.map(\.header), isAll: isAll))
+        if !hasGroups, isAll, !hasEnded, !state.isLeading { host.close(through: closedRead) }
+    }
+}

@@ -1,0 +1,46 @@
+// What a driver needs of the server whose member it drives, and what it reports.
+
+package import Replication
+
+/// Why a server must begin again from its last durable state, or without a state.
+package enum RestartReason: Sendable, Equatable {
+    /// Another server leads: what was staged here is dropped.
+    case deposed
+    /// The records after the state are trimmed: a base replaces it.
+    case outdated
+    /// The state is not one of the log: the database was restored, or lost commits in a failover.
+    case diverged
+    /// The state is of another store than the database has, or records are of a later version: the server ends.
+    case refused(String)
+}
+
+/// The server of a member. Calls come from the driver's thread and must not block.
+package protocol MemberHost: AnyObject, Sendable {
+    /// Applies groups of the log, in order. The completion is called once, on any thread: false if that is impossible.
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void)
+    /// Everything up to a time is applied, and the leader makes no commit at or below it.
+    func close(through time: UInt64)
+    /// The server leads from now on, with versions above a time.
+    func lead(_ epoch: Epoch, above time: UInt64)
+    /// A time that this leader has closed, in microseconds: all commits up to it are visible, and none will come.
+    var closedTime: UInt64 { get }
+    /// Another server has the lease.
+    func follow(_ address: String)
+    /// The database has not answered for a while, or answers again.
+    func noteDatabase(isAway: Bool)
+    /// The server must restart. Called once; nothing else is called afterwards.
+    func restart(_ reason: RestartReason)
+    /// Something for the log of events.
+    func note(_ event: MemberEvent)
+}
+
+/// What happens to a member.
+package enum MemberEvent: Sendable {
+    case connected(String)
+    case connectionLost(String, reason: String)
+    /// The outcome of an append is unknown, and is looked up.
+    case outcomeUnknown(sequence: UInt64)
+    case statementRefused(String)
+    /// The machine's clock is too far from the database's, in milliseconds: this server does not lead.
+    case clockDiffers(milliseconds: Int64)
+}

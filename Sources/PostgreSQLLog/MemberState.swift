@@ -1,0 +1,93 @@
+// What other threads see of a driver.
+
+package import Basics
+internal import Glibc
+package import Replication
+internal import Synchronization
+
+/// The state of a member for readers, metrics and the engine. Thread-safe.
+package final class MemberState: Sendable {
+    /// Figures for people.
+    package struct Figures: Sendable {
+        package var role = "connecting"
+        package var leader = ""
+        package var epoch: UInt64 = 0
+        package var place = LogPlace.start
+        /// The closed time of the last look at the log, in microseconds.
+        package var closed: UInt64 = 0
+        package var groupsAppended: UInt64 = 0
+        package var bytesAppended: UInt64 = 0
+        package var groupsApplied: UInt64 = 0
+        /// Appends whose connection ended before the reply.
+        package var outcomesUnknown: UInt64 = 0
+    }
+
+    /// Until when the lease is held, in milliseconds of `CLOCK_BOOTTIME`; 0 if it is not.
+    private let leaseEnd = Atomic<UInt64>(0)
+    private let ceiling = Atomic<UInt64>(0)
+    private let leads = Atomic<Bool>(false)
+    private let lastContact = Atomic<UInt64>(0)
+    private let guarded = Mutex(Figures())
+    /// The times of an append, from sending it to its reply.
+    package let appendNanoseconds = Histogram()
+
+    package init() {}
+
+    /// Whether no other server can lead at this moment, and this one does.
+    package var holdsLease: Bool {
+        leads.load(ordering: .acquiring) && BootClock.milliseconds() < leaseEnd.load(ordering: .acquiring)
+    }
+
+    /// Whether this server leads, maybe with an expired lease.
+    package var isLeading: Bool { leads.load(ordering: .acquiring) }
+
+    /// A leader gives out no later time, in microseconds.
+    package var timeMax: UInt64 { ceiling.load(ordering: .acquiring) }
+
+    package var figures: Figures { guarded.withLock { $0 } }
+
+    /// Milliseconds since the database answered last.
+    package var silenceMilliseconds: UInt64 {
+        let (now, last) = (BootClock.milliseconds(), lastContact.load(ordering: .relaxed))
+        return now > last ? now - last : 0
+    }
+
+    func noteContact() { lastContact.store(BootClock.milliseconds(), ordering: .relaxed) }
+
+    func set(leads: Bool) { self.leads.store(leads, ordering: .releasing) }
+
+    /// Takes over what a member has become.
+    func update(_ member: StoreMember) {
+        ceiling.store(member.ceiling, ordering: .releasing)
+        leaseEnd.store(member.leaseEnd, ordering: .releasing)
+        guarded.withLock { figures in
+            figures.role = member.role.name
+            figures.epoch = max(member.epoch.number, figures.epoch)
+            figures.place = member.place
+        }
+    }
+
+    func change(_ body: (inout Figures) -> Void) { guarded.withLock { body(&$0) } }
+}
+
+extension StoreMember.Role {
+    /// For people.
+    var name: String {
+        switch self {
+        case .following: "following"
+        case .catchingUp: "catching up"
+        case .leading: "leading"
+        case .raising, .lookingUp: "resolving"
+        case .stopped: "stopped"
+        }
+    }
+}
+
+/// A clock that counts while the machine sleeps.
+package enum BootClock {
+    package static func milliseconds() -> UInt64 {
+        var now = timespec()
+        unsafe clock_gettime(CLOCK_BOOTTIME, &now)
+        return UInt64(now.tv_sec) * 1_000 + UInt64(now.tv_nsec) / 1_000_000
+    }
+}

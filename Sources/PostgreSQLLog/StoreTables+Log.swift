@@ -1,0 +1,166 @@
+// The groups of a store in its series of tables.
+
+internal import Basics
+internal import CXXHash
+package import Replication
+internal import Storage
+
+/// A group with its records.
+package struct LoggedGroup: Sendable {
+    package let header: GroupHeader
+    /// Records: version (8 bytes, little-endian), length (4 bytes), bytes.
+    package let records: [UInt8]
+
+    package init(header: GroupHeader, records: [UInt8]) {
+        self.header = header
+        self.records = records
+    }
+
+    /// The hash of records, for ``GroupHeader/contentHash``.
+    package static func contentHash(_ records: [UInt8]) -> UInt64 {
+        unsafe records.withUnsafeBytes { unsafe XXH3_64bits($0.baseAddress, $0.count) }
+    }
+}
+
+extension StoreTables {
+    /// Groups of one table of the log.
+    package static let groupsPerTable: UInt64 = 16_384
+    /// Bytes of one row. A larger group is several rows.
+    static let rowBytesMax = 512 << 10
+    /// Rows that are read at once.
+    static let rowsReadMax = 128
+
+    /// The number of the table that a group is in.
+    package static func tableNumber(of sequence: UInt64) -> UInt64 { (max(sequence, 1) - 1) / groupsPerTable }
+
+    /// The table with a number.
+    package func table(_ number: UInt64) -> String { "hearth.log_\(name)_\(number)" }
+
+    func table(of sequence: UInt64) -> String { table(Self.tableNumber(of: sequence)) }
+
+    /// Creates the table that a group belongs to. Bytes are kept as they are: compression costs more than it saves.
+    func creation(of sequence: UInt64) -> SQLStatement {
+        let table = table(of: sequence)
+        return SQLStatement(
+            script: """
+                CREATE TABLE IF NOT EXISTS \(table) (
+                    sequence bigint NOT NULL, piece integer NOT NULL, pieces integer NOT NULL, epoch bigint NOT NULL,
+                    previous_hash bigint NOT NULL, version bigint NOT NULL, content_hash bigint NOT NULL,
+                    hash bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (sequence, piece));
+                ALTER TABLE \(table) ALTER data SET STORAGE EXTERNAL;
+                """)
+    }
+
+    /// Appends a group in one statement: only in its epoch, and only after the group before it. The row of the lease
+    /// is locked until the end of the statement, so a claim waits for it. The result is a row: whether the epoch is
+    /// that of the lease, and how many rows were inserted.
+    func append(_ group: LoggedGroup) -> SQLStatement {
+        let header = group.header
+        let sequence = header.sequence
+        let chain =
+            sequence == 1
+            ? "SELECT 1"
+            : "SELECT 1 FROM \(table(of: sequence - 1)) WHERE sequence = $5::bigint - 1 AND hash = $6::bigint "
+                + "AND piece = 0"
+        let pieces = pieces(of: group.records)
+        let values = pieces.indices.map { "(\($0), $\($0 + 11)::bytea)" }.joined(separator: ", ")
+        return SQLStatement(
+            """
+            WITH lease AS (SELECT 1 FROM hearth.stores WHERE name = $1::text AND high = $2::bigint
+                AND low = $3::bigint AND epoch = $4::bigint FOR SHARE),
+            chain AS (\(chain)),
+            added AS (INSERT INTO \(table(of: sequence))
+                SELECT $5::bigint, piece, $10::bigint, $4::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint, data
+                FROM lease, chain, (VALUES \(values)) AS pieces (piece, data) RETURNING 1)
+            SELECT EXISTS (SELECT FROM lease), (SELECT count(*) FROM added)
+            """,
+            [
+                .text(name), .number(header.store.high), .number(header.store.low), .number(header.epoch.number),
+                .number(sequence), .number(header.previousHash), .number(header.version), .number(header.contentHash),
+                .number(header.hash), .number(UInt64(pieces.count)),
+            ] + pieces.map { .bytes($0) })
+    }
+
+    private func pieces(of records: [UInt8]) -> [[UInt8]] {
+        stride(from: 0, to: records.count, by: Self.rowBytesMax).map { start in
+            Array(records[start..<min(start + Self.rowBytesMax, records.count)])
+        }
+    }
+
+    /// The outcome of an append as the state machine wants it.
+    func appendReply(_ rows: [SQLRow]) -> LogReply {
+        guard let row = rows.first, row.number(0) == 1 else { return .epochDiffers }
+        return row.number(1) == 0 ? .chainDiffers : .appended
+    }
+
+    /// Reads rows of one table, with the closed time of the same moment.
+    /// - Parameters:
+    ///   - first: the group to begin with.
+    ///   - skipsFirst: the records of this group are not wanted, only its header.
+    func read(table number: UInt64, from first: UInt64, skipsFirst: Bool, rowsMax: Int) -> SQLStatement {
+        let data = skipsFirst ? "CASE WHEN sequence = $2::bigint THEN ''::bytea ELSE data END" : "data"
+        let wanted = skipsFirst ? "AND (sequence > $2::bigint OR piece = 0)" : ""
+        return SQLStatement(
+            """
+            SELECT closed, found.* FROM hearth.stores LEFT JOIN (
+                SELECT sequence, piece, pieces, epoch, previous_hash, version, content_hash, hash, \(data)
+                FROM \(table(number)) WHERE sequence >= $2::bigint \(wanted)
+                ORDER BY sequence, piece LIMIT \(rowsMax)) AS found ON true
+            WHERE name = $1::text ORDER BY sequence, piece
+            """, [.text(name), .number(first)])
+    }
+}
+
+/// Rows of the log put together to groups.
+struct LogRows {
+    /// Whole groups, in order.
+    private(set) var groups: [LoggedGroup] = []
+    /// The hash in the row of the place after which was read; nil if it has no row.
+    private(set) var placeHash: UInt64?
+    /// A time that the leader had closed when the rows were read.
+    private(set) var closed: UInt64 = 0
+    /// Rows of all results.
+    private(set) var rowCount = 0
+    /// Pieces of the group that was cut off at the end; 0 if none was.
+    private(set) var piecesMissing = 0
+
+    /// Adds the rows of a result.
+    /// - Parameters:
+    ///   - place: the group whose row only shows that it is there.
+    ///   - store: whose groups they are.
+    /// - Returns: why they cannot be right; nil if they can.
+    mutating func add(_ rows: [SQLRow], after place: LogPlace, store: StoreIdentity) -> String? {
+        rowCount = rows.count
+        closed = rows.first?.number(0) ?? closed
+        var index = 0
+        while index < rows.count, let sequence = rows[index].number(1) {
+            if sequence <= place.sequence {
+                placeHash = rows[index].number(8)
+                index += 1
+                continue
+            }
+            let count = Int(clamping: rows[index].number(3) ?? 0)
+            guard count > 0 else { return "group \(sequence) has no pieces" }
+            guard index + count <= rows.count else {
+                piecesMissing = count
+                return nil
+            }
+            let pieces = rows[index..<index + count]
+            guard pieces.enumerated().allSatisfy({ $1.number(1) == sequence && $1.number(2) == UInt64($0) }) else {
+                return "group \(sequence) lacks pieces"
+            }
+            let group = LoggedGroup(
+                header: GroupHeader(
+                    store: store, epoch: Epoch(rows[index].number(4) ?? 0), sequence: sequence,
+                    previousHash: rows[index].number(5) ?? 0, version: rows[index].number(6) ?? 0,
+                    contentHash: rows[index].number(7) ?? 0),
+                records: Array(pieces.map { $0.bytes(9) }.joined()))
+            guard LoggedGroup.contentHash(group.records) == group.header.contentHash,
+                rows[index].number(8) == group.header.hash
+            else { return "group \(sequence) is damaged: its hash is another one" }
+            groups.append(group)
+            index += count
+        }
+        return nil
+    }
+}

@@ -1,0 +1,78 @@
+// Makes bases of a store while it is served, and trims the log that they cover.
+
+import Basics
+import DocumentStore
+import FirestoreService
+import PostgreSQLLog
+import Replication
+
+/// Looks from time to time, on a thread, whether a base is due at the server that leads. Thread-safe.
+final class BaseMaker: Sendable {
+    private let database: String
+    private let tables: StoreTables
+    private let bytesMin: Int
+    private let log: Log
+    private let isStopping = Monitor(false)
+    private let thread = Monitor<SystemThread?>(nil)
+
+    private static let intervalMilliseconds: UInt64 = 2_000
+
+    init(database: String, tables: StoreTables, bytesMin: Int, log: Log) {
+        self.database = database
+        self.tables = tables
+        self.bytesMin = bytesMin
+        self.log = log
+    }
+
+    func start(_ store: DocumentStore, _ driver: MemberDriver) throws {
+        let started = try SystemThread(name: "bases") { [self] in
+            while pause() { look(store, driver) }
+        }
+        thread.update { $0 = started }
+    }
+
+    /// Ends the thread, and with it a base that is being made.
+    func stop() {
+        isStopping.update { $0 = true }
+        let running = thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+        running?.join()
+    }
+
+    private func pause() -> Bool {
+        let deadline = SystemClock.monotonicNanoseconds() + Self.intervalMilliseconds * 1_000_000
+        return isStopping.wait(untilNanoseconds: deadline) { $0 ? false : nil } ?? true
+    }
+
+    private func look(_ store: DocumentStore, _ driver: MemberDriver) {
+        do {
+            let session = try PostgreSQLSession(address: database)
+            defer { session.close() }
+            try session.run(tables.announcement(driver.state.figures, version: CommandRouter.version))
+            guard driver.state.holdsLease else { return }
+            let last = BaseRow(try session.run(tables.lastBase))
+            let logBytes = try session.run(tables.logBytes(after: last?.place.sequence ?? 0)).first?.number(0) ?? 0
+            guard logBytes > max(UInt64(bytesMin), last?.byteCount ?? 0) else { return }
+            try make(store, driver, session)
+        } catch {
+            log(.warning, "base_failed", ["message": ErrorText.describe(error)])
+        }
+    }
+
+    private func make(_ store: DocumentStore, _ driver: MemberDriver, _ session: PostgreSQLSession) throws {
+        let base = try StoreBase(of: store)
+        guard let place = driver.places.place(ofCheckpoint: base.version) else { return }
+        log(.info, "base_making", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])
+        let isMade = try BaseTransfer.make(of: base, at: place, tables, session) {
+            driver.state.holdsLease && !isStopping.withLock { $0 }
+        }
+        guard isMade else { return }
+        log(.info, "base_made", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])
+        for table in try session.run(tables.superfluousTables(for: place.sequence)) {
+            try session.run(StoreTables.dropping("hearth." + table.text(0)))
+            log(.info, "log_trimmed", ["table": table.text(0)])
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// Bases in the tables of the database: files of a directory as of a group of the log, in pieces.
+
+import DocumentStore
+import PostgreSQLLog
+import Replication
+import Storage
+
+/// Writes and reads the files of a base.
+enum BaseTransfer {
+    private static let pieceBytes = 512 << 10
+    private static let piecesRead: UInt64 = 16
+
+    /// Writes the files of a store to a new table, and enters it as a base when it is complete.
+    ///
+    /// - Parameter mayContinue: asked before each piece.
+    /// - Returns: false if it was given up.
+    static func make(
+        of base: StoreBase, at place: LogPlace, _ tables: StoreTables, _ session: PostgreSQLSession,
+        mayContinue: () -> Bool
+    ) throws -> Bool {
+        let number = (BaseRow(try session.run(tables.lastBase))?.number ?? 0) + 1
+        // Makers of the past may still be writing to their tables.
+        let table = tables.baseTable(number, suffix: .random(in: 0...UInt32.max))
+        try session.run(StoreTables.creation(ofBase: table))
+        for (part, file) in base.parts.enumerated() {
+            var piece: UInt64 = 0
+            var isWanted = true
+            func add(_ bytes: [UInt8]) throws {
+                guard isWanted, mayContinue() else { return isWanted = false }
+                try session.run(StoreTables.adding(bytes, to: table, part: UInt64(part), piece: piece, path: file.path))
+                piece += 1
+            }
+            // A file without bytes has a piece too.
+            if file.byteCount == 0 { try add([]) }
+            try base.read(file) { try add($0) }
+            guard isWanted else {
+                try session.run(StoreTables.dropping(table))
+                return false
+            }
+        }
+        try session.run(
+            tables.entering(
+                BaseRow(number: number, place: place, byteCount: UInt64(base.byteCount), table: table),
+                parts: UInt64(base.parts.count)))
+        return true
+    }
+
+    /// Makes a directory of a base. What was in the directory before goes.
+    ///
+    /// - Parameters:
+    ///   - mark: gets the directory before it takes its place.
+    ///   - progress: gets the bytes received.
+    static func fetch(
+        _ base: BaseRow, _ tables: StoreTables, _ session: PostgreSQLSession, to directory: String,
+        marking mark: (String) throws -> Void, progress: (Int) -> Void
+    ) throws {
+        let receiver = try BaseReceiver(directory: directory)
+        for part in 0..<base.parts {
+            var piece: UInt64 = 0
+            while true {
+                let rows = try session.run(
+                    StoreTables.pieces(of: base.table, part: part, from: piece, count: piecesRead))
+                for row in rows {
+                    guard row.number(0) == piece else { throw missing(base) }
+                    if piece == 0 { try receiver.begin(row.text(1)) }
+                    try receiver.append(row.bytes(2))
+                    piece += 1
+                }
+                progress(receiver.byteCount)
+                if rows.count < Int(piecesRead) { break }
+            }
+            if piece == 0 { throw missing(base) }
+        }
+        guard receiver.byteCount == Int(clamping: base.byteCount) else { throw missing(base) }
+        try receiver.complete { made in
+            try mark(made)
+            try LogPlaces.create(
+                in: made, checkpoint: CommitVersion(microseconds: base.place.version), at: base.place)
+        }
+    }
+
+    private static func missing(_ base: BaseRow) -> CommandFailure {
+        CommandFailure("the base \(base.number) lacks pieces, or a newer one has replaced it: try again")
+    }
+}

@@ -1,0 +1,261 @@
+// `hearth serve --cluster`: the directory of a server in a cluster, and its member of the store.
+
+import Basics
+import DocumentStore
+import EmbeddedEngine
+import FileSystem
+import FirestoreService
+import Glibc
+import PostgreSQLLog
+import Replication
+import Server
+import Storage
+
+/// The member of a cluster that this process serves.
+final class Cluster: Sendable {
+    private let database: String
+    private let tables: StoreTables
+    private let directory: String
+    private let baseBytes: Int
+    private let log: Log
+    private let host: ClusterHost
+    private let driver = Monitor<MemberDriver?>(nil)
+    private let bases = Monitor<BaseMaker?>(nil)
+
+    private init(
+        database: String, tables: StoreTables, directory: String, baseBytes: Int, log: Log
+    ) {
+        self.database = database
+        self.tables = tables
+        self.directory = directory
+        self.baseBytes = baseBytes
+        self.log = log
+        host = ClusterHost(log: log, advertised: tables.advertised)
+    }
+
+    /// The member that a command line asks for; nil without `--cluster`.
+    ///
+    /// - Throws: a `CommandFailure` if the directory has an independent store, or caches another one.
+    static func make(_ arguments: ParsedArguments, directory: String, _ log: Log) throws -> Cluster? {
+        let kept = try ClusterFile.read(in: directory)
+        guard let database = arguments.value(of: ServeSettings.cluster) else {
+            guard let kept else { return nil }
+            throw CommandFailure(
+                "\(directory) caches the store \(kept) of a cluster and is not a store by itself: serve it with --cluster"
+            )
+        }
+        for flag in ["follow", "fork-of", "archive"] where arguments.given.contains(flag) {
+            throw UsageError(message: "--cluster and --\(flag) cannot be combined")
+        }
+        guard let advertised = arguments.value(of: ServeSettings.advertise) else {
+            throw UsageError(message: "--cluster needs --advertise HOST:PORT, the address of this server for others")
+        }
+        let name = arguments[ServeSettings.clusterStore]
+        if let kept, kept != name {
+            throw CommandFailure("\(directory) caches the store \(kept) of a cluster, not \(name)")
+        }
+        if kept == nil, Directory.exists("\(directory)/FORMAT") {
+            throw CommandFailure(
+                "\(directory) has an independent store, which a cluster would replace: name an empty directory")
+        }
+        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        return Cluster(
+            database: database, tables: StoreTables(name: name, advertised: advertised.flagText), directory: directory,
+            baseBytes: arguments[ServeSettings.clusterBase].bytes, log: log)
+    }
+
+    // MARK: Before the store is opened
+
+    /// Connects to the database, makes its tables and the row of the store if there are none, and fills a new directory
+    /// from the last base. Waits for a database that cannot be reached.
+    func prepare() throws {
+        let session = try connect()
+        defer { session.close() }
+        let row = try Self.storeRow(session, tables)
+        if Directory.exists("\(directory)/FORMAT") {
+            guard try ClusterFile.identity(in: directory) == row.lease.store else {
+                throw CommandFailure(
+                    "\(directory) caches another store than the database has: name an empty directory, or the database "
+                        + "of that store")
+            }
+        } else {
+            try fill(from: session, row)
+        }
+        let places = try LogPlaces(directory: directory)
+        let place = try place(places)
+        driver.update {
+            $0 = MemberDriver(
+                MemberSettings(
+                    database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
+                    place: place),
+                places: places, host: host)
+        }
+    }
+
+    private func connect() throws -> PostgreSQLSession {
+        var isReported = false
+        while true {
+            do throws(SQLFailure) {
+                return try PostgreSQLSession(address: database, withinMilliseconds: 5_000)
+            } catch {
+                if !isReported { log(.warning, "cluster_waiting", ["message": error.description]) }
+                isReported = true
+                if Shutdown.isRequested { throw CommandFailure("ended while waiting for the database: \(error)") }
+                SystemThread.sleep(microseconds: 200_000)
+            }
+        }
+    }
+
+    /// The row of the store, which is created if there is none.
+    static func storeRow(_ session: PostgreSQLSession, _ tables: StoreTables) throws -> StoreRow {
+        for attempt in 1... {
+            do throws(SQLFailure) {
+                if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
+                let observed = try session.run(tables.statement(.observe, closed: 0, timeline: 0))
+                if let row = StoreRow(observed) { return row }
+                let created = try session.run(
+                    tables.adoption(.random(), timeline: SystemClock.microseconds(), ceiling: 0))
+                if let row = StoreRow(created) { return row }
+            } catch {
+                guard !error.isForbidden else {
+                    throw CommandFailure(
+                        "the tables of the cluster cannot be made: \(error); let the role create a schema, or make the "
+                            + "schema hearth for it")
+                }
+                if attempt == attemptsMax { throw error }
+            }
+            // Another server makes the same in the same moment.
+            if attempt == attemptsMax { break }
+            SystemThread.sleep(microseconds: 100_000)
+        }
+        throw CommandFailure("the database has no row of the store \(tables.name)")
+    }
+
+    private static let attemptsMax = 20
+
+    /// Makes a new directory: from the last base, or from nothing if the log has everything.
+    private func fill(from session: PostgreSQLSession, _ row: StoreRow) throws {
+        if Directory.exists(directory), try ClusterFile.read(in: directory) == nil,
+            try !Directory.names(in: directory).isEmpty
+        {
+            throw CommandFailure("\(directory) is neither empty nor a data directory")
+        }
+        let mark: (String) throws -> Void = { [tables] directory in
+            try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
+        }
+        guard let base = BaseRow(try session.run(tables.lastBase)) else {
+            try mark(directory)
+            return log(.info, "cluster_directory_made", ["store": tables.name])
+        }
+        log(.info, "base_fetching", ["bytes": String(base.byteCount), "sequence": String(base.place.sequence)])
+        var reported = SystemClock.monotonicMilliseconds()
+        try BaseTransfer.fetch(base, tables, session, to: directory, marking: mark) { [log] bytes in
+            let now = SystemClock.monotonicMilliseconds()
+            guard now >= reported + 1_000 else { return }
+            reported = now
+            log(.info, "base_progress", ["bytes": String(bytes), "of": String(base.byteCount)])
+        }
+        log(.info, "base_fetched", ["sequence": String(base.place.sequence)])
+    }
+
+    /// The place of the directory in the log.
+    private func place(_ places: LogPlaces) throws -> LogPlace {
+        guard let checkpoint = try ClusterFile.checkpoint(of: directory), checkpoint > .zero else { return .start }
+        if let place = places.place(ofCheckpoint: checkpoint) { return place }
+        throw CommandFailure(
+            "\(directory) does not say which group of the log it ends with: remove it, and the server makes it again")
+    }
+
+    // MARK: While the store is open
+
+    /// Sets what a server of the cluster is started with.
+    func configure(_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) {
+        guard let driver = driver.withLock({ $0 }) else { return }
+        let state = driver.state
+        configuration.store.leader = "the leader of the cluster"
+        configuration.store.engine.sharedLog = driver
+        configuration.store.clock = ClusterClock(state: state)
+        configuration.store.holdsLease = { state.holdsLease }
+        configuration.store.clusterFigures = { ClusterFigures(state) }
+        // The thread of the log waits for the database; the commit thread must not.
+        configuration.store.inlineSyncBytesMax = 0
+        let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
+        let (usesTLS, authorities) = (
+            arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
+        )
+        host.forward(to: known) { address in
+            let configuration = try? Replica.configuration(of: address, usesTLS: usesTLS, authorities: authorities)
+            return configuration.map { Replica.leader($0) }
+        }
+        configuration.leader = known
+        configuration.readsAreStrict = true
+        configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
+    }
+
+    /// Begins to follow, and to lead when nobody does.
+    func start(_ store: DocumentStore) throws {
+        guard let driver = driver.withLock({ $0 }) else { return }
+        host.bind(store)
+        try driver.start()
+        let maker = BaseMaker(database: database, tables: tables, bytesMin: baseBytes, log: log)
+        try maker.start(store, driver)
+        bases.update { $0 = maker }
+    }
+
+    /// The server is ending: what waits for the database gets some seconds more.
+    func beginStopping() {
+        bases.withLock { $0 }?.stop()
+        driver.withLock { $0 }?.beginStopping(withinMilliseconds: mustRestart ? 0 : 5_000)
+    }
+
+    /// Ends the member. The store is closed.
+    func stop() { driver.withLock { $0 }?.stop() }
+
+    // MARK: After the store is closed
+
+    /// Whether the process is to start again instead of ending.
+    var mustRestart: Bool { host.restartReason != nil }
+
+    /// Starts the process again if the member must begin from its last durable state, or from none.
+    func restartIfNeeded() throws {
+        guard let reason = host.restartReason else { return }
+        switch reason {
+        case .deposed: break
+        case .outdated, .diverged: try ClusterFile.discard(directory)
+        case .refused(let message): throw CommandFailure(message)
+        }
+        execv("/proc/self/exe", CommandLine.unsafeArgv)
+        throw CommandFailure("the process cannot be started again: errno \(errno)")
+    }
+}
+
+/// Wall time that does not run ahead of what a leader may give out.
+struct ClusterClock: StoreClock {
+    let state: MemberState
+
+    /// Versions of commits that come in one microsecond take some more; this much of the ceiling is for them.
+    private static let reserveMicroseconds: UInt64 = 1_000_000
+
+    var nowMicroseconds: UInt64 {
+        let wall = SystemClock.microseconds()
+        guard state.isLeading else { return wall }
+        return min(wall, state.timeMax - min(state.timeMax, Self.reserveMicroseconds))
+    }
+
+    var elapsedMilliseconds: UInt64 { SystemClock.monotonicMilliseconds() }
+}
+
+extension ClusterFigures {
+    init(_ state: MemberState) {
+        self.init()
+        let figures = state.figures
+        leads = state.holdsLease
+        epoch = figures.epoch
+        sequence = figures.place.sequence
+        silenceMilliseconds = state.silenceMilliseconds
+        groupsAppended = figures.groupsAppended
+        bytesAppended = figures.bytesAppended
+        groupsApplied = figures.groupsApplied
+        outcomesUnknown = figures.outcomesUnknown
+    }
+}

@@ -1,0 +1,145 @@
+// Between the driver of a member and the store that is served.
+
+import Basics
+import DocumentStore
+import FirestoreService
+import Glibc
+import PostgreSQLLog
+import Replication
+import Server
+import Synchronization
+
+/// Does at the store what the driver of its member wants. Thread-safe.
+final class ClusterHost: MemberHost {
+    private struct State {
+        var store: DocumentStore?
+        var leader: String?
+        var reason: RestartReason?
+        var known: KnownLeader?
+        var server: @Sendable (String) -> KnownLeader.Server? = { _ in nil }
+    }
+
+    private let state = Mutex(State())
+    private let log: Log
+    private let advertised: String
+
+    init(log: Log, advertised: String) {
+        self.log = log
+        self.advertised = advertised
+    }
+
+    /// Before the server is started.
+    ///
+    /// - Parameters:
+    ///   - known: learns which server leads.
+    ///   - server: how calls reach a server by its address; nil if the address cannot be used.
+    func forward(to known: KnownLeader, _ server: @escaping @Sendable (String) -> KnownLeader.Server?) {
+        state.withLock { state in
+            state.known = known
+            state.server = server
+        }
+    }
+
+    private func move(to location: KnownLeader.Location) { state.withLock { $0.known }?.move(to: location) }
+
+    /// Before the driver is started.
+    func bind(_ store: DocumentStore) {
+        state.withLock { $0.store = store }
+        store.follow(leader: nil)
+    }
+
+    private var store: DocumentStore? { state.withLock { $0.store } }
+
+    /// Why the process must start again; nil if it need not.
+    var restartReason: RestartReason? { state.withLock { $0.reason } }
+
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void) {
+        var records = FollowedRecords()
+        for group in groups {
+            guard records.append(logged: group.records) else {
+                log(.error, "cluster_record_damaged", ["sequence": String(group.header.sequence)])
+                return completion(false)
+            }
+        }
+        guard let store else { return completion(false) }
+        store.follow(records) { [log] result in
+            if case .failure(let error) = result {
+                log(.error, "cluster_apply_failed", ["message": error.message])
+                return completion(false)
+            }
+            completion(true)
+        }
+    }
+
+    func close(through time: UInt64) {
+        guard let store else { return }
+        store.closeTimes(through: time)
+        store.replication.closedMicroseconds = time
+        store.replication.isConnected = true
+    }
+
+    func lead(_ epoch: Epoch, above time: UInt64) {
+        state.withLock { $0.leader = nil }
+        store?.lead(above: time)
+        move(to: .here)
+        log(.info, "cluster_leads", ["epoch": String(epoch.number), "address": advertised])
+    }
+
+    var closedTime: UInt64 { store?.currentReadTime ?? 0 }
+
+    func follow(_ address: String) {
+        let isNew = state.withLock { state in
+            defer { state.leader = address }
+            return state.leader != address
+        }
+        guard isNew else { return }
+        // The row may name this server as it was before its last start.
+        let isOther = !address.isEmpty && address != advertised
+        store?.follow(leader: isOther ? address : nil)
+        let server = isOther ? state.withLock { $0.server }(address) : nil
+        move(to: server.map { .at($0) } ?? .unknown)
+        log(.info, "cluster_follows", ["leader": address])
+    }
+
+    func noteDatabase(isAway: Bool) {
+        store?.isCutOff = isAway
+        if isAway {
+            log(.error, "cluster_database_away", ["message": "commits wait; further ones get UNAVAILABLE"])
+        } else {
+            log(.info, "cluster_database_back")
+        }
+    }
+
+    func restart(_ reason: RestartReason) {
+        store?.follow(leader: nil)
+        move(to: .unknown)
+        state.withLock { $0.reason = reason }
+        switch reason {
+        case .deposed: log(.warning, "cluster_deposed", ["message": "another server leads; this one starts again"])
+        case .outdated:
+            log(.warning, "cluster_outdated", ["message": "the log was trimmed; the directory is made again of a base"])
+        case .diverged:
+            log(
+                .error, "cluster_diverged",
+                [
+                    "message": "the last commits of this directory are not in the database, which was restored or lost "
+                        + "them; they are discarded"
+                ])
+        case .refused(let message): log(.error, "cluster_refused", ["message": message])
+        }
+        kill(getpid(), SIGTERM)
+    }
+
+    func note(_ event: MemberEvent) {
+        switch event {
+        case .connected(let name): log(.debug, "cluster_connected", ["connection": name])
+        case .connectionLost(let name, let reason):
+            log(.warning, "cluster_connection_lost", ["connection": name, "message": reason])
+        case .outcomeUnknown(let sequence):
+            log(.warning, "cluster_outcome_unknown", ["sequence": String(sequence)])
+        case .statementRefused(let message): log(.warning, "cluster_statement_refused", ["message": message])
+        case .clockDiffers(let milliseconds):
+            log(.error, "cluster_clock_differs", ["milliseconds": String(milliseconds)])
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// Servers of a cluster as processes, and a client that finds the one that leads.
+
+import Basics
+import DocumentModel
+import FirestoreMessages
+import Foundation
+import HearthClient
+import Synchronization
+import TestSupport
+
+/// A server of a cluster, which can be ended and started again on its directory and port.
+final class ClusterNode: @unchecked Sendable {
+    // Sendable: one task at a time starts and ends it.
+
+    let port: Int
+    let data: String
+    private let database: String
+    private let arguments: [String]
+    private(set) var server: ServerProcess?
+
+    init(_ database: String, data: String, arguments: [String] = []) throws {
+        self.database = database
+        self.data = data
+        self.arguments = arguments
+        port = try LoopbackSocket.freePort()
+    }
+
+    var address: String { "127.0.0.1:\(port)" }
+
+    func start() throws {
+        server = try ServerProcess(
+            data: data, port: port,
+            arguments: ["--cluster", database, "--advertise", address, "--drain-time", "1s"] + arguments)
+    }
+
+    func kill() {
+        server?.kill()
+        server = nil
+    }
+
+    func stop() -> Int32 {
+        defer { server = nil }
+        return server?.stop() ?? 0
+    }
+
+    func signal(_ number: Int32) { server?.process.signal(number) }
+
+    /// The page of metrics; empty while the server does not answer.
+    var metrics: String { HTTPTestClient(port: port).request("GET", "/metrics")?.body ?? "" }
+
+    var leads: Bool { metrics.contains("hearth_cluster_leads 1\n") }
+
+    var log: String { server?.process.errors ?? "" }
+}
+
+/// Clients write through the server that leads, whichever it is.
+final class ClusterWriter: Sendable {
+    private let nodes: [ClusterNode]
+    private let database: DatabaseName
+    private let acknowledged = Mutex<[Int]>([])
+    private let isStopping = Atomic(false)
+
+    init(_ nodes: [ClusterNode]) throws {
+        self.nodes = nodes
+        database = try DatabaseName(project: "hearth")
+    }
+
+    /// What the servers have acknowledged so far.
+    var numbers: [Int] { acknowledged.withLock { $0 } }
+
+    func stop() { isStopping.store(true, ordering: .relaxed) }
+
+    /// Writes pairs of documents, one commit after the other, until it is stopped: number after number, each once.
+    func run() async throws {
+        var number = 0
+        var place = 0
+        while !isStopping.load(ordering: .relaxed) {
+            let client = try Self.client(of: nodes[place % nodes.count])
+            place += 1
+            do {
+                while !isStopping.load(ordering: .relaxed) {
+                    number += 1
+                    try await client.commit(try writes(of: number))
+                    acknowledged.withLock { $0.append(number) }
+                }
+            } catch {
+                // Another server leads, or will: the number is lost or not, but not acknowledged.
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            await client.close()
+        }
+    }
+
+    static func client(of node: ClusterNode) throws -> HearthClient {
+        var configuration = HearthClient.Configuration(host: "127.0.0.1", port: UInt16(node.port))
+        configuration.outageMax = .milliseconds(200)
+        return try HearthClient(configuration)
+    }
+
+    private func writes(of number: Int) throws -> CommitWrites {
+        var writes = CommitWrites(database: database)
+        for side in ["left", "right"] {
+            var writer = ByteBuffer()
+            writer.withLengthPrefix(field: 2) { entry in
+                entry.appendField(1, string: "n")
+                entry.withLengthPrefix(field: 2) { Value.integer(Int64(number)).encode(into: &$0) }
+            }
+            writes.set("\(database.documentsRoot)/\(side)/d\(number)", fields: writer.copyBytes())
+        }
+        return writes
+    }
+
+    /// The numbers of the documents on one side at a server.
+    func numbers(_ side: String, at node: ClusterNode) throws -> Set<Int> {
+        let listed = try HearthBinary.run(["query", "--address", node.address, side])
+        guard listed.status == 0 else { return [] }
+        return Set(
+            listed.output.split(separator: "\n").compactMap { line in
+                line.split(separator: "\"n\":").last.flatMap { Int($0.prefix { $0.isNumber }) }
+            })
+    }
+}

@@ -1,0 +1,140 @@
+// hearth serve --cluster as processes over a real PostgreSQL.
+
+import Foundation
+import PostgreSQLLog
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(30)))
+struct ClusterTests {
+    private let directory = TemporaryDirectory("cluster")
+    private let database: PostgreSQLServer
+
+    init() throws { database = try PostgreSQLServer() }
+
+    private func nodes(_ count: Int, _ arguments: [String] = []) throws -> [ClusterNode] {
+        try (0..<count).map { number in
+            try ClusterNode(database.address, data: directory.path(of: "data\(number)"), arguments: arguments)
+        }
+    }
+
+    private func leader(of nodes: [ClusterNode]) async throws -> ClusterNode {
+        var found: ClusterNode?
+        try await eventually("a server leads") {
+            found = nodes.first { $0.server != nil && $0.leads }
+            return found != nil
+        }
+        return try #require(found)
+    }
+
+    private func set(_ node: ClusterNode, _ path: String, _ number: Int) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["set", "--address", node.address, path, "{\"n\":\(number)}"])
+    }
+
+    private func get(_ node: ClusterNode, _ path: String) throws -> String {
+        let read = try HearthBinary.run(["get", "--address", node.address, path])
+        return read.output + read.errors
+    }
+
+    private func expect(_ node: ClusterNode, _ path: String, is number: Int) async throws {
+        try await eventually("\(path) is \(number) at \(node.address): \(node.log.suffix(2_000))") {
+            try get(node, path).contains("\"n\":\(number)}")
+        }
+    }
+
+    private func expectSound(_ nodes: [ClusterNode]) throws {
+        for node in nodes {
+            let check = try HearthBinary.run(["check", "--data", node.data])
+            #expect(check.status == 0, "\(check.output) \(check.errors)")
+        }
+    }
+
+    @Test
+    func `Any of three servers takes writes and strict reads, and another one leads after kill -9`() async throws {
+        let nodes = try nodes(3)
+        for node in nodes { try node.start() }
+        let first = try await leader(of: nodes)
+        // Any server takes any call, and a read at any server sees what was acknowledged before.
+        for number in 0..<12 {
+            let written = try set(nodes[number % 3], "c/d", number)
+            #expect(written.status == 0, "\(written)")
+            let read = try get(nodes[(number + number / 3 + 1) % 3], "c/d")
+            #expect(read.contains("\"n\":\(number)}"), "\(read)")
+        }
+
+        first.kill()
+        // A call that comes before another server leads waits for it.
+        let other = try #require(nodes.first { $0 !== first })
+        #expect(try set(other, "c/d10", 10).status == 0)
+        let second = try await leader(of: nodes)
+        try first.start()
+        for node in nodes { try await expect(node, "c/d10", is: 10) }
+
+        let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address, "--json"])
+        let report = try #require(
+            try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any], "\(status)")
+        let stores = try #require(report["stores"] as? [[String: Any]])
+        #expect(stores.first?["leader"] as? String == second.address)
+        #expect(report["synchronousStandbys"] as? Int == 0)
+        let words = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
+        #expect(words.output.contains("leader \(second.address)"), "\(words)")
+        #expect(words.output.contains("no synchronous standby is configured"), "\(words)")
+        for node in nodes { #expect(node.stop() == 0, "\(node.log)") }
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A directory of a cluster is served by nothing else, and a cluster takes no other directory`() async throws {
+        let node = try nodes(1)[0]
+        try node.start()
+        _ = try await leader(of: [node])
+        #expect(try set(node, "c/d", 1).status == 0)
+        #expect(node.stop() == 0)
+        let alone = try HearthBinary.run(["serve", "--data", node.data, "--port", "0"])
+        #expect(alone.status == 1 && alone.errors.contains("serve it with --cluster"), "\(alone)")
+        let cluster = ["--cluster", database.address, "--advertise", "127.0.0.1:1", "--port", "0"]
+        let named = try HearthBinary.run(
+            ["serve", "--data", node.data, "--cluster-store", "other"] + cluster)
+        #expect(named.status == 1 && named.errors.contains("caches the store main"), "\(named)")
+        let independent = directory.path(of: "independent")
+        let server = try ServerProcess(data: independent)
+        #expect(server.stop() == 0)
+        let replaced = try HearthBinary.run(["serve", "--data", independent] + cluster)
+        #expect(replaced.status == 1 && replaced.errors.contains("has an independent store"), "\(replaced)")
+
+        let other = try PostgreSQLServer()
+        let moved = try HearthBinary.run(
+            ["serve", "--data", node.data, "--cluster", other.address, "--advertise", "127.0.0.1:1", "--port", "0"])
+        #expect(moved.status == 1 && moved.errors.contains("another store than the database has"), "\(moved)")
+    }
+
+    @Test
+    func `A server that lost its disk starts from a base and the groups after it`() async throws {
+        let nodes = try nodes(2, ["--cluster-base", "64KiB"])
+        for node in nodes { try node.start() }
+        let first = try await leader(of: nodes)
+        let text = String(repeating: "text ", count: 2_000)
+        for number in 0..<20 {
+            let outcome = try HearthBinary.run(
+                ["set", "--address", first.address, "c/d\(number)", "{\"n\":\(number),\"text\":\"\(text)\"}"])
+            #expect(outcome.status == 0, "\(outcome)")
+        }
+        #expect(first.server?.process.waitForError("event=base_made") == true)
+        #expect(try set(first, "c/after", 100).status == 0)
+        let second = try #require(nodes.first { $0 !== first })
+        second.kill()
+        try FileManager.default.removeItem(atPath: second.data)
+        try second.start()
+        #expect(second.log.contains("event=base_fetched"), "\(second.log)")
+        try await expect(second, "c/after", is: 100)
+        let documents = try nodes.map { try HearthBinary.run(["query", "--address", $0.address, "c"]).output }
+        #expect(documents[0] == documents[1])
+        #expect(documents[0].split(separator: "\n").count == 21)
+        // The one with the base can lead.
+        first.kill()
+        let leader = try await leader(of: nodes)
+        #expect(try set(leader, "c/last", 7).status == 0)
+        #expect(leader.stop() == 0, "\(leader.log)")
+        try expectSound([leader])
+    }
+}

@@ -1,0 +1,165 @@
+// Members of a store over a real PostgreSQL.
+
+import Basics
+import Foundation
+import PostgreSQLLog
+import Replication
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct MemberDriverTests {
+    private let server: PostgreSQLServer
+    private let store: StoreIdentity
+
+    init() throws {
+        server = try PostgreSQLServer()
+        store = try makeStore(server)
+    }
+
+    private func member(_ name: String, place: LogPlace = .start) throws -> TestMember {
+        try TestMember(server.address, name, store: store, place: place)
+    }
+
+    @Test
+    func `One member leads, the other applies its groups in order, large ones too, and takes over after it`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        let second = try member("second:2")
+        for number in 1...20 { try first.append("group \(number)", version: UInt64(number)) }
+        // Three rows.
+        try first.append(String(repeating: "large", count: 260_000), version: 21)
+        try second.waitFor(21)
+        #expect(second.host.state.groups == first.host.state.groups)
+        #expect(second.host.state.leader == "first:1")
+        try waitUntil("the closed time arrives") { second.host.state.closed == 21 }
+        #expect(!second.driver.state.isLeading)
+
+        first.driver.stop()
+        #expect(throws: StorageError.self) { try first.append("late", version: 22) }
+        try second.waitUntilLeading()
+        let lowest = try #require(second.host.state.lowest)
+        #expect(lowest >= 21)
+        try second.append("more", version: lowest + 1)
+        second.driver.stop()
+        // A member that begins with nothing gets the whole log.
+        let third = try member("third:3")
+        try third.waitFor(22)
+        #expect(third.host.state.groups == second.host.state.groups)
+        third.driver.stop()
+    }
+
+    @Test
+    func `Groups that are acknowledged while the server crashes again and again are in the log, once`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        let mustStop = Atomic(false)
+        let number = Atomic<UInt64>(0)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            while !mustStop.load(ordering: .relaxed) {
+                let version = number.add(1, ordering: .relaxed).newValue
+                do { try first.append("group \(version)", version: version) } catch { break }
+            }
+            done.signal()
+        }
+        for _ in 0..<4 {
+            let before = first.host.state.groups.count
+            try waitUntil("groups are appended: \(first.host.state.events.suffix(10))") {
+                first.host.state.groups.count > before + 20
+            }
+            server.stop(SIGQUIT)
+            try server.start()
+        }
+        try waitUntil("the member has found its way back") { first.driver.state.holdsLease }
+        mustStop.store(true, ordering: .relaxed)
+        try done.wait(until: "the last append has ended")
+        #expect(first.host.state.restarts.isEmpty)
+        let groups = first.host.state.groups
+        first.driver.stop()
+        let second = try member("second:2")
+        try second.waitFor(groups.count)
+        try second.waitUntilLeading()
+        #expect(second.host.state.groups == groups)
+        second.driver.stop()
+    }
+
+    @Test
+    func `A leader that another one has replaced learns it, and its append is not in the log`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        try first.append("one", version: 1)
+        // What a take-over does, while the first believes that it leads.
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(SQLStatement("UPDATE hearth.stores SET epoch = epoch + 1, holder_high = 1, holder_low = 1"))
+        #expect(throws: StorageError.self) { try first.append("two", version: 2) }
+        try waitUntil("the first restarts") { first.host.state.restarts == [.deposed] }
+        #expect(!first.driver.state.holdsLease)
+        let rows = try session.run(SQLStatement("SELECT count(*) FROM hearth.log_main_0"))
+        #expect(rows.first?.number(0) == 1)
+        first.driver.stop()
+    }
+
+    @Test
+    func `A member whose state is not in the log learns whether a base or nothing continues it`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        for number: UInt64 in 1...3 { try first.append("group \(number)", version: number) }
+        let strange = try member("strange:1", place: LogPlace(sequence: 2, hash: 99, version: 2))
+        try waitUntil("the strange one restarts") { strange.host.state.restarts == [.diverged] }
+        let ahead = try member("ahead:1", place: LogPlace(sequence: 9, hash: 99, version: 9))
+        try waitUntil("the one ahead restarts") { ahead.host.state.restarts == [.diverged] }
+
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        let place = first.driver.state.figures.place
+        try session.run(
+            SQLStatement(
+                "INSERT INTO hearth.bases VALUES ('main', 1, $1::bigint, $2::bigint, $3::bigint, 0, now(), '', 0)",
+                [.number(place.sequence), .number(place.hash), .number(place.version)]))
+        try session.run(SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence < 3"))
+        let outdated = try member("outdated:1", place: LogPlace(sequence: 1, hash: 5, version: 1))
+        try waitUntil("the outdated one restarts") { outdated.host.state.restarts == [.outdated] }
+        for member in [first, strange, ahead, outdated] { member.driver.stop() }
+    }
+
+    @Test
+    func `Groups continue in the next table`() throws {
+        let per = StoreTables.groupsPerTable
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        // A log whose first table is nearly full: its last group is a base.
+        let header = GroupHeader(
+            store: store, epoch: Epoch(1), sequence: per - 1, previousHash: 4, version: 10,
+            contentHash: LoggedGroup.contentHash(TestMember.group("base", version: 10)))
+        try session.run(
+            SQLStatement(
+                """
+                CREATE TABLE hearth.log_main_0 (sequence bigint, piece integer, pieces integer, epoch bigint,
+                previous_hash bigint, version bigint, content_hash bigint, hash bigint, data bytea,
+                PRIMARY KEY (sequence, piece))
+                """))
+        try session.run(
+            SQLStatement(
+                """
+                INSERT INTO hearth.log_main_0 VALUES ($1::bigint, 0, 1, 1, 4, 10, $2::bigint, $3::bigint, $4::bytea)
+                """,
+                [
+                    .number(per - 1), .number(header.contentHash), .number(header.hash),
+                    .bytes(TestMember.group("base", version: 10)),
+                ]))
+        let first = try member("first:1", place: header.place)
+        let second = try member("second:1", place: header.place)
+        try waitUntil("one leads") { first.driver.state.holdsLease || second.driver.state.holdsLease }
+        let (leader, other) = first.driver.state.holdsLease ? (first, second) : (second, first)
+        for number: UInt64 in 11...15 { try leader.append("group \(number)", version: number) }
+        try other.waitFor(5)
+        #expect(other.host.state.groups == leader.host.state.groups)
+        let rows = try session.run(SQLStatement("SELECT count(*) FROM hearth.log_main_1"))
+        #expect(rows.first?.number(0) == 4)
+        for member in [first, second] { member.driver.stop() }
+    }
+}

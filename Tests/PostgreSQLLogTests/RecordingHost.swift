@@ -1,0 +1,92 @@
+// The server of a member, for tests of the driver alone.
+
+import Basics
+import PostgreSQLLog
+import Replication
+import Storage
+import Synchronization
+import TestSupport
+
+/// Keeps what its member applies and appends.
+final class RecordingHost: MemberHost {
+    struct Recorded {
+        /// Records of groups that were applied or acknowledged, in order.
+        var groups: [[UInt8]] = []
+        var closed: UInt64 = 0
+        var lowest: UInt64?
+        var leader = ""
+        var restarts: [RestartReason] = []
+        var events: [String] = []
+    }
+
+    private let recorded = Mutex(Recorded())
+    private let clock = Atomic<UInt64>(0)
+
+    var state: Recorded { recorded.withLock { $0 } }
+
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void) {
+        recorded.withLock { $0.groups += groups.map(\.records) }
+        completion(true)
+    }
+
+    func acknowledged(_ group: [UInt8], version: UInt64) {
+        clock.max(version, ordering: .relaxed)
+        recorded.withLock { $0.groups.append(group) }
+    }
+
+    func close(through time: UInt64) { recorded.withLock { $0.closed = max($0.closed, time) } }
+    func lead(_ epoch: Epoch, above time: UInt64) { recorded.withLock { $0.lowest = time } }
+    var closedTime: UInt64 { clock.load(ordering: .relaxed) }
+    func follow(_ address: String) { recorded.withLock { $0.leader = address } }
+    func noteDatabase(isAway: Bool) { recorded.withLock { $0.events.append(isAway ? "away" : "back") } }
+    func restart(_ reason: RestartReason) { recorded.withLock { $0.restarts.append(reason) } }
+    func note(_ event: MemberEvent) { recorded.withLock { $0.events.append("\(event)") } }
+}
+
+/// A member of a store with its driver.
+final class TestMember: Sendable {
+    let host = RecordingHost()
+    let driver: MemberDriver
+    private let directory = TemporaryDirectory("member")
+
+    init(_ address: String, _ name: String, store: StoreIdentity, place: LogPlace = .start) throws {
+        driver = MemberDriver(
+            MemberSettings(
+                database: address, tables: StoreTables(name: "main", advertised: name),
+                timing: MemberSettings.timing, store: store, place: place),
+            places: try LogPlaces(directory: directory.path), host: host)
+        try driver.start()
+    }
+
+    /// Appends a group with one record.
+    func append(_ text: String, version: UInt64) throws {
+        let group = Self.group(text, version: version)
+        try driver.append(group.byteSpan, version: CommitVersion(microseconds: version))
+        host.acknowledged(group, version: version)
+    }
+
+    static func group(_ text: String, version: UInt64) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for shift: UInt64 in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: version >> (8 * shift))) }
+        for shift in 0..<4 { bytes.append(UInt8(truncatingIfNeeded: text.utf8.count >> (8 * shift))) }
+        return bytes + Array(text.utf8)
+    }
+
+    func waitUntilLeading() throws {
+        try waitUntil("\(driver.settings.tables.advertised) leads: \(host.state.events)") { driver.state.holdsLease }
+    }
+
+    func waitFor(_ count: Int) throws {
+        try waitUntil("\(count) groups are there") { host.state.groups.count >= count }
+    }
+}
+
+/// A database with the tables of a store that nobody leads.
+func makeStore(_ server: PostgreSQLServer) throws -> StoreIdentity {
+    let store = StoreIdentity.random()
+    let session = try PostgreSQLSession(address: server.address)
+    defer { session.close() }
+    try session.run(StoreTables.creation)
+    try session.run(StoreTables(name: "main", advertised: "").adoption(store, timeline: 7, ceiling: 0))
+    return store
+}
