@@ -1,5 +1,8 @@
 // Random commits and everything that may happen to a store and its archive, beside a model: each version that is
-// restored has what was committed up to it.
+// restored has what was committed up to it, forks of forks have what was committed to each, and damage is reported or
+// has no effect.
+//
+// HEARTH_SOAK makes each of the six worlds a hundred times as long, with 400 restores.
 
 import EngineTestSupport
 import Foundation
@@ -28,15 +31,78 @@ import Testing
             archived = try ArchivedStore(directory.path(of: "data0"), archive: directory.path(of: "archive0"))
         }
 
-        mutating func commit() throws {
+        mutating func commit() throws { try Self.commit(to: archived.store, &model, &random) }
+
+        private static func commit(to store: Store, _ model: inout Model, _ random: inout SeededGenerator) throws {
             let version = model.last + 1 + UInt64(random.below(3))
             let changes = (0..<(1 + random.below(6))).map { _ in
                 let name = Bytes("key \(random.below(50))".utf8) + [0]
                 let value = Bytes(repeating: UInt8(version % 250), count: random.below(random.oneIn(20) ? 9000 : 400))
                 return Change(key: random.pick([[0x10] + name, name]), value: random.oneIn(5) ? nil : value)
             }
-            try archived.store.commit(version, changes)
+            try store.commit(version, changes)
             model.commit(version, changes)
+        }
+
+        /// Makes a fork, a fork of it and so on, each of an open store, writes to all of them, and reads all of them.
+        mutating func fork() throws {
+            var stores = [archived.store]
+            var models = [model]
+            for depth in 1...(1 + random.below(3)) {
+                let path = directory.path(of: "fork\(depth)")
+                _ = try stores[depth - 1].engine.fork(to: path)
+                stores.append(try Store(path, ArchivedStore.options))
+                models.append(models[depth - 1])
+                for _ in 0..<(1 + random.below(20)) {
+                    let place = random.below(stores.count)
+                    try Self.commit(to: stores[place], &models[place], &random)
+                    if random.oneIn(8) { try stores[place].engine.checkpointNow() }
+                }
+            }
+            model = models[0]
+            for (depth, store) in stores.enumerated() {
+                let expected = models[depth].entries([], [0xF0], at: models[depth].last, .forward)
+                #expect(try store.scan(to: [0xF0]) == expected)
+                if depth == 0 { continue }
+                try store.engine.close()
+                let path = directory.path(of: "fork\(depth)")
+                try expectClean(path)
+                Files.remove(path)
+            }
+        }
+
+        /// Changes a bit of a file of a copy of the archive: a restore has the right state, or names a file and a
+        /// remedy.
+        mutating func damage() throws {
+            let copy = directory.path(of: "damaged")
+            Files.copyTree(archive, to: copy)
+            defer { Files.remove(copy) }
+            let files = try FileManager.default.subpathsOfDirectory(atPath: copy).sorted().map { "\(copy)/\($0)" }
+                .filter { path in
+                    var isDirectory: ObjCBool = false
+                    _ = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+                    return !isDirectory.boolValue && !Files.read(path).isEmpty
+                }
+            let file = random.pick(files)
+            var bytes = Files.read(file)
+            bytes[random.below(bytes.count)] ^= UInt8(1 << random.below(8))
+            Files.write(bytes, to: file)
+            let first = try #require(try ArchiveCatalogue(archive).bases.first).version.microseconds
+            let version = first + UInt64(random.below(Int(model.last - first + 1)))
+            let target = directory.path(of: "restored")
+            do {
+                _ = try ArchiveRestore.run(from: copy, to: target, upTo: CommitVersion(microseconds: version))
+            } catch let error as StorageError {
+                #expect(error.file != nil && error.remedy != nil, "\(file): \(error)")
+                #expect(!FileManager.default.fileExists(atPath: target))
+                return
+            }
+            let restored = try Store(target, .small)
+            #expect(
+                try restored.scan(to: [0xF0]) == model.entries([], [0xF0], at: version, .forward),
+                "\(file), version \(version)")
+            try restored.engine.close()
+            Files.remove(target)
         }
 
         /// Opens the directory again, after a kill at this moment or a close.
@@ -66,6 +132,7 @@ import Testing
             case 1: try archived.store.engine.sweepHistoryNow()
             case 2...4: _ = archived.archiver.flush()
             case 5 where random.oneIn(4): try reopen(isKilled: random.oneIn(2))
+            case 6 where random.oneIn(4): try fork()
             default: try commit()
             }
         }
@@ -92,6 +159,7 @@ import Testing
         for _ in 0..<(Self.isSoak ? 20 : 2) {
             for _ in 0..<(Self.isSoak ? 1_500 : 300) { try world.step() }
             try world.restore(Self.isSoak ? 20 : 4)
+            for _ in 0..<(Self.isSoak ? 10 : 2) { try world.damage() }
         }
         #expect(try ArchiveCheck.run(world.archive) == [])
         try world.archived.close()

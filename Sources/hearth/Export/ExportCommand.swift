@@ -110,10 +110,11 @@ enum ExportCommand: AsyncSubcommand {
     private static func databases(
         _ arguments: ParsedArguments, _ client: HearthClient
     ) async throws -> [SubtreeReader.Place] {
-        let project = arguments[ServerFlags.project] == anyName ? "-" : arguments[ServerFlags.project]
+        let isAnyProject = arguments[ServerFlags.project] == anyName
         let id = arguments[ServerFlags.database]
-        return try await client.databases(of: project)
-            .filter { id == anyName || $0.database == id }.map { .database($0) }
+        let isAnyID = id == anyName || isAnyProject && !arguments.given.contains(ServerFlags.database.name)
+        return try await client.databases(of: isAnyProject ? "-" : arguments[ServerFlags.project])
+            .filter { isAnyID || $0.database == id }.map { .database($0) }
     }
 
     /// The output of CSV, whose columns are found by a first reading.

@@ -28,15 +28,7 @@ struct ArchiveCommandTests {
 
     @Test
     func `The drill of docs/backup.md runs as it stands`() throws {
-        let page = try String(contentsOfFile: Repository.url("docs/backup.md").path, encoding: .utf8)
-        let drill = try #require(page.components(separatedBy: "```sh\n").last?.components(separatedBy: "```").first)
-        let bin = directory.path(of: "bin")
-        try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
-        try FileManager.default.createSymbolicLink(
-            atPath: "\(bin)/hearth", withDestinationPath: HearthBinary.path)
-        let end = "trap 'kill $server 2>/dev/null || true' EXIT"
-        let script = "set -e\n\(end)\nPATH=\(bin):$PATH\ncd \(directory.path)\n\(drill)"
-        let outcome = try HearthBinary.run(["-c", script], executable: "/bin/bash")
+        let outcome = try PageScript.run("docs/backup.md", in: directory)
         #expect(outcome.status == 0, "\(outcome.errors)")
         let lines = outcome.output.split(separator: "\n").map(String.init)
         // While serving, after the restore, and not in the last two lines: there is the backup, without the order.

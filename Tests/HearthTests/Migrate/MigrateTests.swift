@@ -86,6 +86,17 @@ struct MigrateTests {
         #expect(try lines(target, project: "p2").isEmpty)
     }
 
+    @Test
+    func `The rehearsal of docs/migrate.md runs as it stands`() throws {
+        let outcome = try PageScript.run("docs/migrate.md", in: directory)
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let lines = outcome.output.split(separator: "\n").map(String.init)
+        // In the target of the migration, after the import and after the load of CSV.
+        #expect(lines.count { $0 == #"{"__name__":"orders/3","total":30}"# } == 2, "\(outcome.output)")
+        #expect(lines.contains { $0.contains("users/ada/orders/2") }, "\(outcome.output)")
+        #expect(lines.contains { $0.contains("projects/back/") && $0.contains("orders/3") }, "\(outcome.output)")
+    }
+
     /// Starts a migration that follows changes.
     private func follow(_ source: Int, _ target: Int, _ more: [String]) throws -> HearthProcess {
         let process = HearthProcess(words(source, target, ["--yes", "--follow", "--timeout", "1s"] + more))

@@ -53,7 +53,18 @@ def read(server):
     query = {"from": [{"allDescendants": True}], "orderBy": [{"field": {"fieldPath": "__name__"}}]}
     rows = post(server, f"/v1/{ROOT}:runQuery", {"structuredQuery": query})
     documents = [row["document"] for row in rows if "document" in row]
-    return {d["name"].split("/documents/", 1)[1]: json.dumps(d.get("fields", {}), sort_keys=True) for d in documents}
+    return {
+        d["name"].split("/documents/", 1)[1]: json.dumps(normal(d.get("fields", {})), sort_keys=True)
+        for d in documents}
+
+
+def normal(value):
+    """The same JSON with one form of each number: one side writes 2.0 and the other 2."""
+    if isinstance(value, dict):
+        return {key: normal(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [normal(element) for element in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def main():
