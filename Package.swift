@@ -413,6 +413,7 @@ let package = Package(
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "QueryEngine", "DocumentStore",
                 "FirestoreService", "Indexing", "Pipelines", "ServiceTestSupport", "StoreTestSupport", "TextAnalysis",
+                "hearth",
             ],
             resources: [.copy("Requests")]),
         tests(

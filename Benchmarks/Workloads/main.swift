@@ -10,6 +10,7 @@
 //        hearth-bench client HOST:PORT DIRECTORY DOCUMENTS
 //        hearth-bench changes HOST:PORT
 //        hearth-bench listing HOST:PORT DOCUMENTS
+//        hearth-bench pipelines HOST:PORT SERVER_PROCESS QUERIES RUNS
 
 import Foundation
 
@@ -43,6 +44,9 @@ case ("changes", 2): try await ChangeFigures(host: arguments[1]).run()
 case ("listing", 3):
     guard let documents = Int(arguments[2]), documents >= 500 else { usage() }
     try await ListingFigures(host: arguments[1], documents: documents).run()
+case ("pipelines", 5):
+    guard let server = Int32(arguments[2]), let runs = Int(arguments[4]), runs > 0 else { usage() }
+    try await PipelineFigures(host: arguments[1], server: server, queries: arguments[3], runs: runs).run()
 default: usage()
 }
 
@@ -54,6 +58,7 @@ func usage() -> Never {
                  | indexes DIRECTORY DOCUMENTS | entries DATA FILE | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS
                  | cache HOST:PORT DIRECTORY DOCUMENTS | client HOST:PORT DIRECTORY DOCUMENTS
                  | changes HOST:PORT | listing HOST:PORT DOCUMENTS
+                 | pipelines HOST:PORT SERVER_PROCESS QUERIES RUNS
 
             """.utf8))
     exit(2)

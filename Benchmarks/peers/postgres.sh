@@ -1,9 +1,12 @@
 #!/bin/sh
 # PostgreSQL on loopback, under the same durability: COPY of documents into a jsonb table with its key, durable inserts, and
-# serializable transfers between 1,000 accounts; or COPY of records into one with three expression indexes.
+# serializable transfers between 1,000 accounts; or COPY of records into one with three expression indexes; or groups of
+# texts, and searches for two words with a stored tsvector and its GIN index.
 #
 # usage: postgres.sh SCRATCH_DIR DOCS_TSV [SECONDS=5]
 #        postgres.sh SCRATCH_DIR DOCS_TSV indexed
+#        postgres.sh SCRATCH_DIR DOCS_TSV texts QUERIES
+#   QUERIES      lines of two words
 #   SCRATCH_DIR  a cluster is made there and removed at the end
 #   DOCS_TSV     documents as `gen_docs COUNT csv` prints them; `gen_docs COUNT csv records` for `indexed`
 # Run as root (the server runs as the user postgres). Prints lines of "name<TAB>value<TAB>unit".
@@ -64,6 +67,32 @@ fi
 as "psql -h $dir -p $port -qAtX -d postgres -c '\\timing on' -c \"copy docs from '$docs'\"" |
     awk -v n="$count" '/Time/ {printf "copy\t%.0f\tdocuments/s\n", n / $2 * 1000}'
 [ "$secs" != indexed ] || exit 0
+if [ "$secs" = texts ]; then
+    queries=$4
+    sql "alter table docs add column words tsvector generated always as (to_tsvector('english', doc->>'text')) stored;
+         create index on docs using gin (words)"
+    sql "vacuum analyze docs; checkpoint"
+    milliseconds() { # milliseconds FILE: the times of its statements, sorted
+        as "psql -h $dir -p $port -qtX -d postgres -f $1" | awk '/^Time:/ {print $2}' | sort -n
+    }
+    group_by="select doc->>'group', count(*), sum((doc->>'number')::bigint), avg((doc->>'price')::float8) from docs group by 1"
+    for workers in 0 2; do
+        { echo "set max_parallel_workers_per_gather = $workers; select sum(length(doc::text)) from docs;"
+            printf '%s\n' '\o /dev/null' '\timing on'; for _ in 1 2 3 4 5; do echo "$group_by;"; done; } >"$dir/groups.sql"
+        chown postgres "$dir/groups.sql"
+        milliseconds "$dir/groups.sql" | awk -v w=$workers '{t[NR] = $1} END {printf "group-by-%d\t%.1f\tms\n", w, t[int((NR + 1) / 2)]}'
+    done
+    # The first round fills caches.
+    search() {
+        awk '{printf "select id, doc, ts_rank(words, q) from docs, to_tsquery(\047english\047, \047%s & %s\047) q where words @@ q " \
+            "order by 3 desc, id limit 20;\n", $1, $2}' "$queries"
+    }
+    { printf '%s\n' 'set max_parallel_workers_per_gather = 0;' '\o /dev/null'; search; printf '%s\n' '\timing on'; search; } >"$dir/search.sql"
+    chown postgres "$dir/search.sql"
+    milliseconds "$dir/search.sql" | awk '{t[NR] = $1} END {printf "search-p50\t%.2f\tms\nsearch-p90\t%.2f\tms\nsearch-p99\t%.2f\tms\n",
+        t[int(NR / 2) + 1], t[int(NR * 0.9) + 1], t[int(NR * 0.99) + 1]}'
+    exit 0
+fi
 
 sql "create table inserted(id text primary key, doc jsonb); create table accounts(id int primary key, balance int);
      insert into accounts select i, 1000 from generate_series(0, 999) i; vacuum analyze accounts"

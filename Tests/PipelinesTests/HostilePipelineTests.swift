@@ -10,7 +10,7 @@ import Testing
 
 extension SplitMix64 {
     /// A number from 0 to `bound` - 1.
-    fileprivate mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }
 
 @Suite(.timeLimit(.minutes(20)))
@@ -23,7 +23,6 @@ struct HostilePipelineTests {
     func `What is not served is refused by name`() throws {
         let harness = try Harness()
         let cases: [([Stage], String)] = [
-            ([.collection("c"), Stage("update", [])], "update"),
             ([.collection("c"), .select(("v", .call("array_shuffle", [1], 2)))], "array_shuffle"),
             ([.collection("c"), .aggregate([("v", .call("median", .field("a")))])], "median"),
             ([Stage("collection", [.value(.reference("/c"))], options: [("shuffle", 1)])], "shuffle"),
@@ -141,6 +140,128 @@ struct HostilePipelineTests {
         // What needs no memory runs with little of it.
         let counted = try harness.execute(.collection("c"), .aggregate([("all", .call("count", []))]))
         #expect(counted.rows == [["all": 2_000]])
+    }
+
+    @Test
+    func `Values that one row is given are bounded while they are built`() throws {
+        let harness = try Harness()
+        let row = Stage("literals", [.map([("a", 1)])])
+        // Without the bound, 15 GB are built before the stage ends.
+        let wide = (0..<1_000).map { ("f\($0)", Expression.call("string_repeat", "x", 15_000_000)) }
+        for stage in [
+            Stage("add_fields", [.map(wide)]), Stage("select", [.map(wide)]), Stage("let", [.map(wide)]),
+        ] {
+            let answer = harness.outcome([row, stage, .select(("b", 1))])
+            #expect(
+                answer.status == .resourceExhausted && answer.text.contains("stage 2: \(stage.name)"), "\(answer.text)")
+        }
+        let literals = Stage("literals", [.map(wide)])
+        #expect(harness.outcome([literals, .select(("b", 1))]).status == .resourceExhausted)
+    }
+
+    @Test
+    func `What subqueries return counts as held while its row needs it`() throws {
+        var limits = ServiceLimits()
+        limits.pipelines.memoryBytes = 400_000
+        let harness = try Harness(limits: limits)
+        let text = Expression.call("string_repeat", "x", 50_000)
+        let row = Stage("literals", [.map([("a", 1)])])
+        func subquery(_ value: Expression) -> Expression {
+            .call("array", .pipeline([Stage("literals", [.map([("t", value)])]), .select(("t", text), ("a", value))]))
+        }
+        let few = (0..<3).map { ("s\($0)", Expression.call("array_length", subquery(.value(.integer(Int64($0)))))) }
+        #expect(harness.outcome([row, .select(few[0], few[1])]).isOK)
+        // Results that are the same for all rows are kept for the whole pipeline.
+        let many = (0..<20).map { ("s\($0)", Expression.call("array_length", subquery(.value(.integer(Int64($0)))))) }
+        #expect(harness.outcome([row, Stage("select", [.map(many)])]).status == .resourceExhausted)
+        let dependent = (0..<20).map { ("s\($0)", Expression.call("array_length", subquery(.variable("v")))) }
+        let bound = Stage("let", [.map([("v", .field("a"))])])
+        #expect(harness.outcome([row, bound, Stage("select", [.map(dependent)])]).status == .resourceExhausted)
+        // Results of other rows are not held: one after the other fits.
+        let rows = Stage("literals", (0..<30).map { .map([("a", .value(.integer(Int64($0))))]) })
+        #expect(harness.outcome([rows, bound, .select(dependent[0])]).isOK)
+    }
+
+    @Test
+    func `Stages that pass rows on hold nothing, however many there are`() throws {
+        var limits = ServiceLimits()
+        limits.pipelines.memoryBytes = 150_000
+        let harness = try Harness(limits: limits)
+        let elements = Expression.list((0..<3_000).map { .value(.integer($0)) })
+        let row = Stage("literals", [.map([("a", elements)])])
+        let unnest = Stage("unnest", [.field("a"), .field("e")])
+        let others = Stage("union", [.pipeline([row, unnest, .select(("e", .field("e")))])])
+        let answer = try harness.execute(row, unnest, .select(("e", .field("e"))), others)
+        #expect(answer.rows.count == 6_000)
+        // A sort of which few rows are wanted holds few.
+        let first = try harness.execute(row, unnest, .select(("e", .field("e"))), .sort((.field("e"), true)), .limit(2))
+        #expect(first.rows == [["e": 2_999], ["e": 2_998]])
+        for stage in [
+            Stage.sort((.field("e"), true)), .aggregate([("n", .call("count_distinct", .field("e")))]),
+            .aggregate([("n", .call("array_agg_distinct", .field("e")))]),
+            .aggregate([("n", .call("array_agg", .field("e")))]),
+        ] {
+            let refused = harness.outcome([row, unnest, .select(("e", .field("e"))), stage])
+            #expect(
+                refused.status == .resourceExhausted && refused.text.contains("stage \(stage.name)"), "\(refused.text)")
+        }
+    }
+
+    @Test
+    func `Groups of documents are held to the memory of a pipeline, and a search is`() throws {
+        var limits = ServiceLimits()
+        limits.pipelines.memoryBytes = 100_000
+        let harness = try Harness(limits: limits)
+        var writes = try harness.emptyWrites()
+        for index in 0..<3_000 {
+            let fields = Harness.fields(["n": .integer(Int64(index)), "t": "word other"])
+            try Harness.name("c/\(index)").withUTF8Span { try writes.update($0, fields: fields.span.bytes) }
+        }
+        try harness.commit(writes)
+        try harness.declareSearches(["t"], of: "c")
+        let grouped = harness.outcome([
+            .collection("c"), .aggregate([("v", .call("sum", .field("n")))], by: [("n", .field("n"))]),
+        ])
+        #expect(grouped.status == .resourceExhausted && grouped.text.contains("stage aggregate"), "\(grouped.text)")
+        let all = harness.outcome([.collection("c"), .aggregate([("v", .call("array_agg", .field("t")))])])
+        #expect(all.status == .resourceExhausted && all.text.contains("stage aggregate"), "\(all.text)")
+        #expect(
+            try harness.execute(.collection("c"), .aggregate([("v", .call("sum", .field("n")))])).rows == [
+                ["v": 4_498_500]
+            ])
+        let search = Stage("search", [], options: [("query", .call("document_matches", "word"))])
+        let found = harness.outcome([.collection("c"), search])
+        #expect(found.status == .resourceExhausted && found.text.contains("search"), "\(found.text)")
+    }
+
+    @Test
+    func `Errors name the stage and the field that they come from`() throws {
+        let harness = try Harness()
+        try harness.set(["c/a": Harness.fields(["n": "text"])])
+        let failing = Expression.call("add", .field("n"), 1)
+        let cases: [([Stage], String)] = [
+            ([.collection("c"), .limit(1), .select(("ok", 1), ("v", failing))], "(stage 3: select, field \"v\")"),
+            ([.collection("c"), .sort((failing, false))], "(stage 2: sort)"),
+            ([.collection("c"), .aggregate([("s", .call("sum", failing))])], "(stage 2: aggregate)"),
+            (
+                [.collection("c"), .aggregate([("s", .call("count", []))], by: [("g", failing)])],
+                "(stage 2: aggregate, field \"g\")"
+            ),
+            (
+                [.collection("c"), Stage("union", [.pipeline([.collection("c"), .select(("v", failing))])])],
+                "(stage 2: union, stage 2: select, field \"v\")"
+            ),
+            ([.collection("c"), .select(("v", .call("add", 1)))], "(stage 2: select, field \"v\")"),
+            ([.collection("c"), .limit(-1)], "(stage 2: limit)"),
+            ([.collection("c"), Stage("nothing", [])], "(stage 2: nothing)"),
+            ([.collection("c"), .collection("c")], "(stage 2: collection)"),
+            ([.collection("c"), .where(.call("equal", .variable("x"), 1))], "(stage 1: collection)"),
+            ([.collection("c"), .limit(1), .where(.call("equal", .variable("x"), 1))], "(stage 3: where)"),
+        ]
+        for (stages, place) in cases {
+            let answer = harness.outcome(stages)
+            #expect(!answer.isOK && answer.text.contains(place), "\(answer.text)")
+        }
     }
 
     @Test

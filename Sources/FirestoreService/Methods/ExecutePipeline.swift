@@ -232,6 +232,10 @@ final class PipelineResponses: ResponseSource {
         _ writer: inout ByteBuffer, at point: ReadPoint
     ) throws(RequestError) -> PipelineExecution.Progress {
         let start = writer.count
+        if run.givesDocuments {
+            defer { call.noteStep() }
+            return try copyDocuments(&writer, at: point)
+        }
         var progress = try take(&writer, from: start)
         if case .starved = progress {
             try fillStarved(at: point)
@@ -239,6 +243,24 @@ final class PipelineResponses: ResponseSource {
         }
         call.noteStep()
         return progress
+    }
+
+    /// Takes the documents of a pipeline that changes none, from where they are stored.
+    private func copyDocuments(
+        _ writer: inout ByteBuffer, at point: ReadPoint
+    ) throws(RequestError) -> PipelineExecution.Progress {
+        let start = writer.count
+        let source = try service.reader.source(at: point, matching: run.documentsPlan?.matcher)
+        var documents: UInt64 = 0
+        defer { service.counters.documentsRead.add(documents) }
+        return try run.nextDocuments(from: source) { (row) throws(RequestError) in
+            let prefix = namePrefix
+            ExecutePipelineResponseWriter.appendResult(
+                namePrefix: prefix.byteSpan, path: row.path, fields: row.fields,
+                createMicroseconds: row.createMicroseconds, updateMicroseconds: row.updateMicroseconds, to: &writer)
+            documents += 1
+            return writer.count - start >= Self.pageBytes ? .full : .more
+        }
     }
 
     private func take(

@@ -10,6 +10,7 @@ struct ExpressionCompiler {
     static let fieldsInput = 0
 
     private(set) var tree = ExpressionTree()
+    private(set) var places = ExpressionPlaces()
     /// The variables of the place that is compiled.
     var scope = ExpressionScope()
     /// Subqueries that were compiled, with the names of the variables that they may read.
@@ -34,6 +35,12 @@ struct ExpressionCompiler {
             return try compile(PipelineCall(name: "map", arguments: arguments, options: []))
         case .call(let call): return try compile(call)
         }
+    }
+
+    /// Says where the expressions stand that are compiled from now on.
+    mutating func begin(_ place: String) {
+        // The node stands for nothing: places begin with nodes.
+        places.add(place, from: tree.append(.constant(.null)))
     }
 
     /// The subqueries since the last call.

@@ -12,16 +12,21 @@ final class RowEvaluator {
     var workBytes = 0
     /// Bytes that were built since it was last set.
     var builtBytes = 0
+    /// Bytes that may be built before an evaluation fails.
+    var builtBytesMax = Int.max
 
     private let budget: EvaluationBudget
+    private let places: ExpressionPlaces
 
     /// - Parameters:
     ///   - bindings: variables of the pipelines around.
     ///   - budget: what one expression may cost for a row.
+    ///   - places: where the expressions stand, for errors.
     init(
         _ tree: ExpressionTree, database: DatabaseName, bindings: [String: Operand] = [:],
-        budget: EvaluationBudget = PipelineLimits.rowBudget
+        budget: EvaluationBudget = PipelineLimits.rowBudget, places: ExpressionPlaces = ExpressionPlaces()
     ) {
+        self.places = places
         host = RowHost(database, bindings: bindings)
         self.budget = budget
         evaluation = Evaluation(of: tree, host: host, budget: budget, patterns: PatternCache())
@@ -31,10 +36,15 @@ final class RowEvaluator {
     ///
     /// - Throws: `INVALID_ARGUMENT` if the expression fails, `RESOURCE_EXHAUSTED` if it costs too much.
     func value(of expression: ExpressionID, on row: PipelineRow) throws(RequestError) -> Operand {
-        do {
-            return try evaluate(expression, row)
+        do throws(ExpressionError) {
+            let value = try evaluate(expression, row)
+            if builtBytes > builtBytesMax {
+                throw ExpressionError(
+                    .exhausted, "The pipeline builds more than \(PipelineLimits.builtBytesPerRow) bytes for one row.")
+            }
+            return value
         } catch {
-            throw RequestError(error)
+            throw RequestError(error).placed(places[expression])
         }
     }
 
@@ -65,7 +75,7 @@ final class RowEvaluator {
             if case .boolean(true) = try evaluate(condition, row) { return true }
             return false
         } catch {
-            if error.kind != .failed { throw RequestError(error) }
+            if error.kind != .failed { throw RequestError(error).placed(places[condition]) }
             return false
         }
     }

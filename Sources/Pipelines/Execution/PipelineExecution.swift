@@ -74,7 +74,8 @@ package final class PipelineExecution {
         top = try builder.buildRequest(parsed.stages)
         demands = builder.demands
         reads = builder.reads
-        work = PipelineWork(RowEvaluator(builder.tree, database: database), PipelineShare(options))
+        work = PipelineWork(
+            RowEvaluator(builder.tree, database: database, places: builder.places), PipelineShare(options))
         rowsPerStep = options.rowsPerStep
     }
 
@@ -112,6 +113,33 @@ package final class PipelineExecution {
     package func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
         try starved?.fill(from: source)
         starved = nil
+    }
+
+    /// Whether all results are documents as they are stored: then ``nextDocuments(from:emit:)`` gives them as well.
+    package var givesDocuments: Bool { (top as? PipelineRead)?.givesDocuments ?? false }
+
+    /// The query whose documents ``nextDocuments(from:emit:)`` gives.
+    package var documentsPlan: QueryPlan? { (top as? PipelineRead)?.plan }
+
+    /// Gives out the next results of a pipeline that changes no documents, without copies of them.
+    ///
+    /// - Parameters:
+    ///   - source: the same state of the same database in every call.
+    ///   - page: takes one document and says whether the page has room for another.
+    package func nextDocuments<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source, emit page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> Progress {
+        guard let read = top as? PipelineRead, read.givesDocuments else {
+            preconditionFailure("only a read alone gives documents")
+        }
+        let progress = try read.next(from: source) { (row) throws(RequestError) in
+            returnedResults += 1
+            return try page(row)
+        }
+        switch progress {
+        case .paused: return .paused
+        case .finished: return .finished
+        }
     }
 
     /// Plans the queries, unless that is done.

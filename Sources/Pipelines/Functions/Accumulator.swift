@@ -52,6 +52,9 @@ struct Accumulator: Sendable {
         return 0
     }
 
+    /// Takes rows of which only the number is known; for accumulators that count them.
+    mutating func add(rows: Int) { count += Int64(rows) }
+
     /// The result over the values so far.
     var result: Operand {
         switch kind {

@@ -60,25 +60,73 @@ struct NamedAccumulator: Sendable {
     }
 }
 
-/// A row for each group with the results of its accumulators; one row, if there are no groups to form.
-final class RowAggregate: PipelineOperator {
-    private struct Group {
-        let values: Operand
-        var accumulators: [Accumulator]
+/// The groups of an aggregation with the states of their accumulators.
+struct GroupedTotals {
+    let accumulators: [NamedAccumulator]
+    /// The fields of each group.
+    private var values: [Operand] = []
+    /// Those of the first group, then those of the second, and so on.
+    private var states: [Accumulator] = []
+
+    init(_ accumulators: [NamedAccumulator]) { self.accumulators = accumulators }
+
+    var count: Int { values.count }
+
+    /// Adds a group without rows.
+    ///
+    /// - Parameter key: the bytes by which the caller finds the group.
+    /// - Returns: the bytes of memory that are held for it.
+    mutating func add(_ group: Operand, keyBytes: Int) -> Int {
+        values.append(group)
+        states += accumulators.map { Accumulator($0.kind) }
+        return 128 + keyBytes + group.deepMemoryBytes + 128 * accumulators.count
     }
 
+    /// Takes the value of a row for an accumulator of a group.
+    ///
+    /// - Returns: the bytes of memory that are held for it.
+    mutating func add(_ value: Operand, to accumulator: Int, of group: Int) throws(RequestError) -> Int {
+        do {
+            return try states[group * accumulators.count + accumulator].add(value)
+        } catch {
+            throw RequestError(error)
+        }
+    }
+
+    /// Takes rows of which only the number is known, for an accumulator that counts them.
+    mutating func add(rows: Int, to accumulator: Int, of group: Int) {
+        states[group * accumulators.count + accumulator].add(rows: rows)
+    }
+
+    /// The row of a group.
+    func row(of group: Int) -> PipelineRow {
+        var fields = values[group]
+        for (index, named) in accumulators.enumerated() {
+            fields = fields.setting(named.path[...], to: states[group * accumulators.count + index].result)
+        }
+        return PipelineRow(fields: fields)
+    }
+
+    /// The operator as explain shows it.
+    func line(by groups: String) -> String {
+        let names = accumulators.map(\.name).joined(separator: ", ")
+        return groups.isEmpty ? "Aggregate \(names)" : "Aggregate \(names) by \(groups)"
+    }
+}
+
+/// A row for each group with the results of its accumulators; one row, if there are no groups to form.
+final class RowAggregate: PipelineOperator {
     private let input: any PipelineOperator
-    private let accumulators: [NamedAccumulator]
     private let groups: [NamedExpression]
     private var places: [[UInt8]: Int] = [:]
-    private var formed: [Group] = []
+    private var totals: GroupedTotals
     private var position = 0
     private var hasCollected = false
 
     init(_ input: any PipelineOperator, _ accumulators: [NamedAccumulator], by groups: [NamedExpression]) {
         self.input = input
-        self.accumulators = accumulators
         self.groups = groups
+        totals = GroupedTotals(accumulators)
     }
 
     func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
@@ -90,16 +138,12 @@ final class RowAggregate: PipelineOperator {
             case .finished:
                 hasCollected = true
                 // Without groups all rows are one group, even if there are none.
-                if groups.isEmpty, formed.isEmpty { formed = [newGroup(.map([:]))] }
+                if groups.isEmpty, totals.count == 0 { _ = totals.add(.map([:]), keyBytes: 0) }
             }
         }
-        guard position < formed.count else { return .finished }
+        guard position < totals.count else { return .finished }
         position += 1
-        return .row(result(of: formed[position - 1]))
-    }
-
-    private func newGroup(_ values: Operand) -> Group {
-        Group(values: values, accumulators: accumulators.map { Accumulator($0.kind) })
+        return .row(totals.row(of: position - 1))
     }
 
     private func collect(_ row: PipelineRow, _ work: PipelineWork) throws(RequestError) {
@@ -108,44 +152,20 @@ final class RowAggregate: PipelineOperator {
         if let known = places[key] {
             place = known
         } else {
-            let group = newGroup(try groups.values(on: row, work))
-            try work.hold(
-                128 + key.count + group.values.deepMemoryBytes + 128 * accumulators.count,
-                for: "aggregate")
-            place = formed.count
+            place = totals.count
+            let held = totals.add(try groups.values(on: row, work), keyBytes: key.count)
+            try work.hold(held, for: "aggregate")
             places[key] = place
-            formed.append(group)
         }
-        for index in accumulators.indices {
+        for (index, accumulator) in totals.accumulators.enumerated() {
             var value = Operand.boolean(true)
-            if let expression = accumulators[index].expression {
-                value = try work.evaluator.value(of: expression, on: row)
-            }
-            let held = try add(value, to: index, of: place)
+            if let expression = accumulator.expression { value = try work.evaluator.value(of: expression, on: row) }
+            let held = try totals.add(value, to: index, of: place)
             if held > 0 { try work.hold(held, for: "aggregate") }
         }
     }
 
-    private func add(_ value: Operand, to index: Int, of place: Int) throws(RequestError) -> Int {
-        do {
-            return try formed[place].accumulators[index].add(value)
-        } catch {
-            throw RequestError(error)
-        }
-    }
-
-    private func result(of group: Group) -> PipelineRow {
-        var fields = group.values
-        for (named, accumulator) in zip(accumulators, group.accumulators) {
-            fields = fields.setting(named.path[...], to: accumulator.result)
-        }
-        return PipelineRow(fields: fields)
-    }
-
-    var line: String {
-        let names = accumulators.map(\.name).joined(separator: ", ")
-        return groups.isEmpty ? "Aggregate \(names)" : "Aggregate \(names) by \(groups.names)"
-    }
+    var line: String { totals.line(by: groups.names) }
 
     var inputs: [any PipelineOperator] { [input] }
 }

@@ -77,6 +77,8 @@ final class PipelineWork {
         _ row: inout PipelineRow, _ body: (inout PipelineRow) throws(RequestError) -> Void
     ) throws(RequestError) {
         evaluator.builtBytes = row.builtBytes
+        evaluator.builtBytesMax = PipelineLimits.builtBytesPerRow
+        defer { evaluator.builtBytesMax = .max }
         try body(&row)
         row.builtBytes = evaluator.builtBytes
         try row.checkBuiltBytes()

@@ -15,6 +15,8 @@ package final class PipelineRead: PipelineOperator {
     private var queue: [PipelineRow] = []
     private var position = 0
     private var isExhausted = false
+    /// Takes the documents, in the place of the queue.
+    weak var sink: (any DocumentSink)?
 
     /// Bytes of rows after which the queue is full.
     private static let queueBytes = 256 << 10
@@ -52,6 +54,7 @@ package final class PipelineRead: PipelineOperator {
     func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
         demand = nil
         if try fillBySearch(from: source) { return }
+        if let sink { return try give(to: sink, from: source) }
         var rows: [PipelineRow] = []
         var bytes = 0
         let progress = try run.next(from: source) { (row) throws(RequestError) in
@@ -62,6 +65,29 @@ package final class PipelineRead: PipelineOperator {
         queue = rows
         position = 0
         if case .finished = progress { isExhausted = true }
+    }
+
+    /// Gives the next documents to a sink.
+    private func give<Source: QuerySource & ~Copyable>(
+        to sink: any DocumentSink, from source: borrowing Source
+    ) throws(RequestError) {
+        if let count = try run.knownCount(source) {
+            sink.take(count: count)
+            isExhausted = true
+            return
+        }
+        let progress = try run.next(from: source) { (row) throws(RequestError) in try sink.take(row) }
+        if case .finished = progress { isExhausted = true }
+    }
+
+    /// Whether the documents of the query come as they are stored.
+    var givesDocuments: Bool { search == nil && sink == nil }
+
+    /// Lends the next documents of the query, without a queue.
+    func next<Source: QuerySource & ~Copyable>(
+        from source: borrowing Source, emit page: (borrowing QueryRow) throws(RequestError) -> PageControl
+    ) throws(RequestError) -> QueryExecution.Progress {
+        try run.next(from: source, emit: page)
     }
 
     /// The same for a search.

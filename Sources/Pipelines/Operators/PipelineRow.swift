@@ -109,6 +109,24 @@ extension Operand {
         return asMap.merging([name: inner])
     }
 
+    /// The map with values at paths, those that are absent left out.
+    func setting(_ values: [(path: [String], value: Operand)]) -> Operand {
+        var simple: [OperandMap.Entry] = []
+        var nested: [(path: [String], value: Operand)] = []
+        simple.reserveCapacity(values.count)
+        for place in values {
+            if case .absent = place.value { continue }
+            if place.path.count == 1 {
+                simple.append((place.path[0], place.value))
+            } else {
+                nested.append(place)
+            }
+        }
+        var result = merging(OperandMap(simple))
+        for place in nested { result = result.setting(place.path[...], to: place.value) }
+        return result
+    }
+
     private var asMap: Operand { entries == nil ? .map([:]) : self }
 
     /// The map without the field at a path; other operands as they are.

@@ -22,21 +22,10 @@ struct NamedExpression: Sendable {
 extension [NamedExpression] {
     /// Sets the values on a row in `fields`, a map; those that are absent are left out.
     func set(in fields: Operand, on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Operand {
-        var simple: [OperandMap.Entry] = []
-        var nested: [(path: [String], value: Operand)] = []
-        simple.reserveCapacity(count)
-        for named in self {
-            let value = try work.evaluator.value(of: named.expression, on: row)
-            if case .absent = value { continue }
-            if named.path.count == 1 {
-                simple.append((named.path[0], value))
-            } else {
-                nested.append((named.path, value))
-            }
-        }
-        var result = fields.merging(OperandMap(simple))
-        for place in nested { result = result.setting(place.path[...], to: place.value) }
-        return result
+        var values: [(path: [String], value: Operand)] = []
+        values.reserveCapacity(count)
+        for named in self { values.append((named.path, try work.evaluator.value(of: named.expression, on: row))) }
+        return fields.setting(values)
     }
 
     /// The values on a row, those that are absent left out.

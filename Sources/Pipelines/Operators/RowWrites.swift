@@ -11,11 +11,13 @@ final class RowWrites: PipelineOperator {
         case delete
         /// These fields get these values; one whose value is absent stays as it is.
         case update([NamedExpression])
+        /// The row's fields become those of the document.
+        case replace
 
         var stageName: String {
             switch self {
             case .delete: "delete"
-            case .update: "update"
+            case .update, .replace: "update"
             }
         }
     }
@@ -51,11 +53,9 @@ final class RowWrites: PipelineOperator {
     }
 
     private func write(_ row: PipelineRow, _ work: PipelineWork) throws(RequestError) {
-        guard let document = row.document else {
-            throw .invalidArgument("The stage \(change.stageName) takes documents; a row is none.")
-        }
-        let name = namePrefix + String(decoding: document.path, as: UTF8.self)
-        guard written.insert(document.path).inserted else {
+        let path = try path(of: row)
+        let name = namePrefix + String(decoding: path, as: UTF8.self)
+        guard written.insert(path).inserted else {
             if case .delete = change { return }
             throw .invalidArgument("The stage update takes each document once; \"\(name)\" comes again.")
         }
@@ -66,7 +66,40 @@ final class RowWrites: PipelineOperator {
             }
             try keep(name.utf8.count, work)
         case .update(let fields): try update(name, fields, row, work)
+        case .replace: try replace(name, row, work)
         }
+    }
+
+    /// The path of the row's document below `documents`: where the row comes from, or what its field `__name__` names.
+    private func path(of row: PipelineRow) throws(RequestError) -> [UInt8] {
+        if let document = row.document { return document.path }
+        guard case .reference(let name)? = row.fields.entries?[FieldPath.documentName.description],
+            name.hasPrefix(namePrefix)
+        else {
+            throw .invalidArgument(
+                "The stage \(change.stageName) takes documents; a row is none and names none in its field __name__.")
+        }
+        return Array(name.utf8.dropFirst(namePrefix.utf8.count))
+    }
+
+    private func replace(_ name: String, _ row: PipelineRow, _ work: PipelineWork) throws(RequestError) {
+        var fields = row.fields
+        for reserved in ["__name__", "__create_time__", "__update_time__"] { fields = fields.removing([reserved]) }
+        let bytes = try RowWrites.documentBytes(fields)
+        try name.withUTF8Span { (name) throws(RequestError) in
+            try writes.update(name, fields: bytes.byteSpan, precondition: .exists(true))
+        }
+        try keep(name.utf8.count + bytes.count, work)
+    }
+
+    private static func documentBytes(_ fields: Operand) throws(RequestError) -> [UInt8] {
+        var writer = ByteBuffer(capacity: 256)
+        do throws(ExpressionError) {
+            try fields.appendEntries(field: FieldNumber.Document.fields, into: &writer)
+        } catch {
+            throw RequestError(error)
+        }
+        return writer.copyBytes()
     }
 
     private func update(
@@ -81,13 +114,7 @@ final class RowWrites: PipelineOperator {
             paths.append(try FieldPath(segments: field.path))
         }
         if paths.isEmpty { return }
-        var writer = ByteBuffer(capacity: 256)
-        do throws(ExpressionError) {
-            try document.appendEntries(field: FieldNumber.Document.fields, into: &writer)
-        } catch {
-            throw RequestError(error)
-        }
-        let bytes = writer.copyBytes()
+        let bytes = try RowWrites.documentBytes(document)
         try name.withUTF8Span { (name) throws(RequestError) in
             try writes.update(
                 name, fields: bytes.byteSpan, mask: DocumentMask(paths: paths), precondition: .exists(true))
@@ -110,6 +137,7 @@ final class RowWrites: PipelineOperator {
         switch change {
         case .delete: "Delete"
         case .update(let fields): "Update \(fields.names)"
+        case .replace: "Update"
         }
     }
 

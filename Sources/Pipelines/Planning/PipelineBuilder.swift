@@ -29,7 +29,13 @@ struct PipelineBuilder {
     /// Where expressions with subqueries of the present stage go.
     private var resolution: SubqueryResolution?
 
+    /// Where the pipeline that is built stands, before the number of a stage.
+    private var place = ""
+
     var tree: ExpressionTree { compiler.tree }
+
+    /// Where the expressions of the tree stand.
+    var places: ExpressionPlaces { compiler.places }
 
     init(_ database: DatabaseName, _ options: PipelineOptions) {
         self.database = database
@@ -69,16 +75,39 @@ struct PipelineBuilder {
         let variables = compiler.scope.rowVariables
         compiler.scope.rowVariables = []
         defer { if isWhole { compiler.scope.rowVariables = variables } }
-        var top = try source(try PipelineSource(first, in: database, within: outer), &rest)
-        while let stage = rest.popFirst() {
-            top = try resolving(stage.hasSubqueries, top) { (builder, input) throws(RequestError) in
-                if stage.name == "sort", let limit = rest.first, limit.name == "limit", limit.arguments.count == 1 {
-                    return try builder.sort(input, stage, wanted: try limit.count(0))
+        var top = try placed(1, first) { (builder) throws(RequestError) in
+            try builder.source(try PipelineSource(first, in: builder.database, within: builder.outer), &rest)
+        }
+        while let stage = rest.first {
+            let number = rest.startIndex - stages.startIndex + 1
+            rest = rest.dropFirst()
+            top = try placed(number, stage) { (builder) throws(RequestError) in
+                try builder.resolving(stage.hasSubqueries, top) { (builder, input) throws(RequestError) in
+                    if stage.name == "sort", let limit = rest.first, limit.name == "limit", limit.arguments.count == 1 {
+                        return try builder.sort(input, stage, wanted: try limit.count(0))
+                    }
+                    return try builder.add(stage, to: input)
                 }
-                return try builder.add(stage, to: input)
             }
         }
         return top
+    }
+
+    /// Builds a stage; its errors, and those of its expressions, say which one it is.
+    private mutating func placed<Built>(
+        _ number: Int, _ stage: PipelineStage, _ body: (inout PipelineBuilder) throws(RequestError) -> Built
+    ) throws(RequestError) -> Built {
+        let surrounding = place
+        place = "\(place)\(number): \(stage.name.prefix(40))"
+        compiler.begin(place)
+        defer { place = surrounding }
+        let stagePlace = place
+        place += ", stage "
+        do throws(RequestError) {
+            return try body(&self)
+        } catch {
+            throw error.placed(stagePlace)
+        }
     }
 
     /// Builds the operators of a whole request, which may end with a stage that writes.
@@ -87,8 +116,10 @@ struct PipelineBuilder {
             return try build(stages)
         }
         let reading = try build(Array(stages.dropLast()), isWhole: false)
-        return try resolving(last.hasSubqueries, reading) { (builder, input) throws(RequestError) in
-            RowWrites(input, try builder.change(last), in: builder.database)
+        return try placed(stages.count, last) { (builder) throws(RequestError) in
+            try builder.resolving(last.hasSubqueries, reading) { (builder, input) throws(RequestError) in
+                RowWrites(input, try builder.change(last), in: builder.database)
+            }
         }
     }
 
@@ -98,8 +129,8 @@ struct PipelineBuilder {
             try stage.expectArguments(0...0)
             return .delete
         }
-        if stage.arguments.isEmpty || stage.arguments[0].entries?.isEmpty == true {
-            throw RequestError(.unimplemented, "The pipeline stage update without fields is not implemented.")
+        if stage.arguments.isEmpty || stage.arguments.count == 1 && stage.arguments[0].entries?.isEmpty == true {
+            return .replace
         }
         return .update(try fields(of: stage))
     }
@@ -151,6 +182,10 @@ struct PipelineBuilder {
             let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
             let head = try PipelineHead(selector, rest, parent: parent, folding)
             rest = rest.dropFirst(head.stageCount)
+            if let stage = rest.first, let aggregate = try documentAggregate(stage, head, parent: parent) {
+                rest = rest.dropFirst()
+                return aggregate
+            }
             let ordered = try filtered(read(head.plan, .query(head.query, parent: parent)), head.residual)
             guard let field = head.absentField else { return ordered }
             let plan = try PipelineHead.plan(head.unordered, parent: parent)
@@ -284,9 +319,18 @@ struct PipelineBuilder {
 
     private mutating func named(_ values: [NamedValue]) throws(RequestError) -> [NamedExpression] {
         var result: [NamedExpression] = []
+        // After the number and the name of the stage.
+        let stagePlace = String(place.dropLast(", stage ".count))
         for value in values {
-            result.append(NamedExpression(name: value.name, expression: try compile(value.value)))
+            let fieldPlace = "\(stagePlace), field \"\(value.name.prefix(100))\""
+            compiler.begin(fieldPlace)
+            do throws(RequestError) {
+                result.append(NamedExpression(name: value.name, expression: try compile(value.value)))
+            } catch {
+                throw error.placed(fieldPlace)
+            }
         }
+        if !values.isEmpty { compiler.begin(stagePlace) }
         return result
     }
 
@@ -351,6 +395,15 @@ struct PipelineBuilder {
     private mutating func aggregate(
         _ input: any PipelineOperator, _ stage: PipelineStage
     ) throws(RequestError) -> any PipelineOperator {
+        let groups = try checkAggregate(stage)
+        var compiled: [NamedAccumulator] = []
+        for accumulator in try stage.fields(0) { compiled.append(try self.accumulator(accumulator)) }
+        return RowAggregate(input, compiled, by: try named(groups))
+    }
+
+    /// - Returns: the groups.
+    @discardableResult
+    private func checkAggregate(_ stage: PipelineStage) throws(RequestError) -> [NamedValue] {
         try stage.expectArguments(1...2)
         let accumulators = try stage.fields(0)
         if accumulators.isEmpty { throw .invalidArgument("The stage aggregate requires at least one accumulator.") }
@@ -358,9 +411,20 @@ struct PipelineBuilder {
         for group in groups where accumulators.contains(where: { $0.name.hasSameUTF8(as: group.name) }) {
             throw .invalidArgument("The stage aggregate has the field \"\(group.name)\" twice.")
         }
-        var compiled: [NamedAccumulator] = []
-        for accumulator in accumulators { compiled.append(try self.accumulator(accumulator)) }
-        return RowAggregate(input, compiled, by: try named(groups))
+        return groups
+    }
+
+    /// The aggregation of plain fields of the documents that a query reads; nil for any other.
+    private mutating func documentAggregate(
+        _ stage: PipelineStage, _ head: PipelineHead, parent: String
+    ) throws(RequestError) -> DocumentAggregate? {
+        guard let aggregation = head.aggregation else { return nil }
+        try checkAggregate(stage)
+        var accumulators: [NamedAccumulator] = []
+        for accumulator in try stage.fields(0) { accumulators.append(try self.accumulator(accumulator)) }
+        return DocumentAggregate(
+            read(head.plan, .query(head.query, parent: parent)), accumulators, over: aggregation.fields,
+            by: aggregation.groups)
     }
 
     private mutating func accumulator(_ field: NamedValue) throws(RequestError) -> NamedAccumulator {

@@ -20,6 +20,9 @@ struct PipelineHead {
     /// A field that the order of the query needs and the pipeline does not: rows without it come after the query's,
     /// from ``unordered``.
     private(set) var absentField: FieldPath?
+    /// The aggregation of plain fields that follows, if the query checks all conditions. The plan of one that only
+    /// counts gives the number of documents alone.
+    private(set) var aggregation: FieldAggregation?
 
     /// Whether a query that is ordered has the same results: it leaves out rows without a field that it compares for
     /// inequality.
@@ -43,8 +46,6 @@ struct PipelineHead {
         _ selector: CollectionSelector, _ stages: ArraySlice<PipelineStage>, parent: String, _ folding: ConstantFolding
     ) throws(RequestError) {
         let everything = StructuredQuery(from: [selector])
-        query = everything
-        plan = try PipelineHead.plan(everything, parent: parent)
         let wheres = stages.prefix { $0.name == "where" && $0.options.isEmpty && $0.arguments.count == 1 }
         var rest = stages[(stages.startIndex + wheres.count)...]
         let written = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
@@ -67,16 +68,21 @@ struct PipelineHead {
             existing.formUnion(orders.map(\.field))
             rest = rest.dropFirst()
         } else if PipelineHead.keepsOrder(rest) {
-            takeImpliedOrder(of: compared, existing, conditions, into: &candidate)
+            absentField = PipelineHead.takeImpliedOrder(of: compared, existing, conditions, into: &candidate)
             existing.formUnion(candidate.orderBy.map(\.field))
         }
         conditions.removeAll { FilterTranslation.existingField($0).map(existing.contains) ?? false }
         if conditions.isEmpty, absentField == nil { PipelineHead.takeBounds(&rest, into: &candidate) }
         // The pipeline checks all conditions itself if the planner refuses the query.
-        guard let plan = try? PipelineHead.plan(candidate, parent: parent) else {
+        if conditions.isEmpty, absentField == nil { aggregation = rest.first.flatMap(FieldAggregation.init) }
+        let isCount = aggregation?.isCount == true && candidate.orderBy.isEmpty
+        guard let plan = try? PipelineHead.plan(candidate, parent: parent, isCount: isCount) else {
+            query = everything
+            self.plan = try PipelineHead.plan(everything, parent: parent)
             residual = written
             stageCount = wheres.count
             absentField = nil
+            aggregation = nil
             return
         }
         query = candidate
@@ -94,22 +100,26 @@ struct PipelineHead {
 
     /// Orders the query by the fields that are compared for inequality, as queries are: if every row has them, or if
     /// the one field of `!=` is all that rows may lack.
-    private mutating func takeImpliedOrder(
+    ///
+    /// - Returns: that field.
+    private static func takeImpliedOrder(
         of compared: Set<FieldPath>, _ existing: Set<FieldPath>, _ conditions: [PipelineValue],
         into query: inout StructuredQuery
-    ) {
+    ) -> FieldPath? {
         let known = existing.union(conditions.compactMap(FilterTranslation.existingField))
-        if compared.isEmpty || compared.contains(.documentName) { return }
-        if !compared.isSubset(of: known) {
-            guard compared.count == 1 else { return }
-            absentField = compared.first
-        }
+        if compared.isEmpty || compared.contains(.documentName) { return nil }
+        let isKnown = compared.isSubset(of: known)
+        if !isKnown, compared.count > 1 { return nil }
         query.orderBy = compared.sorted().map { Order(field: $0, direction: .ascending) }
+        return isKnown ? nil : compared.first
     }
 
-    static func plan(_ query: StructuredQuery, parent: String) throws(RequestError) -> QueryPlan {
+    static func plan(
+        _ query: StructuredQuery, parent: String, isCount: Bool = false
+    ) throws(RequestError) -> QueryPlan {
         try parent.withUTF8Span { (parent) throws(RequestError) in
-            query.orderBy.isEmpty
+            if isCount { return try QueryPlan(counting: query, parent: parent) }
+            return query.orderBy.isEmpty
                 ? try QueryPlan(unordered: query, parent: parent) : try QueryPlan(query, parent: parent)
         }
     }

@@ -18,6 +18,8 @@ final class SubqueryResolution: PipelineOperator {
     /// What the subqueries of the present expression have given.
     private var results: [SubqueryResult] = []
     private var running: SubqueryRun?
+    /// Bytes of memory that are held for the results of the present row.
+    private var heldBytes = 0
 
     init(_ input: any PipelineOperator, in database: DatabaseName) {
         self.input = input
@@ -40,7 +42,7 @@ final class SubqueryResolution: PipelineOperator {
         while true {
             if let running {
                 if let waiting = try running.advance() { return waiting }
-                finish(running, work)
+                try finish(running, work)
             }
             guard let current = row else {
                 let pulled = try next(input, work)
@@ -48,7 +50,7 @@ final class SubqueryResolution: PipelineOperator {
                 self.row = row
                 continue
             }
-            if try evaluate(on: current, work) { return .row(try take(current)) }
+            if try evaluate(on: current, work) { return .row(try take(current, work)) }
             guard work.countRow() else { return .paused }
         }
     }
@@ -89,14 +91,21 @@ final class SubqueryResolution: PipelineOperator {
         }
     }
 
-    private func finish(_ run: SubqueryRun, _ work: PipelineWork) {
+    private func finish(_ run: SubqueryRun, _ work: PipelineWork) throws(RequestError) {
         results.append(run.result)
-        if run.subquery.isIndependent { known[ObjectIdentifier(run.subquery)] = run.result }
         running = nil
+        try work.hold(run.bytes, for: run.subquery.isScalar ? "scalar" : "array")
+        if run.subquery.isIndependent {
+            known[ObjectIdentifier(run.subquery)] = run.result
+        } else {
+            heldBytes += run.bytes
+        }
     }
 
     /// The row with the values of the expressions.
-    private func take(_ row: PipelineRow) throws(RequestError) -> PipelineRow {
+    private func take(_ row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> PipelineRow {
+        work.release(heldBytes)
+        heldBytes = 0
         var result = row
         result.computed = values
         for case .success(let value) in values { result.builtBytes += value.deepMemoryBytes }
@@ -118,7 +127,8 @@ final class SubqueryRun {
     private let reads: [PipelineRead]
     private let work: PipelineWork
     private var values: [Operand] = []
-    private var bytes = 0
+    /// Bytes of memory of the results so far.
+    private(set) var bytes = 0
 
     /// Plans the pipeline with the values of the variables around it.
     ///
@@ -130,7 +140,9 @@ final class SubqueryRun {
         top = try builder.build(call.subquery.stages)
         reads = builder.reads
         work = PipelineWork(
-            RowEvaluator(builder.tree, database: database, bindings: call.bindings), outer.share, isNested: true)
+            RowEvaluator(
+                builder.tree, database: database, bindings: call.bindings, places: builder.places), outer.share,
+            isNested: true)
     }
 
     /// Pulls results.

@@ -74,6 +74,13 @@ package struct QueryExecution: ~Copyable, Sendable {
         isPlanned = true
     }
 
+    /// The number of results, if the catalogue has it; nil if the query asks for more than the number of all documents.
+    package borrowing func knownCount<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source
+    ) throws(RequestError) -> Int? {
+        plan.isWholeScope && plan.isCount ? try source.documentCount(in: plan.matcher.scope) : nil
+    }
+
     // MARK: Statistics
 
     /// Results skipped for the offset so far.

@@ -122,6 +122,13 @@ package struct QueryPlan: Sendable {
         try self.init(query, parent: parent, options: options, totalling: nil, isUnordered: true)
     }
 
+    /// Plans the count of the results of a query as ``init(unordered:parent:options:)`` takes it: rows may lack fields.
+    package init(
+        counting query: StructuredQuery, parent: RawSpan, options: QueryOptions = QueryOptions()
+    ) throws(RequestError) {
+        try self.init(query, parent: parent, options: options, totalling: [], isUnordered: true)
+    }
+
     /// Plans look-ups of documents by their paths below `documents`. Those that do not exist give nothing.
     package init(documents paths: [[UInt8]], in database: DatabaseName, options: QueryOptions = QueryOptions()) {
         let order = EffectiveOrder.byName

@@ -266,7 +266,11 @@ struct PipelineText {
         switch (name, arguments.first) {
         case ("reference", .literal(.string(let path))?): return .literal(.reference(path))
         case ("vector", _):
-            let entries: [Node.Entry] = [("__type__", .literal(.string("__vector__"))), ("value", .list(arguments))]
+            // The elements of a vector are doubles.
+            let elements = arguments.map { element -> Node in
+                if case .literal(.integer(let number)) = element { .literal(.double(Double(number))) } else { element }
+            }
+            let entries: [Node.Entry] = [("__type__", .literal(.string("__vector__"))), ("value", .list(elements))]
             return .map(entries)
         default: return .call(name, arguments)
         }

@@ -52,6 +52,42 @@ import Testing
     }
 
     @Test(arguments: TestBackend.allCases)
+    func `A pipeline that is made from a query has the results of the query`(backend: TestBackend) async throws {
+        try await with(backend) { db in
+            let books = db.collection("books")
+            let values: [Any] = [NSNull(), Double.nan, 2.5, "text", true]
+            for (index, value) in values.enumerated() { try await books.document("x\(index)").setData(["n": value]) }
+            let dune = try await books.document("b").getDocument()
+            let queries: [Query] = [
+                books, db.collectionGroup("reviews"), books.whereField("genre", isEqualTo: "sf"),
+                books.whereField("n", isGreaterThan: 1), books.whereField("n", isNotEqualTo: 2),
+                books.whereField("n", isEqualTo: NSNull()), books.whereField("n", isNotEqualTo: NSNull()),
+                books.whereField("n", isNotEqualTo: Double.nan), books.whereField("n", in: [1, NSNull(), 3]),
+                books.whereField("n", notIn: [1, "text"]), books.whereField("tags", arrayContains: "y"),
+                books.whereField("tags", arrayContainsAny: ["x", "z"]),
+                books.whereFilter(.orFilter([.whereField("n", isEqualTo: 3), .whereField("genre", isEqualTo: "sf")])),
+                books.order(by: "n", descending: true), books.order(by: "n").limit(to: 3),
+                books.order(by: "n").limit(toLast: 3), books.order(by: "rating").start(after: [3.5]),
+                books.order(by: "n").start(at: [2]), books.order(by: "n").end(before: ["text"]),
+                books.order(by: "n").end(at: [NSNull()]), books.order(by: "n").start(after: [NSNull()]),
+                books.order(by: "genre", descending: true).order(by: "n").start(at: ["sf", 2]),
+                books.order(by: "genre").start(atDocument: dune), books.order(by: "genre").end(beforeDocument: dune),
+                books.whereField("n", isLessThan: 3).order(by: "n").limit(toLast: 1),
+                books.order(by: FieldPath.documentID()).start(after: ["b"]).limit(to: 2),
+                books.whereField("n", in: [NSNull()]),
+            ]
+            for (index, query) in queries.enumerated() {
+                let expected = try await query.getDocuments(source: .server).documents.map(\.documentID)
+                let results = try await db.pipeline().create(from: query).execute().results
+                #expect(results.map { $0.id ?? "" } == expected, "query \(index)")
+            }
+            let counted = try await db.pipeline().create(from: books.whereField("genre", isEqualTo: "sf"))
+                .aggregate([CountAll().as("n")]).execute()
+            #expect(counted.results.map { $0.get("n") as? Int } == [2])
+        }
+    }
+
+    @Test(arguments: TestBackend.allCases)
     func `Totals, groups, elements, unions and subqueries`(backend: TestBackend) async throws {
         try await with(backend) { db in
             let source = db.pipeline().collection("books")

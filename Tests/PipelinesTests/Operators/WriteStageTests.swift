@@ -40,6 +40,35 @@ struct WriteStageTests {
     }
 
     @Test
+    func `An update without fields makes each document what its row has become`() throws {
+        let harness = try harness()
+        let changed = try harness.execute(
+            .collection("c"), large(1), Stage("add_fields", [.map([("new", .call("add", .field("n"), 1))])]),
+            Stage("remove_fields", [.field("m.k"), .field("n")]), Stage("update", [.map([])]))
+        #expect(changed.rows == [["documents_modified": 3]])
+        let rows = try harness.execute(.collection("c"), .sort((.field("__name__"), false))).rows
+        #expect(rows == [["m": ["l": 2], "new": 2], ["new": 3], ["new": 4]])
+        // A row that comes from no document names one.
+        let name = Expression.value(.reference(Harness.name("c/b")))
+        let named = Stage("literals", [.map([("__name__", name), ("status", "set")])])
+        #expect(try harness.execute(named, Stage("update", [])).rows == [["documents_modified": 1]])
+        #expect(try harness.get("c/b").map { try MapValue(documentBytes: $0.fields.byteSpan) } == ["status": "set"])
+        let field = Stage("update", [.map([("n", 9)])])
+        _ = try harness.execute(named, field)
+        #expect(
+            try harness.get("c/b").map { try MapValue(documentBytes: $0.fields.byteSpan) } == ["n": 9, "status": "set"])
+        let missing = Expression.value(.reference(Harness.name("c/none")))
+        #expect(
+            harness.outcome([Stage("literals", [.map([("__name__", missing)])]), Stage("update", [])]).status
+                == .notFound)
+        let foreign = Expression.value(.reference("projects/other/databases/d/documents/c/a"))
+        for value in [foreign, "c/a", nil] {
+            let answer = harness.outcome([Stage("literals", [.map([("__name__", value)])]), Stage("update", [])])
+            #expect(answer.status == .invalidArgument, "\(answer.text)")
+        }
+    }
+
+    @Test
     func `A delete removes each document once`() throws {
         let harness = try harness()
         let again = Stage("union", [.pipeline([.collection("c"), large(3)])])
@@ -61,7 +90,6 @@ struct WriteStageTests {
                 == .invalidArgument)
         let grouped = Stage("distinct", [.map([("n", .field("n"))])])
         #expect(harness.outcome([.collection("c"), grouped, Stage("delete", [])]).status == .invalidArgument)
-        #expect(harness.outcome([.collection("c"), Stage("update", [])]).status == .unimplemented)
         #expect(harness.outcome([.collection("c"), Stage("delete", []), .limit(1)]).status == .invalidArgument)
         #expect(harness.outcome([Stage("delete", [])]).status == .invalidArgument)
         #expect(try numbers(harness) == [1, 2, 3])
