@@ -53,6 +53,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case adminFork = 215
     case adminFollow = 216
     case adminStepDown = 217
+    case createDatabase = 218
+    case updateDatabase = 219
+    case deleteDatabase = 220
 
     /// Whether the TCP port serves it, to callers that may administer the server.
     package var isServedOverTCP: Bool {
@@ -89,7 +92,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
             .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow, .adminStepDown:
             .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
-            .listDatabases:
+            .listDatabases, .createDatabase, .updateDatabase, .deleteDatabase:
             .firestoreAdmin
         case .listOperations, .getOperation, .waitOperation, .cancelOperation, .deleteOperation: .operations
         default: .firestore
@@ -160,6 +163,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .listFields: "ListFields"
         case .getDatabase: "GetDatabase"
         case .listDatabases: "ListDatabases"
+        case .createDatabase: "CreateDatabase"
+        case .updateDatabase: "UpdateDatabase"
+        case .deleteDatabase: "DeleteDatabase"
         case .listOperations: "ListOperations"
         case .getOperation: "GetOperation"
         case .waitOperation: "WaitOperation"
