@@ -10,6 +10,9 @@ struct SourceFile {
 
     /// The first two components of the path: in most cases the target of the file.
     var part: String { path.split(separator: "/").prefix(2).joined(separator: "/") }
+
+    /// The folder that has the file.
+    var folder: String { path.split(separator: "/").dropLast().joined(separator: "/") }
 }
 
 /// A place that breaks a rule.
