@@ -244,8 +244,11 @@ package final class DocumentStore: Sendable {
     /// Ends a transaction without a commit. Fine for one that has ended already or is unknown.
     package func rollback(_ identifier: TransactionIdentifier) {
         guard let transaction = transactions.end(identifier) else { return }
-        if transaction.mayBlockOthers { queue.submitRelease(identifier.number) }
+        if transaction.mayBlockOthers { release(transaction) }
     }
+
+    /// Has a transaction that was ended hold nothing any more.
+    func release(_ transaction: StoreTransaction) { queue.submitRelease(transaction.identifier.number) }
 
     // MARK: Locks
 

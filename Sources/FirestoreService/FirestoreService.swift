@@ -161,7 +161,8 @@ package final class FirestoreService {
     /// The listeners of the service's loop.
     func listeners(on loop: any LoopThread) -> LoopListeners {
         if let loopListeners { return loopListeners }
-        let listeners = LoopListeners(store, reader: reader, on: loop)
+        let listeners = LoopListeners(
+            store, limits: limits.listeners, reader: reader, counters: counters, on: loop)
         loopListeners = listeners
         return listeners
     }

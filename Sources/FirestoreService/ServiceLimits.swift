@@ -1,6 +1,7 @@
 // How much the service does for one call. Limits of connections and frames are the transport's, those of the store its
 // own.
 
+package import Listening
 package import Pipelines
 
 /// Bounds of single answers; each has a flag of `hearth serve`.
@@ -24,8 +25,17 @@ package struct ServiceLimits: Sendable {
     /// Calls that take at least as long are logged, in milliseconds; 0 logs none.
     package var slowCallMilliseconds: UInt64 = 1_000
 
+    /// Bounds on the listeners of each loop.
+    package var listeners = ListenLimits()
+
     /// Bounds on the memory and the steps of pipelines.
     package var pipelines = PipelineOptions()
 
     package init() {}
+
+    /// Has the listeners of a loop hold so many bytes at most: half of them for targets, half for changes.
+    package mutating func boundListeners(bytes: Int) {
+        listeners.targetBytes = bytes / 2
+        listeners.allChanges = bytes / 2 / ListenHub.changeBytes
+    }
 }

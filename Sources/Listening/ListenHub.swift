@@ -27,6 +27,8 @@ package struct ListenLimits: Sendable {
     package var changes = 1_000
     /// The same for all sessions together.
     package var allChanges = 1_000_000
+    /// What targets and changes may take, in bytes.
+    package var heldBytesMax: Int { targetBytes + allChanges * ListenHub.changeBytes }
     /// How long a session judges targets before others have their turn, about, in nanoseconds.
     package var judgementNanoseconds: UInt64 = 1_000_000
 
@@ -54,6 +56,11 @@ package final class ListenHub {
     var shared = SharedReads()
     /// Memory of the targets of all sessions, for ``ListenLimits/targetBytes``.
     package internal(set) var targetBytes = 0
+    /// Bytes of a change that a session holds, about: its entry and the key of its document.
+    package static let changeBytes = 256
+    /// Memory of the targets, and of the changes that sessions hold, in bytes.
+    package var heldBytes: Int { targetBytes + heldChanges * Self.changeBytes }
+
     /// Offsets of the targets of all sessions, for ``ListenLimits/offsets``.
     var offsets = ListenOffsets()
     /// Changes that sessions hold, for ``ListenLimits/allChanges``.
@@ -201,6 +208,7 @@ package final class ListenHub {
         let readTime = store.currentReadTime
         guard readTime > position else { return }
         shared.removeAll()
+        for database in store.deletedDatabases(after: position, through: readTime) { endTargets(of: database) }
         if let batches = subscription.changes(after: position, through: readTime) {
             for batch in batches { batch.forEachChange(after: position, through: readTime) { route($0) } }
         } else {
@@ -210,8 +218,19 @@ package final class ListenHub {
         wakeTouched()
     }
 
+    /// Ends the targets of a database that was deleted.
+    private func endTargets(of database: DatabaseName) {
+        guard databases[database] != nil || sessions.values.contains(where: { $0.database == database }) else { return }
+        let error = RequestError(.notFound, "The database \(database) was deleted.")
+        for session in sessions.values where session.database == database { session.failAll(error) }
+        databases[database] = nil
+        numbers = [:]
+    }
+
     private func route(_ change: StoreChange) {
         guard let targets = targets(ofDatabase: change.database) else { return }
+        // The removal of what is left of a deleted database changes nothing that readers see.
+        if store.isHidden(database: change.database, at: change.version) { return }
         targets.judged.forEachPart(restingOn: change.path) { $0.target.session.noteChange(under: $0) }
         var document: ChangedDocument?
         targets.router.route(change) { target, before, now in

@@ -360,6 +360,7 @@ package final class ListenSession {
     private func beginLoad(_ target: Target) {
         // Everything that was acknowledged before is part of the first snapshot.
         hub.advance()
+        guard target.isActive else { return }
         target.since = hub.position
         hub.insert(target, of: database)
         guard let resumption = target.resumption else { return load(target, from: nil) }
@@ -405,12 +406,30 @@ package final class ListenSession {
         guard error.code == .failedPrecondition, target.since < hub.store.oldestReadTime else { return false }
         hub.remove(target, of: database)
         hub.advance()
+        guard target.isActive else { return true }
         target.since = hub.position
         target.windowBase = nil
         hub.insert(target, of: database)
         queue.append(.reset, [target.id])
         load(target, from: nil)
         return true
+    }
+
+    /// Removes all targets with an error; the stream continues.
+    func failAll(_ error: RequestError) {
+        // Of those that wait the client has to hear that they are there before it hears that they are not.
+        for index in commands.indices {
+            guard case .add(let target) = commands[index] else { continue }
+            commands[index] = .refuse(target.id, error)
+            targets[target.id] = nil
+            retire(target)
+        }
+        for target in Array(targets.values) { fail(target, error) }
+        if let unfinished = snapshot.take() { release(unfinished.entries.count) }
+        forgetPending()
+        staleBase = nil
+        dirtyWindows = []
+        touch()
     }
 
     /// Removes a target with an error; the stream continues.

@@ -92,11 +92,60 @@ struct MetricsTests {
         #expect(page.problems == [])
         #expect(value("hearth_collection_documents", "c") == 3 && value("hearth_collection_documents", "s") == 2)
         #expect(value("hearth_collection_document_bytes", "c") > 0 && value("hearth_collection_index_entries", "c") > 0)
-        let bounds = ["memtables", "commit_queue", "web_sessions"].map { part in
+        let bounds = ["memtables", "commit_queue", "web_sessions", "listeners"].map { part in
             page.samples["hearth_memory_max_bytes{part=\"\(part)\"}"].map { Int($0) / (1 << 20) }
         }
-        #expect(bounds == [16, 3, 8])
+        #expect(bounds == [16, 3, 8, 8])
         #expect(page.samples["hearth_memory_bytes{part=\"memtables\"}"] != nil)
+        #expect(page.samples["hearth_memory_bytes{part=\"others\"}"] ?? 0 > 0)
+        #expect(page.samples["hearth_memory_budget_bytes"] == Double(64 << 20))
+        #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `Reads and writes of collections are estimated`() throws {
+        let directory = TemporaryDirectory("metrics")
+        let server = try ServerProcess(data: directory.path(of: "data"), arguments: ["--loops", "1"])
+        let client = HTTPTestClient(port: server.port)
+        let names = (0..<500).map { "projects/p/databases/d/documents/\($0 % 5 == 0 ? "rare" : "often")/\($0)" }
+        let writes = names.map { #"{"update":{"name":"\#($0)","fields":{}}}"# }.joined(separator: ",")
+        for _ in 0..<20 {
+            #expect(client.request("POST", "\(Self.root):commit", body: #"{"writes":[\#(writes)]}"#)?.status == 200)
+        }
+        let all = names.map { "\"\($0)\"" }.joined(separator: ",")
+        for _ in 0..<20 {
+            #expect(client.request("POST", "\(Self.root):batchGet", body: #"{"documents":[\#(all)]}"#)?.status == 200)
+        }
+        for _ in 0..<20 {
+            let query = #"{"structuredQuery":{"from":[{"collectionId":"often"}]}}"#
+            #expect(client.request("POST", "\(Self.root):runQuery", body: query)?.status == 200)
+        }
+        let page = Page(client.request("GET", "/metrics")?.body ?? "")
+        #expect(page.problems == [])
+        func value(_ name: String, _ collection: String) -> Double {
+            let labels = "{database=\"projects/p/databases/d\",collection=\"\(collection)\"}"
+            return page.samples["hearth_collection_\(name)_total\(labels)"] ?? 0
+        }
+        // Of 2,000 documents some 31 are looked at. The bounds are wider than four standard deviations.
+        #expect((10_000.0...22_000).contains(value("reads", "often")), "\(value("reads", "often")) of 16,000")
+        #expect((500.0...4_500).contains(value("reads", "rare")), "\(value("reads", "rare")) of 2,000")
+        #expect((4_500.0...11_500).contains(value("writes", "often")), "\(value("writes", "often")) of 8,000")
+        #expect((500.0...4_500).contains(value("writes", "rare")), "\(value("writes", "rare")) of 2,000")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `A small budget of memory bounds connections; what is beyond is refused with UNAVAILABLE`() throws {
+        let directory = TemporaryDirectory("metrics")
+        let server = try ServerProcess(
+            data: directory.path(of: "data"), arguments: ["--memory", "64MiB", "--loops", "1"])
+        // An eighth of the budget, at 64 KiB each.
+        let clients = (0..<128).map { _ in HTTPTestClient(port: server.port) }
+        for client in clients { #expect(client.request("GET", "/livez")?.status == 200) }
+        let refused = try #require(HTTPTestClient(port: server.port).request("GET", "/livez"))
+        #expect(refused.status == 503 && refused.body.contains("more than 128 connections"), "\(refused)")
+        let page = Page(clients[0].request("GET", "/metrics")?.body ?? "")
+        #expect(page.samples["hearth_memory_max_bytes{part=\"commit_queue\"}"] == Double(8 << 20))
         #expect(server.stop() == 0)
     }
 

@@ -80,6 +80,25 @@ struct PageCommandsTests {
         #expect(server.stop() == 0)
     }
 
+    @Test func `The script of the sizing page measures each of its figures`() throws {
+        let outcome = try HearthBinary.run(
+            [Repository.url("Tools/sizing").path, HearthBinary.path, "2000", "4"], executable: "/bin/bash")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let figures = Dictionary(
+            outcome.output.split(separator: "\n").compactMap { line -> (String, Double)? in
+                guard let colon = line.firstIndex(of: ":") else { return nil }
+                let number = line[colon...].dropFirst(2).prefix { $0.isNumber || $0 == "." || $0 == "-" }
+                return Double(number).map { (String(line[..<colon]), $0) }
+            }, uniquingKeysWith: { first, _ in first })
+        let names = [
+            "load", "disk", "document", "entries", "memory after a restart", "reads by name", "queries of one field",
+        ]
+        for name in names { #expect(figures[name] ?? 0 > 0, "\(name): \(outcome.output)") }
+        // How much memory four listeners take is lost in that of the process, but it is measured.
+        #expect(figures["listeners"] != nil, "\(outcome.output)")
+        #expect(figures["entries"] ?? 0 > 5, "each field has an entry")
+    }
+
     // MARK: Quick starts
 
     /// The code of a section of the page, with the address of the server.

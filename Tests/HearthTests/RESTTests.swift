@@ -72,6 +72,61 @@ struct RESTTests {
     }
 
     @Test
+    func `The admin API has REST paths: databases, indexes, fields and operations`() throws {
+        let databases = "/v1/projects/p/databases"
+        let made = try #require(
+            try send(
+                "POST", "\(databases)?databaseId=staging",
+                #"{"type":"FIRESTORE_NATIVE","locationId":"nam5","deleteProtectionState":"DELETE_PROTECTION_ENABLED"}"#)
+                as? [String: Any])
+        #expect(made["done"] as? Bool == true)
+        let response = try #require(made["response"] as? [String: Any])
+        #expect(response["@type"] as? String == "type.googleapis.com/google.firestore.admin.v1.Database")
+        #expect(response["locationId"] as? String == "nam5" && response["versionRetentionPeriod"] as? String == "3600s")
+        #expect(
+            made["metadata"] as? NSDictionary
+                == ["@type": "type.googleapis.com/google.firestore.admin.v1.CreateDatabaseMetadata"])
+        let name = try #require(made["name"] as? String)
+        #expect(try send("GET", "/v1/\(name)") as? NSDictionary == made as NSDictionary)
+        #expect(try error("POST", "\(databases)?databaseId=staging", "{}", status: 409) == "ALREADY_EXISTS")
+        #expect(try error("DELETE", "\(databases)/staging", status: 400) == "FAILED_PRECONDITION")
+        // A client may send back all that it got.
+        var whole = response
+        whole["@type"] = nil
+        whole["deleteProtectionState"] = "DELETE_PROTECTION_DISABLED"
+        let body = String(decoding: try JSONSerialization.data(withJSONObject: whole), as: UTF8.self)
+        _ = try send("PATCH", "\(databases)/staging?updateMask=deleteProtectionState", body)
+        let listing = try #require(try send("GET", databases) as? [String: Any])
+        let listed = try #require((listing["databases"] as? [[String: Any]])?.first)
+        #expect(listed["deleteProtectionState"] as? String == "DELETE_PROTECTION_DISABLED")
+
+        let group = "\(databases)/staging/collectionGroups/c"
+        let index =
+            #"{"queryScope":"COLLECTION","fields":[{"fieldPath":"a","order":"ASCENDING"},"#
+            + #"{"fieldPath":"b","order":"DESCENDING"}]}"#
+        let build = try #require(try send("POST", "\(group)/indexes", index) as? [String: Any])
+        let operation = try #require(build["name"] as? String)
+        let waited = try #require(try send("POST", "/v1/\(operation):wait", #"{"timeout":"15s"}"#) as? [String: Any])
+        #expect(waited["done"] as? Bool == true)
+        let indexes = try #require(try send("GET", "\(group)/indexes") as? [String: Any])
+        let built = try #require((indexes["indexes"] as? [[String: Any]])?.first?["name"] as? String)
+        #expect(try send("DELETE", "/v1/\(built)") as? NSDictionary == [:])
+        _ = try send("PATCH", "\(group)/fields/x?updateMask=indexConfig", #"{"indexConfig":{}}"#)
+        let fields = try #require(try send("GET", "\(group)/fields") as? [String: Any])
+        #expect((fields["fields"] as? [Any])?.count == 1)
+
+        var deletion = try #require(try send("DELETE", "\(databases)/staging") as? [String: Any])
+        let deleting = try #require(deletion["name"] as? String)
+        for _ in 0..<60 where deletion["done"] as? Bool != true {
+            deletion = try #require(try send("POST", "/v1/\(deleting):wait", "{}") as? [String: Any])
+        }
+        #expect(deletion["done"] as? Bool == true)
+        #expect(try error("GET", "\(databases)/staging", status: 404) == "NOT_FOUND")
+        #expect(try error("GET", "\(databases)/staging/backupSchedules", status: 501) == "UNIMPLEMENTED")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `Commits, queries, aggregations, batches, transactions and listings answer as their RPCs do`() throws {
         let writes = (0..<5).map { number in
             #"{"update":{"name":"\#(Self.names)/c/\#(number)","fields":{"n":{"integerValue":\#(number)}}}}"#

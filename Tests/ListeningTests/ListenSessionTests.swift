@@ -57,6 +57,30 @@ struct ListenSessionTests {
     private let n = try! FieldPath("n")
 
     @Test
+    func `A deleted database ends its targets with NOT_FOUND, those that wait included; the stream continues`() throws {
+        try harness.set("c/a", ["n": .integer(1)])
+        try client.listen(1, to: Self.query())
+        try client.listen(2, to: .documents(["c/a"]))
+        _ = try messages()
+        try client.listen(3, to: Self.query("d"))
+        try harness.deleteDatabase()
+        harness.hub.advance()
+        try client.drain()
+        let causes = client.takeMessages().compactMap { message -> String? in
+            guard case .targetChange(let change) = message, change.kind == .remove else { return nil }
+            return "\(change.targets) \(change.cause.map { "\($0.code)" } ?? "")"
+        }
+        #expect(causes.sorted() == ["[1] NOT_FOUND", "[2] NOT_FOUND", "[3] NOT_FOUND"])
+        #expect(harness.hub.targetBytes == 0 && harness.hub.heldChanges == 0)
+        // The database is empty until it is written to again.
+        try client.listen(4, to: Self.query())
+        #expect(try messages() == ["add [4]", "current [4]", "noChange []"])
+        try harness.waitUntilDatabaseIsRemoved()
+        try harness.set("c/b", ["n": .integer(2)])
+        #expect(try messages() == ["change c/b [4]", "noChange []"])
+    }
+
+    @Test
     func `A write without effect sends nothing`() throws {
         try harness.set("c/a", ["n": .integer(1)])
         try client.listen(1, to: Self.query())

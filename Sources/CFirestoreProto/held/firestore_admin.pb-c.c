@@ -412,6 +412,276 @@ void   held__firestore_admin__list_fields_response__free_unpacked
   assert(message->base.descriptor == &held__firestore_admin__list_fields_response__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   held__firestore_admin__create_database_request__init
+                     (Held__FirestoreAdmin__CreateDatabaseRequest         *message)
+{
+  static const Held__FirestoreAdmin__CreateDatabaseRequest init_value = HELD__FIRESTORE_ADMIN__CREATE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__firestore_admin__create_database_request__get_packed_size
+                     (const Held__FirestoreAdmin__CreateDatabaseRequest *message)
+{
+  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__firestore_admin__create_database_request__pack
+                     (const Held__FirestoreAdmin__CreateDatabaseRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__firestore_admin__create_database_request__pack_to_buffer
+                     (const Held__FirestoreAdmin__CreateDatabaseRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__FirestoreAdmin__CreateDatabaseRequest *
+       held__firestore_admin__create_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__FirestoreAdmin__CreateDatabaseRequest *)
+     protobuf_c_message_unpack (&held__firestore_admin__create_database_request__descriptor,
+                                allocator, len, data);
+}
+void   held__firestore_admin__create_database_request__free_unpacked
+                     (Held__FirestoreAdmin__CreateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__firestore_admin__update_database_request__init
+                     (Held__FirestoreAdmin__UpdateDatabaseRequest         *message)
+{
+  static const Held__FirestoreAdmin__UpdateDatabaseRequest init_value = HELD__FIRESTORE_ADMIN__UPDATE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__firestore_admin__update_database_request__get_packed_size
+                     (const Held__FirestoreAdmin__UpdateDatabaseRequest *message)
+{
+  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__firestore_admin__update_database_request__pack
+                     (const Held__FirestoreAdmin__UpdateDatabaseRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__firestore_admin__update_database_request__pack_to_buffer
+                     (const Held__FirestoreAdmin__UpdateDatabaseRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__FirestoreAdmin__UpdateDatabaseRequest *
+       held__firestore_admin__update_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__FirestoreAdmin__UpdateDatabaseRequest *)
+     protobuf_c_message_unpack (&held__firestore_admin__update_database_request__descriptor,
+                                allocator, len, data);
+}
+void   held__firestore_admin__update_database_request__free_unpacked
+                     (Held__FirestoreAdmin__UpdateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__firestore_admin__delete_database_request__init
+                     (Held__FirestoreAdmin__DeleteDatabaseRequest         *message)
+{
+  static const Held__FirestoreAdmin__DeleteDatabaseRequest init_value = HELD__FIRESTORE_ADMIN__DELETE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t held__firestore_admin__delete_database_request__get_packed_size
+                     (const Held__FirestoreAdmin__DeleteDatabaseRequest *message)
+{
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__firestore_admin__delete_database_request__pack
+                     (const Held__FirestoreAdmin__DeleteDatabaseRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__firestore_admin__delete_database_request__pack_to_buffer
+                     (const Held__FirestoreAdmin__DeleteDatabaseRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__FirestoreAdmin__DeleteDatabaseRequest *
+       held__firestore_admin__delete_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__FirestoreAdmin__DeleteDatabaseRequest *)
+     protobuf_c_message_unpack (&held__firestore_admin__delete_database_request__descriptor,
+                                allocator, len, data);
+}
+void   held__firestore_admin__delete_database_request__free_unpacked
+                     (Held__FirestoreAdmin__DeleteDatabaseRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__firestore_admin__create_database_metadata__init
+                     (Held__FirestoreAdmin__CreateDatabaseMetadata         *message)
+{
+  static const Held__FirestoreAdmin__CreateDatabaseMetadata init_value = HELD__FIRESTORE_ADMIN__CREATE_DATABASE_METADATA__INIT;
+  *message = init_value;
+}
+size_t held__firestore_admin__create_database_metadata__get_packed_size
+                     (const Held__FirestoreAdmin__CreateDatabaseMetadata *message)
+{
+  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__firestore_admin__create_database_metadata__pack
+                     (const Held__FirestoreAdmin__CreateDatabaseMetadata *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__firestore_admin__create_database_metadata__pack_to_buffer
+                     (const Held__FirestoreAdmin__CreateDatabaseMetadata *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__FirestoreAdmin__CreateDatabaseMetadata *
+       held__firestore_admin__create_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__FirestoreAdmin__CreateDatabaseMetadata *)
+     protobuf_c_message_unpack (&held__firestore_admin__create_database_metadata__descriptor,
+                                allocator, len, data);
+}
+void   held__firestore_admin__create_database_metadata__free_unpacked
+                     (Held__FirestoreAdmin__CreateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__firestore_admin__update_database_metadata__init
+                     (Held__FirestoreAdmin__UpdateDatabaseMetadata         *message)
+{
+  static const Held__FirestoreAdmin__UpdateDatabaseMetadata init_value = HELD__FIRESTORE_ADMIN__UPDATE_DATABASE_METADATA__INIT;
+  *message = init_value;
+}
+size_t held__firestore_admin__update_database_metadata__get_packed_size
+                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata *message)
+{
+  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__firestore_admin__update_database_metadata__pack
+                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__firestore_admin__update_database_metadata__pack_to_buffer
+                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__FirestoreAdmin__UpdateDatabaseMetadata *
+       held__firestore_admin__update_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__FirestoreAdmin__UpdateDatabaseMetadata *)
+     protobuf_c_message_unpack (&held__firestore_admin__update_database_metadata__descriptor,
+                                allocator, len, data);
+}
+void   held__firestore_admin__update_database_metadata__free_unpacked
+                     (Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   held__firestore_admin__delete_database_metadata__init
+                     (Held__FirestoreAdmin__DeleteDatabaseMetadata         *message)
+{
+  static const Held__FirestoreAdmin__DeleteDatabaseMetadata init_value = HELD__FIRESTORE_ADMIN__DELETE_DATABASE_METADATA__INIT;
+  *message = init_value;
+}
+size_t held__firestore_admin__delete_database_metadata__get_packed_size
+                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata *message)
+{
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t held__firestore_admin__delete_database_metadata__pack
+                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t held__firestore_admin__delete_database_metadata__pack_to_buffer
+                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Held__FirestoreAdmin__DeleteDatabaseMetadata *
+       held__firestore_admin__delete_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Held__FirestoreAdmin__DeleteDatabaseMetadata *)
+     protobuf_c_message_unpack (&held__firestore_admin__delete_database_metadata__descriptor,
+                                allocator, len, data);
+}
+void   held__firestore_admin__delete_database_metadata__free_unpacked
+                     (Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   held__firestore_admin__get_database_request__init
                      (Held__FirestoreAdmin__GetDatabaseRequest         *message)
 {
@@ -1274,6 +1544,227 @@ const ProtobufCMessageDescriptor held__firestore_admin__list_fields_response__de
   (ProtobufCMessageInit) held__firestore_admin__list_fields_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor held__firestore_admin__create_database_request__field_descriptors[3] =
+{
+  {
+    "parent",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__CreateDatabaseRequest, parent),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "database",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__CreateDatabaseRequest, n_database),
+    offsetof(Held__FirestoreAdmin__CreateDatabaseRequest, database),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "database_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__CreateDatabaseRequest, database_id),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__firestore_admin__create_database_request__field_indices_by_name[] = {
+  1,   /* field[1] = database */
+  2,   /* field[2] = database_id */
+  0,   /* field[0] = parent */
+};
+static const ProtobufCIntRange held__firestore_admin__create_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor held__firestore_admin__create_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.CreateDatabaseRequest",
+  "CreateDatabaseRequest",
+  "Held__FirestoreAdmin__CreateDatabaseRequest",
+  "held.firestore_admin",
+  sizeof(Held__FirestoreAdmin__CreateDatabaseRequest),
+  3,
+  held__firestore_admin__create_database_request__field_descriptors,
+  held__firestore_admin__create_database_request__field_indices_by_name,
+  1,  held__firestore_admin__create_database_request__number_ranges,
+  (ProtobufCMessageInit) held__firestore_admin__create_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__firestore_admin__update_database_request__field_descriptors[2] =
+{
+  {
+    "database",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__UpdateDatabaseRequest, n_database),
+    offsetof(Held__FirestoreAdmin__UpdateDatabaseRequest, database),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_mask",
+    2,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__UpdateDatabaseRequest, n_update_mask),
+    offsetof(Held__FirestoreAdmin__UpdateDatabaseRequest, update_mask),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__firestore_admin__update_database_request__field_indices_by_name[] = {
+  0,   /* field[0] = database */
+  1,   /* field[1] = update_mask */
+};
+static const ProtobufCIntRange held__firestore_admin__update_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor held__firestore_admin__update_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.UpdateDatabaseRequest",
+  "UpdateDatabaseRequest",
+  "Held__FirestoreAdmin__UpdateDatabaseRequest",
+  "held.firestore_admin",
+  sizeof(Held__FirestoreAdmin__UpdateDatabaseRequest),
+  2,
+  held__firestore_admin__update_database_request__field_descriptors,
+  held__firestore_admin__update_database_request__field_indices_by_name,
+  1,  held__firestore_admin__update_database_request__number_ranges,
+  (ProtobufCMessageInit) held__firestore_admin__update_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__firestore_admin__delete_database_request__field_descriptors[2] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__DeleteDatabaseRequest, name),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "etag",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__DeleteDatabaseRequest, etag),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__firestore_admin__delete_database_request__field_indices_by_name[] = {
+  1,   /* field[1] = etag */
+  0,   /* field[0] = name */
+};
+static const ProtobufCIntRange held__firestore_admin__delete_database_request__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 3, 1 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor held__firestore_admin__delete_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.DeleteDatabaseRequest",
+  "DeleteDatabaseRequest",
+  "Held__FirestoreAdmin__DeleteDatabaseRequest",
+  "held.firestore_admin",
+  sizeof(Held__FirestoreAdmin__DeleteDatabaseRequest),
+  2,
+  held__firestore_admin__delete_database_request__field_descriptors,
+  held__firestore_admin__delete_database_request__field_indices_by_name,
+  2,  held__firestore_admin__delete_database_request__number_ranges,
+  (ProtobufCMessageInit) held__firestore_admin__delete_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__firestore_admin__create_database_metadata__field_descriptors NULL
+#define held__firestore_admin__create_database_metadata__field_indices_by_name NULL
+#define held__firestore_admin__create_database_metadata__number_ranges NULL
+const ProtobufCMessageDescriptor held__firestore_admin__create_database_metadata__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.CreateDatabaseMetadata",
+  "CreateDatabaseMetadata",
+  "Held__FirestoreAdmin__CreateDatabaseMetadata",
+  "held.firestore_admin",
+  sizeof(Held__FirestoreAdmin__CreateDatabaseMetadata),
+  0,
+  held__firestore_admin__create_database_metadata__field_descriptors,
+  held__firestore_admin__create_database_metadata__field_indices_by_name,
+  0,  held__firestore_admin__create_database_metadata__number_ranges,
+  (ProtobufCMessageInit) held__firestore_admin__create_database_metadata__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__firestore_admin__update_database_metadata__field_descriptors NULL
+#define held__firestore_admin__update_database_metadata__field_indices_by_name NULL
+#define held__firestore_admin__update_database_metadata__number_ranges NULL
+const ProtobufCMessageDescriptor held__firestore_admin__update_database_metadata__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.UpdateDatabaseMetadata",
+  "UpdateDatabaseMetadata",
+  "Held__FirestoreAdmin__UpdateDatabaseMetadata",
+  "held.firestore_admin",
+  sizeof(Held__FirestoreAdmin__UpdateDatabaseMetadata),
+  0,
+  held__firestore_admin__update_database_metadata__field_descriptors,
+  held__firestore_admin__update_database_metadata__field_indices_by_name,
+  0,  held__firestore_admin__update_database_metadata__number_ranges,
+  (ProtobufCMessageInit) held__firestore_admin__update_database_metadata__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define held__firestore_admin__delete_database_metadata__field_descriptors NULL
+#define held__firestore_admin__delete_database_metadata__field_indices_by_name NULL
+#define held__firestore_admin__delete_database_metadata__number_ranges NULL
+const ProtobufCMessageDescriptor held__firestore_admin__delete_database_metadata__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.DeleteDatabaseMetadata",
+  "DeleteDatabaseMetadata",
+  "Held__FirestoreAdmin__DeleteDatabaseMetadata",
+  "held.firestore_admin",
+  sizeof(Held__FirestoreAdmin__DeleteDatabaseMetadata),
+  0,
+  held__firestore_admin__delete_database_metadata__field_descriptors,
+  held__firestore_admin__delete_database_metadata__field_indices_by_name,
+  0,  held__firestore_admin__delete_database_metadata__number_ranges,
+  (ProtobufCMessageInit) held__firestore_admin__delete_database_metadata__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor held__firestore_admin__get_database_request__field_descriptors[1] =
 {
   {
@@ -2045,7 +2536,129 @@ const ProtobufCEnumDescriptor held__firestore_admin__database__database_type__de
   held__firestore_admin__database__database_type__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCFieldDescriptor held__firestore_admin__database__field_descriptors[2] =
+static const ProtobufCEnumValue held__firestore_admin__database__concurrency_mode__enum_values_by_number[4] =
+{
+  { "CONCURRENCY_MODE_UNSPECIFIED", "HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__CONCURRENCY_MODE_UNSPECIFIED", 0 },
+  { "OPTIMISTIC", "HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__OPTIMISTIC", 1 },
+  { "PESSIMISTIC", "HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__PESSIMISTIC", 2 },
+  { "OPTIMISTIC_WITH_ENTITY_GROUPS", "HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__OPTIMISTIC_WITH_ENTITY_GROUPS", 3 },
+};
+static const ProtobufCIntRange held__firestore_admin__database__concurrency_mode__value_ranges[] = {
+{0, 0},{0, 4}
+};
+static const ProtobufCEnumValueIndex held__firestore_admin__database__concurrency_mode__enum_values_by_name[4] =
+{
+  { "CONCURRENCY_MODE_UNSPECIFIED", 0 },
+  { "OPTIMISTIC", 1 },
+  { "OPTIMISTIC_WITH_ENTITY_GROUPS", 3 },
+  { "PESSIMISTIC", 2 },
+};
+const ProtobufCEnumDescriptor held__firestore_admin__database__concurrency_mode__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.Database.ConcurrencyMode",
+  "ConcurrencyMode",
+  "Held__FirestoreAdmin__Database__ConcurrencyMode",
+  "held.firestore_admin",
+  4,
+  held__firestore_admin__database__concurrency_mode__enum_values_by_number,
+  4,
+  held__firestore_admin__database__concurrency_mode__enum_values_by_name,
+  1,
+  held__firestore_admin__database__concurrency_mode__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue held__firestore_admin__database__point_in_time_recovery_enablement__enum_values_by_number[3] =
+{
+  { "POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED", "HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED", 0 },
+  { "POINT_IN_TIME_RECOVERY_ENABLED", "HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLED", 1 },
+  { "POINT_IN_TIME_RECOVERY_DISABLED", "HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_DISABLED", 2 },
+};
+static const ProtobufCIntRange held__firestore_admin__database__point_in_time_recovery_enablement__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex held__firestore_admin__database__point_in_time_recovery_enablement__enum_values_by_name[3] =
+{
+  { "POINT_IN_TIME_RECOVERY_DISABLED", 2 },
+  { "POINT_IN_TIME_RECOVERY_ENABLED", 1 },
+  { "POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor held__firestore_admin__database__point_in_time_recovery_enablement__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.Database.PointInTimeRecoveryEnablement",
+  "PointInTimeRecoveryEnablement",
+  "Held__FirestoreAdmin__Database__PointInTimeRecoveryEnablement",
+  "held.firestore_admin",
+  3,
+  held__firestore_admin__database__point_in_time_recovery_enablement__enum_values_by_number,
+  3,
+  held__firestore_admin__database__point_in_time_recovery_enablement__enum_values_by_name,
+  1,
+  held__firestore_admin__database__point_in_time_recovery_enablement__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue held__firestore_admin__database__app_engine_integration_mode__enum_values_by_number[3] =
+{
+  { "APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED", "HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE__APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED", 0 },
+  { "ENABLED", "HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE__ENABLED", 1 },
+  { "DISABLED", "HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE__DISABLED", 2 },
+};
+static const ProtobufCIntRange held__firestore_admin__database__app_engine_integration_mode__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex held__firestore_admin__database__app_engine_integration_mode__enum_values_by_name[3] =
+{
+  { "APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED", 0 },
+  { "DISABLED", 2 },
+  { "ENABLED", 1 },
+};
+const ProtobufCEnumDescriptor held__firestore_admin__database__app_engine_integration_mode__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.Database.AppEngineIntegrationMode",
+  "AppEngineIntegrationMode",
+  "Held__FirestoreAdmin__Database__AppEngineIntegrationMode",
+  "held.firestore_admin",
+  3,
+  held__firestore_admin__database__app_engine_integration_mode__enum_values_by_number,
+  3,
+  held__firestore_admin__database__app_engine_integration_mode__enum_values_by_name,
+  1,
+  held__firestore_admin__database__app_engine_integration_mode__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue held__firestore_admin__database__delete_protection_state__enum_values_by_number[3] =
+{
+  { "DELETE_PROTECTION_STATE_UNSPECIFIED", "HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_STATE_UNSPECIFIED", 0 },
+  { "DELETE_PROTECTION_DISABLED", "HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_DISABLED", 1 },
+  { "DELETE_PROTECTION_ENABLED", "HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_ENABLED", 2 },
+};
+static const ProtobufCIntRange held__firestore_admin__database__delete_protection_state__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex held__firestore_admin__database__delete_protection_state__enum_values_by_name[3] =
+{
+  { "DELETE_PROTECTION_DISABLED", 1 },
+  { "DELETE_PROTECTION_ENABLED", 2 },
+  { "DELETE_PROTECTION_STATE_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor held__firestore_admin__database__delete_protection_state__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "held.firestore_admin.Database.DeleteProtectionState",
+  "DeleteProtectionState",
+  "Held__FirestoreAdmin__Database__DeleteProtectionState",
+  "held.firestore_admin",
+  3,
+  held__firestore_admin__database__delete_protection_state__enum_values_by_number,
+  3,
+  held__firestore_admin__database__delete_protection_state__enum_values_by_name,
+  1,
+  held__firestore_admin__database__delete_protection_state__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCFieldDescriptor held__firestore_admin__database__field_descriptors[13] =
 {
   {
     "name",
@@ -2054,6 +2667,54 @@ static const ProtobufCFieldDescriptor held__firestore_admin__database__field_des
     PROTOBUF_C_TYPE_BYTES,
     0,   /* quantifier_offset */
     offsetof(Held__FirestoreAdmin__Database, name),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "create_time",
+    5,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__Database, n_create_time),
+    offsetof(Held__FirestoreAdmin__Database, create_time),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_time",
+    6,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__Database, n_update_time),
+    offsetof(Held__FirestoreAdmin__Database, update_time),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "delete_time",
+    7,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__Database, n_delete_time),
+    offsetof(Held__FirestoreAdmin__Database, delete_time),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "location_id",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__Database, location_id),
     NULL,
     NULL,
     0,             /* flags */
@@ -2071,16 +2732,116 @@ static const ProtobufCFieldDescriptor held__firestore_admin__database__field_des
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "concurrency_mode",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__Database, concurrency_mode),
+    &held__firestore_admin__database__concurrency_mode__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "version_retention_period",
+    17,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__Database, n_version_retention_period),
+    offsetof(Held__FirestoreAdmin__Database, version_retention_period),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "earliest_version_time",
+    18,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__Database, n_earliest_version_time),
+    offsetof(Held__FirestoreAdmin__Database, earliest_version_time),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "app_engine_integration_mode",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__Database, app_engine_integration_mode),
+    &held__firestore_admin__database__app_engine_integration_mode__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "point_in_time_recovery_enablement",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__Database, point_in_time_recovery_enablement),
+    &held__firestore_admin__database__point_in_time_recovery_enablement__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "delete_protection_state",
+    22,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__Database, delete_protection_state),
+    &held__firestore_admin__database__delete_protection_state__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "etag",
+    99,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__FirestoreAdmin__Database, etag),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__firestore_admin__database__field_indices_by_name[] = {
+  9,   /* field[9] = app_engine_integration_mode */
+  6,   /* field[6] = concurrency_mode */
+  1,   /* field[1] = create_time */
+  11,   /* field[11] = delete_protection_state */
+  3,   /* field[3] = delete_time */
+  8,   /* field[8] = earliest_version_time */
+  12,   /* field[12] = etag */
+  4,   /* field[4] = location_id */
   0,   /* field[0] = name */
-  1,   /* field[1] = type */
+  10,   /* field[10] = point_in_time_recovery_enablement */
+  5,   /* field[5] = type */
+  2,   /* field[2] = update_time */
+  7,   /* field[7] = version_retention_period */
 };
-static const ProtobufCIntRange held__firestore_admin__database__number_ranges[2 + 1] =
+static const ProtobufCIntRange held__firestore_admin__database__number_ranges[7 + 1] =
 {
   { 1, 0 },
-  { 10, 1 },
-  { 0, 2 }
+  { 5, 1 },
+  { 9, 4 },
+  { 15, 6 },
+  { 17, 7 },
+  { 21, 10 },
+  { 99, 12 },
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor held__firestore_admin__database__descriptor =
 {
@@ -2090,10 +2851,10 @@ const ProtobufCMessageDescriptor held__firestore_admin__database__descriptor =
   "Held__FirestoreAdmin__Database",
   "held.firestore_admin",
   sizeof(Held__FirestoreAdmin__Database),
-  2,
+  13,
   held__firestore_admin__database__field_descriptors,
   held__firestore_admin__database__field_indices_by_name,
-  2,  held__firestore_admin__database__number_ranges,
+  7,  held__firestore_admin__database__number_ranges,
   (ProtobufCMessageInit) held__firestore_admin__database__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2102,11 +2863,11 @@ static const ProtobufCFieldDescriptor held__firestore_admin__index_operation_met
   {
     "start_time",
     1,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_MESSAGE,
-    0,   /* quantifier_offset */
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__IndexOperationMetadata, n_start_time),
     offsetof(Held__FirestoreAdmin__IndexOperationMetadata, start_time),
-    &google__protobuf__timestamp__descriptor,
+    NULL,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -2114,11 +2875,11 @@ static const ProtobufCFieldDescriptor held__firestore_admin__index_operation_met
   {
     "end_time",
     2,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_MESSAGE,
-    0,   /* quantifier_offset */
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__IndexOperationMetadata, n_end_time),
     offsetof(Held__FirestoreAdmin__IndexOperationMetadata, end_time),
-    &google__protobuf__timestamp__descriptor,
+    NULL,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -2179,11 +2940,11 @@ static const ProtobufCFieldDescriptor held__firestore_admin__field_operation_met
   {
     "start_time",
     1,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_MESSAGE,
-    0,   /* quantifier_offset */
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__FieldOperationMetadata, n_start_time),
     offsetof(Held__FirestoreAdmin__FieldOperationMetadata, start_time),
-    &google__protobuf__timestamp__descriptor,
+    NULL,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
@@ -2191,11 +2952,11 @@ static const ProtobufCFieldDescriptor held__firestore_admin__field_operation_met
   {
     "end_time",
     2,
-    PROTOBUF_C_LABEL_NONE,
-    PROTOBUF_C_TYPE_MESSAGE,
-    0,   /* quantifier_offset */
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Held__FirestoreAdmin__FieldOperationMetadata, n_end_time),
     offsetof(Held__FirestoreAdmin__FieldOperationMetadata, end_time),
-    &google__protobuf__timestamp__descriptor,
+    NULL,
     NULL,
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */

@@ -49,6 +49,31 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var fields: Int { 1 }
             @inlinable @inline(__always) package static var nextPageToken: Int { 2 }
         }
+        /// The fields of `google.firestore.admin.v1.CreateDatabaseRequest`.
+        @usableFromInline package enum CreateDatabaseRequest {
+            @inlinable @inline(__always) package static var parent: Int { 1 }
+            @inlinable @inline(__always) package static var database: Int { 2 }
+            @inlinable @inline(__always) package static var databaseId: Int { 3 }
+        }
+        /// The fields of `google.firestore.admin.v1.UpdateDatabaseRequest`.
+        @usableFromInline package enum UpdateDatabaseRequest {
+            @inlinable @inline(__always) package static var database: Int { 1 }
+            @inlinable @inline(__always) package static var updateMask: Int { 2 }
+        }
+        /// The fields of `google.firestore.admin.v1.DeleteDatabaseRequest`.
+        @usableFromInline package enum DeleteDatabaseRequest {
+            @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var etag: Int { 3 }
+        }
+        /// The fields of `google.firestore.admin.v1.CreateDatabaseMetadata`.
+        @usableFromInline package enum CreateDatabaseMetadata {
+        }
+        /// The fields of `google.firestore.admin.v1.UpdateDatabaseMetadata`.
+        @usableFromInline package enum UpdateDatabaseMetadata {
+        }
+        /// The fields of `google.firestore.admin.v1.DeleteDatabaseMetadata`.
+        @usableFromInline package enum DeleteDatabaseMetadata {
+        }
         /// The fields of `google.firestore.admin.v1.GetDatabaseRequest`.
         @usableFromInline package enum GetDatabaseRequest {
             @inlinable @inline(__always) package static var name: Int { 1 }
@@ -106,7 +131,18 @@ extension FieldNumber {
         /// The fields of `google.firestore.admin.v1.Database`.
         @usableFromInline package enum Database {
             @inlinable @inline(__always) package static var name: Int { 1 }
+            @inlinable @inline(__always) package static var createTime: Int { 5 }
+            @inlinable @inline(__always) package static var updateTime: Int { 6 }
+            @inlinable @inline(__always) package static var deleteTime: Int { 7 }
+            @inlinable @inline(__always) package static var locationId: Int { 9 }
             @inlinable @inline(__always) package static var type: Int { 10 }
+            @inlinable @inline(__always) package static var concurrencyMode: Int { 15 }
+            @inlinable @inline(__always) package static var versionRetentionPeriod: Int { 17 }
+            @inlinable @inline(__always) package static var earliestVersionTime: Int { 18 }
+            @inlinable @inline(__always) package static var appEngineIntegrationMode: Int { 19 }
+            @inlinable @inline(__always) package static var pointInTimeRecoveryEnablement: Int { 21 }
+            @inlinable @inline(__always) package static var deleteProtectionState: Int { 22 }
+            @inlinable @inline(__always) package static var etag: Int { 99 }
         }
         /// The fields of `google.firestore.admin.v1.IndexOperationMetadata`.
         @usableFromInline package enum IndexOperationMetadata {

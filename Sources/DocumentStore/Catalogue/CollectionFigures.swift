@@ -54,7 +54,7 @@ extension DocumentStore {
 
     /// Groups with their documents, and the collections that are not empty.
     private func cataloguedCollections() throws -> ([CollectionFigures], [CataloguedCollection]) {
-        let names = Dictionary(uniqueKeysWithValues: databases.all.map { ($0.number, $0.name) })
+        let names = Dictionary(uniqueKeysWithValues: databases.existing.map { ($0.number, $0.name) })
         var figures: [CollectionFigures] = []
         var groups: [UInt32: [String: Int]] = [:]
         var collections: [CataloguedCollection] = []

@@ -78,6 +78,11 @@ final class ChangeFeed: Sendable {
         for wake in subscribers { wake() }
     }
 
+    /// Wakes all subscribers for something that changes no document.
+    func wakeAll() {
+        for wake in state.withLock({ $0.subscribers.values.map(\.wake) }) { wake() }
+    }
+
     // MARK: Subscribers
 
     /// - Parameter wake: called after changes have become visible, on a thread of the store; must not block.

@@ -24,6 +24,16 @@ extension DocumentStore {
 
     /// The number that stands for a database in changes; nil while the database does not exist.
     package func number(of database: DatabaseName) -> UInt32? { databases.number(of: database) }
+
+    /// Whether a database is empty for readers of a version because it was deleted.
+    package func isHidden(database number: UInt32, at version: UInt64) -> Bool {
+        databases.isHidden(number, at: version)
+    }
+
+    /// The databases whose deletion became visible with a version of this range, in microseconds.
+    package func deletedDatabases(after position: UInt64, through readTime: UInt64) -> [DatabaseName] {
+        databases.deleted(after: position, through: readTime)
+    }
 }
 
 extension StoreReader {

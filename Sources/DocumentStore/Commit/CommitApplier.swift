@@ -35,6 +35,7 @@ struct CommitApplier: ~Copyable {
     private var version = CommitVersion.zero
     private var database: UInt32 = 0
     private var newDatabase: DatabaseName?
+    private var changedDatabase: DatabaseRecord?
     private var answered: RequestIdentifier?
     private var forgotten: [SessionTable.SessionName] = []
 
@@ -72,7 +73,8 @@ struct CommitApplier: ~Copyable {
     // MARK: One commit
 
     /// Starts a commit.
-    /// - Parameter newDatabase: the name of the database if this is its first commit: its key is put.
+    /// - Parameter newDatabase: the name of the database if this is its first commit: its key is put, and what was said
+    ///   of a deleted one of this name is forgotten.
     mutating func begin(
         version: CommitVersion, database: UInt32, newDatabase: DatabaseName?, into mutations: inout MutationBatch
     ) {
@@ -82,6 +84,9 @@ struct CommitApplier: ~Copyable {
         if let newDatabase {
             DatabaseDirectory.write(newDatabase, number: database, key: &key, value: &value)
             mutations.put(key: key.bytes, value: value.bytes)
+            guard databases.hasSettings(database) else { return }
+            DatabaseDirectory.writeSettingsKey(of: database, into: &key)
+            mutations.delete(key: key.bytes)
         }
     }
 
@@ -134,8 +139,8 @@ struct CommitApplier: ~Copyable {
         return slot
     }
 
-    /// Applies a record without documents: a step of an index build, index definitions, the end of sessions, or a
-    /// note of the clock.
+    /// Applies a record without documents: a step of an index build, index definitions, the end of sessions, the
+    /// settings of a database, or a note of the clock.
     /// - Throws: `corrupt` if the record cannot be read.
     mutating func apply(systemRecord record: RawSpan, into mutations: inout MutationBatch) throws(StorageError) {
         switch record.byteCount > 0 ? record[byteAt: 0] : 0 {
@@ -145,8 +150,17 @@ struct CommitApplier: ~Copyable {
         case LogRecord.definitionKind:
             try indexes.apply(try DefinitionRecord(record), catalogue: &catalogue, into: &mutations)
         case LogRecord.sessionsKind: forget(try SessionsRecord.read(record), into: &mutations)
+        case LogRecord.databaseKind: change(try DatabaseRecord(record), into: &mutations)
         default: throw StorageError(LogRecord.Malformed(offset: 0))
         }
+    }
+
+    private mutating func change(_ record: DatabaseRecord, into mutations: inout MutationBatch) {
+        changedDatabase = record
+        DatabaseDirectory.writeSettingsKey(of: record.number, into: &key)
+        value.reset()
+        record.settings.append(to: &value)
+        mutations.put(key: key.bytes, value: value.bytes)
     }
 
     private mutating func forget(_ sessionNames: [SessionTable.SessionName], into mutations: inout MutationBatch) {
@@ -171,7 +185,8 @@ struct CommitApplier: ~Copyable {
     mutating func keep() {
         catalogue.keepCommit()
         indexes.keepCommit()
-        if let newDatabase { databases.markStored(newDatabase, number: database) }
+        if let newDatabase { databases.markStored(newDatabase, number: database, version: version.microseconds) }
+        if let changed = changedDatabase.take() { databases.set(changed.settings, of: changed.number) }
         if !forgotten.isEmpty {
             for session in forgotten { sessions.remove(session) }
             forgotten.removeAll()
@@ -185,6 +200,7 @@ struct CommitApplier: ~Copyable {
         indexes.rollBackCommit()
         if let answered { sessions.undo(answered) }
         answered = nil
+        changedDatabase = nil
         forgotten.removeAll()
     }
 }

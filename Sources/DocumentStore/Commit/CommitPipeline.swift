@@ -165,6 +165,7 @@ final class CommitPipeline: @unchecked Sendable {
             housekeeper.doRound()
         }
         housekeeper.takeIndexStep()
+        housekeeper.takeRemovalStep(isIdle: isIdle, isAllVisible: !writer.hasStaged && !isSyncing.isSet)
         if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle) { process(batch) }
     }
 
@@ -211,6 +212,9 @@ final class CommitPipeline: @unchecked Sendable {
             locks.release(number)
         case .declare(let change, let database, let completion):
             let result = Result { () throws(RequestError) in try declare(change, in: database) }
+            replies.append(.declaration(PendingResult(result), completion))
+        case .changeDatabase(let change, let database, let completion):
+            let result = Result { () throws(RequestError) in try self.change(change, database) }
             replies.append(.declaration(PendingResult(result), completion))
         case .follow(let records, let completion):
             let result = Result { () throws(RequestError) in try follow(records) }
@@ -320,6 +324,19 @@ final class CommitPipeline: @unchecked Sendable {
         do throws(StorageError) {
             if !isStored { try stage.begin(database: database, newDatabase: name).keep() }
             _ = try stage.perform(.declaration(wanted, database: database, analysis: analysis))
+        } catch {
+            throw RequestError(error)
+        }
+    }
+
+    /// Creates a database, changes its settings, or begins its deletion.
+    private func change(_ change: DatabaseChange, _ name: DatabaseName) throws(RequestError) {
+        if let refusal = standing.refusal { throw refusal }
+        let wanted = try change.apply(databases.entry(of: name).map { DatabaseDescription(name, $0) })
+        let (database, isStored) = try databases.reserve(name)
+        do throws(StorageError) {
+            if !isStored { try stage.begin(database: database, newDatabase: name).keep() }
+            _ = try stage.perform(.database(wanted, number: database))
         } catch {
             throw RequestError(error)
         }

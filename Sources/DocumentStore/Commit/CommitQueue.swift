@@ -16,6 +16,8 @@ enum QueuedRequest: Sendable {
     case lock(LockRequest)
     /// A change of the indexes that a database declares.
     case declare(DeclarationChange, in: DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
+    /// A change of a database itself.
+    case changeDatabase(DatabaseChange, DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
     /// The transaction of this number has ended without a commit.
     case release(UInt64)
     /// Records of the leader.
@@ -39,6 +41,7 @@ enum QueuedRequest: Sendable {
         case .declare(let change, _, _): 256 + change.byteCount
         case .follow(let records, _): 256 + records.bytes.count
         case .begin, .release: 256
+        case .changeDatabase: 1_024
         }
     }
 
@@ -50,6 +53,7 @@ enum QueuedRequest: Sendable {
         case .begin(let begin): begin.completion(.failure(error))
         case .lock(let read): read.completion(.failure(error))
         case .declare(_, _, let completion): completion(.failure(error))
+        case .changeDatabase(_, _, let completion): completion(.failure(error))
         case .follow(_, let completion): completion(.failure(error))
         case .release: break
         }

@@ -65,7 +65,7 @@ struct ExpirySweep {
         nextRoundMilliseconds = nowMilliseconds + intervalMilliseconds
         let expiring = states.groups.all.filter { $0.expiringField != nil }
         if expiring.isEmpty { return }
-        let names = Dictionary(uniqueKeysWithValues: databases.all.map { ($0.number, $0.name) })
+        let names = Dictionary(uniqueKeysWithValues: databases.existing.map { ($0.number, $0.name) })
         let now = EncodedValue(.timestamp(TimestampValue(microseconds: Int64(clamping: nowMicroseconds))))
         for group in expiring {
             guard let field = group.expiringField, let name = names[group.database],

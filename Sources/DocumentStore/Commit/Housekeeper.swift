@@ -9,6 +9,7 @@
 //     sessions      after a second
 //     clock note    after a second
 //     expiry        in the next round
+//     removal       after a second
 
 internal import Basics
 internal import DocumentModel
@@ -18,7 +19,7 @@ internal import Synchronization
 
 /// A kind of work that the store does by itself.
 package enum HousekeepingTask: Sendable {
-    case indexStep, adaptation, expiry, sessions, clockNote
+    case indexStep, adaptation, expiry, sessions, clockNote, databaseRemoval
 }
 
 /// Decides when housekeeping is due, and does it. Belongs to the commit thread.
@@ -31,6 +32,9 @@ final class Housekeeper {
     private let adaptiveIndexes: AdaptiveIndexes?
 
     private var expiry: ExpirySweep
+    private var nextRemovalMilliseconds: UInt64 = 0
+    /// After a failure.
+    private var removalPausedUntilMilliseconds: UInt64 = 0
     /// In elapsed milliseconds.
     private var nextRoundMilliseconds: UInt64 = 0
     private var nextIndexStepMilliseconds: UInt64 = 0
@@ -57,7 +61,7 @@ final class Housekeeper {
     /// How long the commit thread may wait for requests before there is work here, in milliseconds.
     /// - Parameter isSyncing: a group is on its way to the disk.
     func idleWaitMilliseconds(isSyncing: Bool) -> UInt64 {
-        if expiry.isInProgress { return isSyncing ? UInt64(ExpirySweep.paceMilliseconds) : 0 }
+        if expiry.isInProgress || isRemovalDue { return isSyncing ? UInt64(ExpirySweep.paceMilliseconds) : 0 }
         if !hasIndexWork { return Housekeeper.roundMilliseconds }
         let now = configuration.clock.elapsedMilliseconds
         if nextIndexStepMilliseconds <= now { return 0 }
@@ -140,6 +144,50 @@ final class Housekeeper {
         } catch {
             noteFailure(of: task, error.description)
             return false
+        }
+    }
+
+    // MARK: Deleted databases
+
+    private var isRemovalDue: Bool {
+        databases.isDeleting && configuration.clock.elapsedMilliseconds >= removalPausedUntilMilliseconds
+    }
+
+    /// Removes the next documents of a database that is being deleted, if there is one and it is time for it.
+    ///
+    /// - Parameters:
+    ///   - isIdle: no client has anything to write.
+    ///   - isAllVisible: all commits are published.
+    func takeRemovalStep(isIdle: Bool, isAllVisible: Bool) {
+        let now = configuration.clock.elapsedMilliseconds
+        guard isRemovalDue, isIdle || now >= nextRemovalMilliseconds, let (_, entry) = databases.deleting.first
+        else { return }
+        nextRemovalMilliseconds = now + UInt64(ExpirySweep.paceMilliseconds)
+        guard configuration.admitsHousekeeping(.databaseRemoval) else {
+            removalPausedUntilMilliseconds = now + Housekeeper.roundMilliseconds
+            return
+        }
+        do throws(RequestError) {
+            if try stage.removeDocuments(ofDatabase: entry.number) {
+                counters.documentsWritten.add(stage.draft.documentsWritten, ordering: .relaxed)
+            } else if isAllVisible {
+                finishRemoval(entry)
+            }
+        } catch {
+            removalPausedUntilMilliseconds = now + Housekeeper.roundMilliseconds
+            noteFailure(of: .databaseRemoval, error.message)
+        }
+    }
+
+    /// Removes what a database declares, then notes that it is gone. Its documents are.
+    private func finishRemoval(_ entry: DatabaseDirectory.Entry) {
+        let declared = stage.draft.applier.indexes.declaration(of: entry.number)
+        if !declared.indexes.isEmpty || !declared.fieldOverrides.isEmpty {
+            let nothing = SystemCommit.declaration(IndexDeclaration(), database: entry.number, analysis: "")
+            perform(nothing, as: .databaseRemoval)
+        } else if var settings = entry.settings {
+            settings.state = .deleted
+            perform(.database(settings, number: entry.number), as: .databaseRemoval)
         }
     }
 

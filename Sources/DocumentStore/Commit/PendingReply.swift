@@ -34,7 +34,7 @@ enum PendingReply: Sendable {
     case begin(BeginRequest)
     /// Locks were granted: what was decided before them is visible now.
     case locked(LockRequest)
-    /// The indexes of a database are those of a declaration.
+    /// The indexes of a database are those of a declaration, or the database itself was changed.
     case declaration(PendingResult<Void>, @Sendable (Result<Void, RequestError>) -> Void)
     /// Records of the leader are applied.
     case followed(PendingResult<Void>, @Sendable (Result<Void, RequestError>) -> Void)

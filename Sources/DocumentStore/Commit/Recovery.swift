@@ -76,6 +76,7 @@ final class Recovery {
     // MARK: Tables in memory
 
     private static let databasesEnd: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "d") + 1]
+    private static let settingsEnd: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "s") + 1]
     private static let sessionsStart: [UInt8] = [KeySpace.sessions.rawValue]
     private static let sessionsEnd: [UInt8] = [KeySpace.sessions.rawValue + 1]
 
@@ -87,6 +88,9 @@ final class Recovery {
         let (sessionsStart, sessionsEnd) = (Recovery.sessionsStart, Recovery.sessionsEnd)
         var databases = try latest.cursor(from: databasesStart.byteSpan, to: databasesEnd.byteSpan)
         try loadDatabases(&databases)
+        let (settingsStart, settingsEnd) = (DatabaseDirectory.settingsPrefix, Recovery.settingsEnd)
+        var settings = try latest.cursor(from: settingsStart.byteSpan, to: settingsEnd.byteSpan)
+        try loadSettings(&settings)
         var sessions = try latest.cursor(from: sessionsStart.byteSpan, to: sessionsEnd.byteSpan)
         try loadSessions(&sessions)
     }
@@ -96,7 +100,15 @@ final class Recovery {
             guard let found = DatabaseDirectory.read(value: cursor.value) else {
                 throw StorageError(.corrupt, "a database's entry is damaged")
             }
-            databases.markStored(found.name, number: found.number)
+            databases.markStored(found.name, number: found.number, version: cursor.version.microseconds)
+        }
+    }
+
+    private func loadSettings(_ cursor: inout EngineCursor) throws(StorageError) {
+        while try cursor.next() {
+            guard let number = DatabaseDirectory.number(ofSettingsKey: cursor.key),
+                let settings = DatabaseSettings(cursor.value), databases.set(settings, of: number)
+            else { throw StorageError(.corrupt, "the settings of a database are damaged") }
         }
     }
 

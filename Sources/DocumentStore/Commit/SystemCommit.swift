@@ -19,6 +19,8 @@ enum SystemCommit {
     case declaration(IndexDeclaration, database: UInt32, analysis: String)
     /// Puts definitions of indexes for searches, those that are dropped among them.
     case renewSearches([DeclaredIndex])
+    /// Puts the settings of a database; their times become those of the commit.
+    case database(DatabaseSettings, number: UInt32)
     /// Deletes the remembered results of sessions.
     case forgetSessions([SessionTable.SessionName])
     /// Only a version: later versions are above it, also after a restart.
@@ -28,7 +30,7 @@ enum SystemCommit {
     var changesIndexes: Bool {
         switch self {
         case .indexStep, .rebuild, .adapt, .declaration, .renewSearches: true
-        case .forgetSessions, .clockNote: false
+        case .forgetSessions, .clockNote, .database: false
         }
     }
 
@@ -56,6 +58,11 @@ enum SystemCommit {
         case .forgetSessions(let sessions):
             SessionsRecord.write(sessions, into: &record)
             return !sessions.isEmpty
+        case .database(var settings, let number):
+            settings.updateMicroseconds = version.microseconds
+            if settings.state == .deleting { settings.deleteMicroseconds = version.microseconds }
+            DatabaseRecord(number: number, settings: settings).write(into: &record)
+            return true
         case .clockNote:
             record.append(byte: LogRecord.clockKind)
             return true

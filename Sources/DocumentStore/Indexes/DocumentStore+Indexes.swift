@@ -96,6 +96,6 @@ extension DocumentStore {
         }
     }
 
-    /// The databases that have been written to.
-    package var databaseNames: [DatabaseName] { databases.all.map(\.name) }
+    /// The databases that exist: those that were created or written to, and not deleted.
+    package var databaseNames: [DatabaseName] { databases.existing.map(\.name) }
 }

@@ -92,7 +92,7 @@ package enum StoreCheck {
         }
         if !walk.areEntriesRight { try findMissing(snapshot, &walk, &report, progress) }
         walk.finish(&report)
-        report.databases = store.databases.all.count
+        report.databases = store.databases.storedCount
     }
 
     /// Walks over the documents once more, to name those that lack entries.
@@ -304,6 +304,10 @@ private struct StoreWalk: ~Copyable {
         switch key[byteAt: 1] {
         case UInt8(ascii: "d"):
             if DatabaseDirectory.read(value: value) == nil { report.note("a database's entry is damaged") }
+        case UInt8(ascii: "s"):
+            if DatabaseDirectory.number(ofSettingsKey: key) == nil || DatabaseSettings(value) == nil {
+                report.note("the settings of a database are damaged")
+            }
         case UInt8(ascii: "n"), UInt8(ascii: "f"):
             var reader = WireReader(value)
             if (try? reader.varint()) == nil { report.note("a counter of collections or fields is damaged") }

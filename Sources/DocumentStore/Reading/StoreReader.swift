@@ -19,8 +19,10 @@ package final class StoreReader {
     private struct Hot: ~Copyable {
         /// Made at the first read, so that making a `StoreReader` cannot fail.
         var engineReader: EngineReader?
-        /// The database used last, and its number.
+        /// The database used last, with its number where that is the same for every version.
         var lastDatabase: (name: DatabaseName, number: UInt32?)?
+        /// The directory's generation when the number was looked up.
+        var generation: UInt64 = 0
         /// The key that is being looked up.
         var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         var keepsViews = false
@@ -81,7 +83,7 @@ package final class StoreReader {
             if let refusal = store.strictReadRefusal { throw refusal }
             return ReadPoint(
                 database: database, version: CommitVersion(microseconds: time), readMicroseconds: time,
-                databaseNumber: number(of: database), transaction: transaction)
+                databaseNumber: number(of: database, at: time), transaction: transaction)
         }
     }
 
@@ -98,25 +100,33 @@ package final class StoreReader {
     func point(_ database: DatabaseName, version: UInt64, readTime: UInt64) -> ReadPoint {
         ReadPoint(
             database: database, version: CommitVersion(microseconds: version), readMicroseconds: readTime,
-            databaseNumber: number(of: database), transaction: nil)
+            databaseNumber: number(of: database, at: version), transaction: nil)
     }
 
-    /// A database's number, which never changes once there is one.
-    private func number(of database: DatabaseName) -> UInt32? {
-        if let last = hot.state.lastDatabase, last.number != nil, last.name == database { return last.number }
-        let number = store.databases.number(of: database)
-        hot.state.lastDatabase = (database, number)
+    /// A database's number, which never changes once there is one; nil at versions at which a deleted database is
+    /// empty.
+    private func number(of database: DatabaseName, at version: UInt64) -> UInt32? {
+        let generation = store.databases.generation
+        if let last = hot.state.lastDatabase, last.number != nil, last.name == database,
+            hot.state.generation == generation
+        {
+            return last.number
+        }
+        let (number, isLasting) = store.databases.number(of: database, at: version)
+        hot.state.lastDatabase = (database, isLasting ? number : nil)
+        hot.state.generation = generation
         return number
     }
 
     /// The number of the database of a document, quickly when it is the one used last.
     private func number(ofDatabaseOf name: borrowing ResourceNameView) throws(RequestError) -> UInt32? {
         if let last = hot.state.lastDatabase, let number = last.number,
-            last.name.utf8.byteSpan.equalsBytes(name.databaseBytes)
+            last.name.utf8.byteSpan.equalsBytes(name.databaseBytes),
+            hot.state.generation == store.databases.generation
         {
             return number
         }
-        return number(of: try DatabaseName(name.databaseBytes))
+        return number(of: try DatabaseName(name.databaseBytes), at: store.engine.publishedVersion.microseconds)
     }
 
     // MARK: Single documents

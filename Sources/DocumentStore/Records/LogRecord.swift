@@ -33,6 +33,8 @@ enum LogRecord {
     static let definitionKind: UInt8 = 4
     /// Sessions whose remembered results are deleted.
     static let sessionsKind: UInt8 = 5
+    /// The settings of a database.
+    static let databaseKind: UInt8 = 6
 
     /// What an item says.
     enum ItemKind: UInt8 {

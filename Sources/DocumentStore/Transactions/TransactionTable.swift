@@ -175,6 +175,15 @@ final class TransactionTable: Sendable {
         return found
     }
 
+    /// Takes all transactions of a database out of the table.
+    func endAll(in database: DatabaseName) -> [StoreTransaction] {
+        state.withLock { state in
+            let ended = state.open.values.filter { $0.database == database }
+            for transaction in ended { state.remove(transaction) }
+            return ended
+        }
+    }
+
     /// When a transaction was last used, or nil if it is not open.
     func lastUsedMilliseconds(number: UInt64) -> UInt64? {
         state.withLock { $0.open[number] }?.lastUsedMilliseconds

@@ -72,8 +72,12 @@ package struct JSONMessageReader {
             output.writeIfSet(FieldNumber.Protobuf.Timestamp.seconds, int64: time.seconds)
             output.writeIfSet(FieldNumber.Protobuf.Timestamp.nanos, int64: Int64(time.nanoseconds))
         case .wrapper: try single(schema.messages[number].fields[0], &scanner, depth, &output)
+        case .fieldMask: FieldMaskText.append(String(decoding: try stringBytes(&scanner), as: UTF8.self), as: &output)
+        case .duration:
+            let text = String(decoding: try stringBytes(&scanner), as: UTF8.self)
+            guard DurationText.append(text, as: &output) else { throw .value(text, "a number of seconds with an s") }
         // These stand in replies alone; no request has one.
-        case .duration, .structure, .value, .list: throw .cannotBeSet(schema.messages[number].name)
+        case .any, .structure, .value, .list: throw .cannotBeSet(schema.messages[number].name)
         }
     }
 

@@ -41,6 +41,8 @@ package struct JSONMessageWriter: Sendable {
             RFC3339.append(time, to: &text)
             output.appendQuoted(text)
         case .duration: try appendDuration(bytes, &output)
+        case .fieldMask: try FieldMaskText.append(bytes, to: &output)
+        case .any: try appendAny(bytes, depth, &output)
         case .wrapper: try appendWrapped(bytes, number, &output)
         case .structure: try appendStructure(bytes, number, depth, &output)
         case .value: try appendLooseValue(bytes, number, depth, &output)
@@ -48,11 +50,41 @@ package struct JSONMessageWriter: Sendable {
         }
     }
 
+    /// Appends the message in an `Any`. Of a type that `proto/` does not declare, or that is no object, only the name.
+    private func appendAny(_ bytes: RawSpan, _ depth: Int, _ output: inout ByteBuffer) throws(InvalidDocument) {
+        var (url, value) = ("", bytes.extracting(0..<0))
+        var reader = WireReader(bytes)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case FieldNumber.Protobuf.AnyMessage.typeUrl: url = try reader.string(tag)
+            case FieldNumber.Protobuf.AnyMessage.value: value = try reader.span(tag)
+            default: try reader.skip(tag)
+            }
+        }
+        let name = url.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+        let number = schema.messageNumber(String(name))
+        if let number, schema.messages[number].form == .object {
+            return try appendObject(value, number, depth, type: url, &output)
+        }
+        output.append(byte: UInt8(ascii: "{"))
+        appendType(url, depth, &output)
+        end(UInt8(ascii: "}"), isEmpty: false, depth, &output)
+    }
+
+    private func appendType(_ url: String, _ depth: Int, _ output: inout ByteBuffer) {
+        startMember(isFirst: true, depth, &output)
+        output.append(utf8: "\"@type\"")
+        appendColon(&output)
+        output.appendQuoted(Array(url.utf8))
+    }
+
+    /// - Parameter type: written as a member `@type`; nil writes none.
     private func appendObject(
-        _ bytes: RawSpan, _ number: Int, _ depth: Int, _ output: inout ByteBuffer
+        _ bytes: RawSpan, _ number: Int, _ depth: Int, type: String? = nil, _ output: inout ByteBuffer
     ) throws(InvalidDocument) {
         let table = schema.messages[number]
         output.append(byte: UInt8(ascii: "{"))
+        if let type { appendType(type, depth, &output) }
         // A bit for each field that has been written.
         var written: UInt64 = 0
         var reader = WireReader(bytes)
@@ -62,7 +94,7 @@ package struct JSONMessageWriter: Sendable {
                 continue
             }
             let field = table.fields[index]
-            startMember(isFirst: written == 0, depth, &output)
+            startMember(isFirst: written == 0 && type == nil, depth, &output)
             written |= 1 << UInt64(index)
             output.appendQuoted(field.jsonName)
             appendColon(&output)
@@ -74,7 +106,7 @@ package struct JSONMessageWriter: Sendable {
                 try appendSingle(field, tag: tag, from: &reader, depth: depth + 1, to: &output)
             }
         }
-        end(UInt8(ascii: "}"), isEmpty: written == 0, depth, &output)
+        end(UInt8(ascii: "}"), isEmpty: written == 0 && type == nil, depth, &output)
     }
 
     /// Appends all occurrences of a field from the reader's on as an array, or an object for a map.

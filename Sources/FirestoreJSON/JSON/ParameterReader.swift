@@ -149,7 +149,18 @@ package struct ParameterReader: Sendable {
             let place = output.beginLength()
             try append(parameter, table.fields[0], &output)
             output.endLength(at: place)
-        case .object, .duration, .structure, .value, .list: throw unknown(parameter)
+        case .fieldMask, .duration:
+            output.appendTag(field: field.number, .lengthDelimited)
+            let place = output.beginLength()
+            if table.form == .fieldMask {
+                FieldMaskText.append(parameter.value, as: &output)
+            } else if !DurationText.append(parameter.value, as: &output) {
+                let text = parameter.value.prefix(100)
+                throw .invalidArgument(
+                    "Invalid value at '\(parameter.name)': \"\(text)\" is not a number of seconds with an s.")
+            }
+            output.endLength(at: place)
+        case .object, .any, .structure, .value, .list: throw unknown(parameter)
         }
     }
 }

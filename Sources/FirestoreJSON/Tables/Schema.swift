@@ -33,6 +33,9 @@ package struct Schema: Sendable {
         }
     }
 
+    /// The number of the message of this full name; nil if `proto/` declares none.
+    func messageNumber(_ name: String) -> Int? { messageNumbers[name] }
+
     /// The message of this full name, for example `google.firestore.v1.Document`.
     package func message(_ name: String) -> MessageType {
         guard let number = messageNumbers[name] else { preconditionFailure("proto/ declares no message \(name)") }
@@ -94,6 +97,10 @@ enum MessageForm: Sendable {
     case timestamp
     /// As seconds with an `s`.
     case duration
+    /// As paths in lowerCamelCase, separated by commas.
+    case fieldMask
+    /// As the message within, with its type as the member `@type`.
+    case any
     /// As the value of its one field.
     case wrapper
     /// As the loosely typed JSON that it holds.
@@ -103,6 +110,8 @@ enum MessageForm: Sendable {
         switch name {
         case "google.protobuf.Timestamp": self = .timestamp
         case "google.protobuf.Duration": self = .duration
+        case "google.protobuf.FieldMask": self = .fieldMask
+        case "google.protobuf.Any": self = .any
         case "google.protobuf.Int32Value", "google.protobuf.UInt32Value", "google.protobuf.FloatValue",
             "google.protobuf.Int64Value", "google.protobuf.UInt64Value", "google.protobuf.DoubleValue",
             "google.protobuf.BoolValue", "google.protobuf.StringValue", "google.protobuf.BytesValue":

@@ -1,4 +1,4 @@
-// Requests of the admin API that have a name or a parent only, and databases.
+// Requests of the admin API that have a name or a parent only.
 
 package import Basics
 internal import CFirestoreProto
@@ -56,73 +56,6 @@ package struct AdminListRequest: FirestoreMessage, Equatable, Sendable {
             unsafe message.filter = arena.bytes(filter)
             unsafe message.page_size = pageSize
             unsafe message.page_token = arena.bytes(pageToken)
-        }
-    }
-}
-
-// MARK: Databases
-
-package struct ListDatabasesRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__list_databases_request__init,
-        google__firestore__admin__v1__list_databases_request__init)
-
-    /// `projects/P`
-    package var parent: String
-
-    package init(parent: String) { self.parent = parent }
-
-    package init(wire: RawSpan) throws {
-        parent = try unsafe Self.layout.read(wire) { unsafe $0.parent.text }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.parent = arena.bytes(parent) }
-    }
-}
-
-/// A database; its type is always that of Firestore.
-package struct AdminDatabase: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__database__init, google__firestore__admin__v1__database__init)
-
-    /// `projects/P/databases/D`
-    package var name: String
-
-    package init(name: String) { self.name = name }
-
-    package init(wire: RawSpan) throws {
-        name = try unsafe Self.layout.read(wire) { unsafe $0.name.text }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe message.type = HELD__FIRESTORE_ADMIN__DATABASE__DATABASE_TYPE__FIRESTORE_NATIVE
-        }
-    }
-}
-
-package struct ListDatabasesResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__list_databases_response__init,
-        google__firestore__admin__v1__list_databases_response__init)
-
-    package var databases: [AdminDatabase]
-
-    package init(databases: [AdminDatabase]) { self.databases = databases }
-
-    package init(wire: RawSpan) throws {
-        databases = try unsafe Self.layout.read(wire) { message in
-            try unsafe elements(message.databases, message.n_databases) {
-                try unsafe $0.lend { try AdminDatabase(wire: $0) }
-            }
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_databases, message.databases) = arena.list(databases) { unsafe arena.bytes($0.encode) }
         }
     }
 }

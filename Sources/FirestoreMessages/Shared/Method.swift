@@ -55,6 +55,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case adminStepDown = 217
     case adminForward = 218
     case adminNewestVersion = 219
+    case createDatabase = 220
+    case updateDatabase = 221
+    case deleteDatabase = 222
 
     /// Whether the TCP port serves it, to callers that may administer the server.
     package var isServedOverTCP: Bool {
@@ -120,7 +123,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
             .adminForward, .adminNewestVersion:
             .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
-            .listDatabases:
+            .listDatabases, .createDatabase, .updateDatabase, .deleteDatabase:
             .firestoreAdmin
         case .listOperations, .getOperation, .waitOperation, .cancelOperation, .deleteOperation: .operations
         default: .firestore
@@ -193,6 +196,9 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .listFields: "ListFields"
         case .getDatabase: "GetDatabase"
         case .listDatabases: "ListDatabases"
+        case .createDatabase: "CreateDatabase"
+        case .updateDatabase: "UpdateDatabase"
+        case .deleteDatabase: "DeleteDatabase"
         case .listOperations: "ListOperations"
         case .getOperation: "GetOperation"
         case .waitOperation: "WaitOperation"

@@ -7,25 +7,36 @@ internal import Listening
 final class LoopListeners {
     let hub: ListenHub
     private let loop: any LoopThread
+    private let counters: ServiceCounters
 
     /// The hub, for work that other threads hand to the loop.
     private final class Reference {
         weak var hub: ListenHub?
     }
 
-    init(_ store: DocumentStore, reader: StoreReader, on loop: any LoopThread) {
+    init(
+        _ store: DocumentStore, limits: ListenLimits, reader: StoreReader, counters: ServiceCounters,
+        on loop: any LoopThread
+    ) {
         self.loop = loop
+        self.counters = counters
         let reference = Reference()
         let bound = LoopBound(reference)
         let signal = LoopSignal(on: loop) { bound.value.hub?.advance() }
-        hub = ListenHub(store, reader: reader) { signal.raise() }
+        hub = ListenHub(store, limits: limits, reader: reader) { signal.raise() }
         reference.hub = hub
         tickLater()
+    }
+
+    /// Shows what the listeners hold.
+    func noteMemory() {
+        counters.listenerBytes.add(UInt64(max(0, hub.heldBytes)) &- counters.listenerBytes.value)
     }
 
     private func tickLater() {
         loop.execute(afterMilliseconds: ListenHub.tickMilliseconds) { [weak self] in
             self?.hub.tick()
+            self?.noteMemory()
             self?.tickLater()
         }
     }

@@ -188,7 +188,7 @@ final class BatchGetSource: ResponseSource {
                     updateMicroseconds: document.updateMicroseconds, to: &writer)
                 appendTail(at: point, to: &writer)
             }
-            service.counters.documentsRead.add()
+            service.counters.countRead(document.name, of: "\(point.database)")
             isFound = true
         }
         return isFound

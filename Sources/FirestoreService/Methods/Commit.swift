@@ -47,7 +47,7 @@ extension FirestoreService {
         _ call: Call, _ writes: WriteList, _ transaction: TransactionIdentifier? = nil,
         permittedBy access: (any CallAccess)?, _ body: @escaping (FirestoreService, CommitResult) throws -> Void
     ) {
-        counters.writesSubmitted.add(UInt64(writes.count))
+        counters.countWrites(writes)
         let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
         commit(call, request, permittedBy: access, maySync: isAlone(call), completion: continuation(call, body))
     }
@@ -102,7 +102,7 @@ extension FirestoreService {
             throw RequestError.invalidArgument(
                 "A batch write may write each document once; it writes \"\(name)\" again.")
         }
-        counters.writesSubmitted.add(UInt64(writes.count))
+        counters.countWrites(writes)
         let request = CommitRequest(writes: writes, identifier: call.requestIdentifier)
         let completion = continuation(call) { (service, result: BatchWriteResult) in
             let response = BatchWriteResponse(result)

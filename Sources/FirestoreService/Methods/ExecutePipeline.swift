@@ -205,7 +205,7 @@ final class PipelineResponses: ResponseSource {
         }
         _ = try service.withHeldWrites(&writes, of: transaction)
         isCommitting = true
-        service.counters.writesSubmitted.add(UInt64(writes.count))
+        service.counters.countWrites(writes)
         let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
         let bound = LoopBound(self)
         let call = call
@@ -289,7 +289,7 @@ final class PipelineResponses: ResponseSource {
                 namePrefix: prefix.byteSpan, path: path.byteSpan, fields: fields.bytes,
                 createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds,
                 to: &writer)
-            service.counters.documentsRead.add()
+            service.counters.countRead(path.byteSpan, of: String(decoding: namePrefix.dropLast(11), as: UTF8.self))
         } else {
             ExecutePipelineResponseWriter.appendResult(fields: fields.bytes, to: &writer)
         }

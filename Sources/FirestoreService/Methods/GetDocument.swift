@@ -53,7 +53,7 @@ extension FirestoreService {
                 .notFound, "Document (\(String(repairingUTF8: name.bytes))) not found.",
                 documentName: String(repairingUTF8: name.bytes))
         }
-        counters.documentsRead.add()
+        counters.countRead(name.pathBytes, of: String(repairingUTF8: name.databaseBytes))
         try withSelectedFields(document.fields, selection) { fields in
             succeed(call) { writer in
                 writer.appendDocument(

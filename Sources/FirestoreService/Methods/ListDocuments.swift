@@ -42,7 +42,8 @@ extension FirestoreService {
             } else {
                 try listInOrder(message, after: token, at: point, &page, &writer)
             }
-            counters.documentsRead.add(UInt64(page.documents))
+            let path = Array("\(message.collectionID)/_".utf8)
+            counters.countReads(page.documents, path.byteSpan, of: "\(point.database)")
             if let next = page.nextToken {
                 ListDocumentsResponseWriter.append(nextPageToken: next.text, to: &writer)
             }

@@ -80,6 +80,7 @@ private final class ListenStream: CallStream, LongLivedStream {
             session.close()
             throw error
         }
+        service.listeners(on: call.loop).noteMemory()
         self.session = session
         self.access = access
     }
@@ -95,6 +96,7 @@ private final class ListenStream: CallStream, LongLivedStream {
         } catch {
             return finish(with: error)
         }
+        service.listeners(on: call.loop).noteMemory()
         hold(session.waitingCommands >= Self.waitingMax)
         call.resume()
     }

@@ -281,7 +281,7 @@ final class QueryResponses: ResponseSource {
             createMicroseconds: result.createMicroseconds, updateMicroseconds: result.updateMicroseconds,
             readMicroseconds: point.readMicroseconds, to: &page)
         messageEnds.append(page.count)
-        service.counters.documentsRead.add()
+        service.counters.countRead(result.path, of: "\(point.database)")
     }
 
     /// Appends the number of results skipped since the last report.

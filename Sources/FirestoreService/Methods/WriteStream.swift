@@ -211,7 +211,7 @@ private final class WriteStream: CallStream, LongLivedStream {
         pauseIfFull()
         session.acknowledge(next.acknowledged.span.bytes)
         isCommitting = true
-        service.counters.writesSubmitted.add(UInt64(next.writes.count))
+        service.counters.countWrites(next.writes)
         let stream = LoopBound(self)
         let request = CommitRequest(writes: next.writes, identifier: session.next)
         service.commit(call, request, permittedBy: access.current) { [call] outcome in

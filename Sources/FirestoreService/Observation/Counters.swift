@@ -26,6 +26,54 @@ package final class ServiceCounters: TurnObserver, Sendable {
     package let streamsOpen = Counter()
     /// Messages sent to listeners.
     package let listenMessages = Counter()
+    /// Bytes that listeners hold: a gauge.
+    package let listenerBytes = Counter()
+
+    private let samples = CollectionSamples()
+    private let readSample = SamplePoint(seed: UInt64.random(in: .min ... .max))
+    private let writeSample = SamplePoint(seed: UInt64.random(in: .min ... .max))
+
+    /// About the use of collections, on this loop.
+    var collectionUse: [CollectionUse] { samples.all }
+
+    /// Counts a document of an answer.
+    ///
+    /// - Parameters:
+    ///   - database: asked for rarely.
+    ///   - path: of the document, below `documents`.
+    @inline(__always)
+    func countRead(_ path: RawSpan, of database: @autoclosure () -> String) {
+        documentsRead.add()
+        if readSample.isDue(documentsRead) { sampleRead(path, database()) }
+    }
+
+    /// Counts the documents of an answer that are all of one collection.
+    func countReads(_ count: Int, _ path: RawSpan, of database: @autoclosure () -> String) {
+        documentsRead.add(UInt64(count))
+        if readSample.isDue(documentsRead) { sampleRead(path, database()) }
+    }
+
+    private func sampleRead(_ path: RawSpan, _ database: String) {
+        var count: UInt64 = 0
+        while readSample.isDue(documentsRead) {
+            _ = readSample.take(documentsRead)
+            count += 1
+        }
+        samples.note(database: database, path: path, count: count, isWrite: false)
+    }
+
+    /// Counts writes that are handed to the store.
+    func countWrites(_ writes: borrowing WriteList) {
+        writesSubmitted.add(UInt64(writes.count))
+        while writeSample.isDue(writesSubmitted) {
+            let fromEnd = writeSample.take(writesSubmitted)
+            // The last write has made the counter what it is.
+            let position = writes.count - 1 - Int(clamping: fromEnd)
+            guard position >= 0 else { continue }
+            samples.note(
+                database: "\(writes.database)", path: writes.path(of: writes.writes[position]), count: 1, isWrite: true)
+        }
+    }
 
     /// Calls ended, by method and status code.
     private let ended = InlineArray<64, InlineArray<17, Counter>> { _ in InlineArray { _ in Counter() } }

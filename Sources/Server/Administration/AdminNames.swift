@@ -5,6 +5,7 @@
 //     projects/P/databases/D/collectionGroups/C/fields/F      F is a field path, or * for all other fields
 //     projects/P/databases/D/operations/index-I
 //     projects/P/databases/D/operations/field-H               H is C/F in hexadecimal
+//     projects/P/databases/D/operations/create-V              also update-V, delete-V; V is the version of the change
 
 internal import Basics
 internal import DocumentModel
@@ -99,6 +100,8 @@ struct AdminFieldName: CustomStringConvertible {
 enum AdminOperation {
     case index(DatabaseName, identifier: String)
     case field(AdminFieldName)
+    /// A change of a database, which was made with a version, in microseconds.
+    case database(DatabaseName, DatabaseOperation, version: UInt64)
 
     init(_ name: String) throws(RequestError) {
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
@@ -110,6 +113,13 @@ enum AdminOperation {
         let identifier = parts[5]
         if identifier.hasPrefix(Self.indexPrefix) {
             self = .index(database, identifier: String(identifier.dropFirst(Self.indexPrefix.count)))
+            return
+        }
+        let words = identifier.split(separator: "-", omittingEmptySubsequences: false)
+        if words.count == 2, let change = DatabaseOperation(rawValue: String(words[0])),
+            let version = UInt64(words[1])
+        {
+            self = .database(database, change, version: version)
             return
         }
         guard identifier.hasPrefix(Self.fieldPrefix),
@@ -129,6 +139,19 @@ enum AdminOperation {
         case .field(let field):
             "\(field.group.database)/operations/\(Self.fieldPrefix)"
                 + Hexadecimal.text(Array("\(field.group.collectionID)/\(field.path)".utf8).byteSpan)
+        case .database(let database, let change, let version):
+            "\(database)/operations/\(change.rawValue)-\(version)"
         }
+    }
+}
+
+/// What is done to a database.
+enum DatabaseOperation: String {
+    case create, update, delete
+
+    /// The type of the metadata of its operations, which are empty messages.
+    var metadataType: String {
+        let verb = rawValue.prefix(1).uppercased() + rawValue.dropFirst()
+        return "google.firestore.admin.v1.\(verb)DatabaseMetadata"
     }
 }

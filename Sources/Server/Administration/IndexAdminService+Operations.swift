@@ -1,4 +1,4 @@
-// Index builds and changes of fields as long-running operations.
+// Index builds, changes of fields and changes of databases as long-running operations.
 
 internal import Basics
 internal import Calls
@@ -15,6 +15,7 @@ extension IndexAdminService {
             guard let found else { throw RequestError(.notFound, "There is no operation \(operation.name).") }
             return Self.build(of: found.shape, found.state, in: database)
         case .field(let name): return try change(of: name)
+        case .database(let name, let change, let version): return try self.operation(name, change, version)
         }
     }
 
@@ -55,6 +56,9 @@ extension IndexAdminService {
             let group = AdminGroup(database: database, collectionID: settings.collectionID)
             for override in settings.declared { all.append(try change(of: AdminFieldName(group, override.field))) }
         }
+        if let known = store.describeDatabase(database), let settings = known.settings, known.isBeingDeleted {
+            all.append(try operation(database, .delete, settings.deleteMicroseconds))
+        }
         let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
         return OperationPage(operations: page, nextPageToken: next)
     }
@@ -67,7 +71,11 @@ extension IndexAdminService {
         let isDone = try self.operation(operation).result != nil
         guard case .index(let database, let identifier) = operation else {
             throw RequestError(
-                .unimplemented, "A change of a field cannot be cancelled. Set the previous settings with UpdateField.")
+                .unimplemented,
+                """
+                A change of a field or a database cannot be cancelled. Set the previous settings with UpdateField or \
+                UpdateDatabase.
+                """)
         }
         if isDone { return service.succeed(call) { _ in } }
         change(call, in: database, "cancel", of: operation.name) { [store] declaration in
@@ -87,7 +95,8 @@ extension IndexAdminService {
     func deleteOperation(_ operation: AdminOperation) throws {
         _ = try self.operation(operation)
         throw RequestError(
-            .unimplemented, "An operation exists as long as its index or its field has settings. Delete those instead.")
+            .unimplemented,
+            "An operation exists as long as its index, its field or its database has settings. Delete those instead.")
     }
 
     // MARK: Waiting

@@ -14,7 +14,7 @@ internal import Indexing
 /// found after a restart too. Changes are decided on the commit thread.
 final class IndexAdminService {
     let store: DocumentStore
-    private let log: Log
+    let log: Log
     let service: FirestoreService
 
     init(_ store: DocumentStore, _ log: Log, _ service: FirestoreService) {
@@ -32,6 +32,9 @@ final class IndexAdminService {
         case .getField: reply(call, try field(AdminFieldName(NamedRequest(wire: request).name)))
         case .updateField: try updateField(call, UpdateFieldRequest(wire: request))
         case .listFields: reply(call, try fields(AdminListRequest(wire: request)))
+        case .createDatabase: try createDatabase(call, CreateDatabaseRequest(wire: request))
+        case .updateDatabase: try updateDatabase(call, UpdateDatabaseRequest(wire: request))
+        case .deleteDatabase: try deleteDatabase(call, DeleteDatabaseRequest(wire: request))
         case .getDatabase: reply(call, try database(NamedRequest(wire: request).name))
         case .listDatabases: reply(call, try databases(ListDatabasesRequest(wire: request)))
         case .listOperations: reply(call, try operations(ListOperationsRequest(wire: request)))
@@ -131,25 +134,5 @@ final class IndexAdminService {
         let left = all.filter { token.isEmpty || name($0) > token }.sorted { name($0) < name($1) }
         let page = Array(left.prefix(limit))
         return (page, left.count > limit ? page.last.map(name) ?? "" : "")
-    }
-
-    // MARK: Databases
-
-    private func database(_ name: String) throws(RequestError) -> AdminDatabase {
-        let database = try DatabaseName(name)
-        guard store.databaseNames.contains(database) else {
-            throw RequestError(.notFound, "The database \(database) has no documents.")
-        }
-        return AdminDatabase(name: "\(database)")
-    }
-
-    /// The databases of a project; those of all projects for `projects/-`.
-    private func databases(_ request: ListDatabasesRequest) throws(RequestError) -> ListDatabasesResponse {
-        let prefix = request.parent == "projects/-" ? "projects/" : "\(request.parent)/databases/"
-        guard request.parent.hasPrefix("projects/") else {
-            throw .invalidArgument("Invalid parent \"\(request.parent)\": it must look like projects/{project}.")
-        }
-        let names = store.databaseNames.map { "\($0)" }.filter { $0.hasPrefix(prefix) }.sorted()
-        return ListDatabasesResponse(databases: names.map(AdminDatabase.init(name:)))
     }
 }

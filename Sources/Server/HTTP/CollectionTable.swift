@@ -1,4 +1,5 @@
 internal import DocumentStore
+internal import FirestoreService
 internal import Synchronization
 
 /// The figures of collections that /metrics shows. They are read from the catalogue once a minute by the thread of the
@@ -23,6 +24,16 @@ final class CollectionTable: Sendable {
         }
         guard isDue, let figures = try? store.collectionFigures(groupsMax: Self.groupsMax) else { return }
         state.withLock { $0.figures = figures }
+    }
+
+    /// Appends what was read and written.
+    func append(_ uses: [CollectionUse], to page: inout MetricsText) {
+        func family(_ name: String, _ help: String, _ value: (CollectionUse) -> UInt64) {
+            page.family("hearth_collection_\(name)_total", .counter, help)
+            for use in uses { page.sample(["database": use.database, "collection": use.collectionID], value(use)) }
+        }
+        family("reads", "Documents read of the collections with an id, estimated; the 100 with the most use.", \.reads)
+        family("writes", "Writes to these collections, estimated.", \.writes)
     }
 
     func append(to page: inout MetricsText) {

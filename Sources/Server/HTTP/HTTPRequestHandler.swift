@@ -32,12 +32,14 @@ package final class HTTPRequestHandler: HTTPHandler {
     private let clients: KnownClients?
 
     /// - Parameters:
+    ///   - calls: takes the calls of REST, whichever service they are for.
     ///   - sessions: those of WebChannel, of all loops.
     ///   - authorization: decides who may do what; nil permits everything.
     ///   - address: `HOST:PORT` of the server, once it runs.
     ///   - console: nil serves none.
     init(
-        _ service: FirestoreService, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions,
+        _ service: FirestoreService, calls: any ServiceHandler, pages: ServerPages, sessions: WebChannelTable,
+        options: HTTPOptions,
         authorization: Authorization?, address: @escaping @Sendable () -> String, console: ConsoleHandler? = nil,
         clients: KnownClients? = nil
     ) {
@@ -47,7 +49,7 @@ package final class HTTPRequestHandler: HTTPHandler {
         emulator = EmulatorHandler(service, options, authorization, address: address)
         self.pages = pages
         self.options = options
-        rest = RESTHandler(service)
+        rest = RESTHandler(service, calls)
         webChannel = WebChannelHandler(sessions, service, authorization)
     }
 

@@ -21,6 +21,10 @@ final class MetricsPage: Sendable {
     private let sessions: WebChannelTable
     private let version: String
     private let collections: CollectionTable
+    /// The bound of the memory of the listeners of all loops.
+    private let listenerBytesMax: Int
+    /// The budget of `--memory`, in bytes; nil without one.
+    private let memoryBudget: Int?
     /// Requests that limits of callers have refused, by limit.
     private let limited: @Sendable () -> [(label: String, count: UInt64)]
     /// Set once the server runs, before which nobody asks.
@@ -34,11 +38,13 @@ final class MetricsPage: Sendable {
     ///   - limited: requests that limits of callers have refused, by limit.
     init(
         counters: [ServiceCounters], store: DocumentStore, sessions: WebChannelTable, version: String,
-        collections: CollectionTable,
+        collections: CollectionTable, listenerBytesMax: Int = 0, memoryBudget: Int? = nil,
         limited: @escaping @Sendable () -> [(label: String, count: UInt64)] = { [] }
     ) {
         self.limited = limited
         self.collections = collections
+        self.listenerBytesMax = listenerBytesMax
+        self.memoryBudget = memoryBudget
         self.counters = counters
         self.store = store
         self.sessions = sessions
@@ -146,6 +152,7 @@ final class MetricsPage: Sendable {
         if let archive = store.archive { appendArchive(archive, &page) }
         if let cluster = store.cluster { appendCluster(cluster, &page) }
         collections.append(to: &page)
+        collections.append(CollectionUse.most(counters, max: CollectionTable.groupsMax), to: &page)
         appendMemory(store, &page)
     }
 
@@ -202,11 +209,18 @@ final class MetricsPage: Sendable {
             ("memtables", statistics.engine.memtableBytes, memtablesMax),
             ("commit_queue", statistics.bytesQueued, configuration.queuedBytesMax),
             ("web_sessions", sessions.heldBytesTotal, sessions.limits.bytesTotalMax),
+            ("listeners", Int(clamping: counters.reduce(0) { $0 &+ $1.listenerBytes.value }), listenerBytesMax),
         ]
         page.family("hearth_memory_bytes", .gauge, "Memory of the parts that have a bound.")
         for part in parts { page.sample(["part": part.name], part.used) }
-        page.family("hearth_memory_max_bytes", .gauge, "The bound of each part.")
+        // Connections, transactions, the tables of the store, and the program itself.
+        let others = max(0, ProcessMemory.current.anonymous - parts.reduce(0) { $0 + $1.used })
+        page.sample(["part": "others"], others)
+        page.family("hearth_memory_max_bytes", .gauge, "The bound of each part; of others, what the budget leaves.")
         for part in parts { page.sample(["part": part.name], part.most) }
+        guard let memoryBudget else { return }
+        page.sample(["part": "others"], max(0, memoryBudget - parts.reduce(0) { $0 + $1.most }))
+        page.single("hearth_memory_budget_bytes", .gauge, "The budget of --memory.", memoryBudget)
     }
 
     private func appendCommitGroups(_ store: StoreStatistics, _ page: inout MetricsText) {

@@ -2,6 +2,7 @@
 // loop's service, whose reply `RESTReply` makes into JSON.
 
 internal import Basics
+internal import Calls
 internal import DocumentModel
 internal import FirestoreJSON
 internal import FirestoreMessages
@@ -11,14 +12,15 @@ internal import HTTPProtocols
 /// Serves `/v1/...` on one loop.
 final class RESTHandler {
     private let service: FirestoreService
+    /// Takes the calls, whichever service they are for.
+    private let calls: any ServiceHandler
     private var reader = JSONMessageReader()
     private let parameterReader = ParameterReader()
 
-    init(_ service: FirestoreService) {
+    init(_ service: FirestoreService, _ calls: any ServiceHandler) {
         self.service = service
+        self.calls = calls
     }
-
-    private static let document = Schema.shared.message("google.firestore.v1.Document")
 
     /// - Parameter segments: of the path after `/v1`, still encoded.
     func handle(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String], body: RawSpan) {
@@ -44,7 +46,7 @@ final class RESTHandler {
         } catch {
             return service.refuse(call, error)
         }
-        service.begin(call, message.bytes)
+        calls.begin(call, payload: message.bytes)
     }
 
     /// Appends the RPC's message. What the path says comes last: it counts, whatever the rest says.
@@ -61,12 +63,12 @@ final class RESTHandler {
                     "This method reads its fields from the body, not from the query parameter \"\(name)\".")
             }
             try reader.append(body, input, to: &message)
-        case .document(let field):
+        case .resource(let field, let type):
             try parameterReader.append(parameters, input, to: &message)
             message.appendTag(field: field, .lengthDelimited)
             let place = message.beginLength()
-            try reader.append(body, Self.document, to: &message)
-            if let name = route.documentName { message.appendField(FieldNumber.Document.name, string: name) }
+            try reader.append(body, Schema.shared.message(type), to: &message)
+            if let name = route.resourceName { message.appendField(RESTRoute.nameField, string: name) }
             message.endLength(at: place)
         }
         for binding in route.bindings { message.appendField(binding.field, string: binding.value) }

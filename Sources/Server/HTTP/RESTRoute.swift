@@ -5,6 +5,8 @@
 //     GET, PATCH, DELETE  D/{collection}/{document}/...     GetDocument, UpdateDocument, DeleteDocument
 //     GET, POST           D/.../{collection}                ListDocuments, CreateDocument
 //     POST                D:{verb}, D/.../{document}:{verb} everything else
+//
+// `RESTRoute+Administration.swift` has those of the admin API.
 
 internal import Basics
 internal import DocumentModel
@@ -20,8 +22,8 @@ struct RESTRoute: Equatable {
         case none
         /// The RPC's whole message.
         case message
-        /// The document in the message's field of this number.
-        case document(field: Int)
+        /// The resource in the message's field of this number, a message of this type.
+        case resource(field: Int, type: String)
     }
 
     /// A string field of the message that the path sets.
@@ -33,8 +35,12 @@ struct RESTRoute: Equatable {
     let method: Method
     var body = Body.none
     var bindings: [Binding]
-    /// The name of the document in the body, where the path says it.
-    var documentName: String?
+    /// The name of the resource in the body, where the path says it.
+    var resourceName: String?
+
+    /// The field of documents, indexes, fields and databases that has their name.
+    static let nameField = FieldNumber.Document.name
+    private static let document = "google.firestore.v1.Document"
 
     /// The route of a request; nil if there is none of the kind, and an error for a path that does not name a resource.
     ///
@@ -51,6 +57,10 @@ struct RESTRoute: Equatable {
                 throw .invalidArgument("A segment of the path is empty or contains an encoded slash.")
             }
             names.append(name)
+        }
+        if let route = RESTRoute(administration: httpMethod, names) {
+            self = route
+            return
         }
         try Self.refuseUnimplemented(names)
         guard names.count >= 5, names[0] == "projects", names[2] == "databases", names[4] == "documents" else {
@@ -93,7 +103,10 @@ struct RESTRoute: Equatable {
         }
         return RequestError(
             .unimplemented,
-            "The admin API has no REST paths. Use gRPC, here or on the socket admin.sock in the data directory.")
+            """
+            This server has no such REST path of the admin API. It has databases, indexes, fields and operations; use \
+            gRPC for others, here or on the socket admin.sock in the data directory.
+            """)
     }
 
     /// Takes a known verb off the last segment. Anything else after a colon belongs to an id.
@@ -141,11 +154,18 @@ struct RESTRoute: Equatable {
             bindings = [Binding(field: FieldNumber.DeleteDocumentRequest.name, value: name)]
         case .patch:
             method = .updateDocument
-            body = .document(field: FieldNumber.UpdateDocumentRequest.document)
+            body = .resource(field: FieldNumber.UpdateDocumentRequest.document, type: Self.document)
             bindings = []
-            documentName = name
+            resourceName = name
         default: return nil
         }
+    }
+
+    init(_ method: Method, _ bindings: [Binding], body: Body = .none, resourceName: String? = nil) {
+        self.method = method
+        self.bindings = bindings
+        self.body = body
+        self.resourceName = resourceName
     }
 
     private init?(collection httpMethod: HTTPMethod, parent: String, _ id: String) {
@@ -157,7 +177,7 @@ struct RESTRoute: Equatable {
         case .post:
             typealias Field = FieldNumber.CreateDocumentRequest
             method = .createDocument
-            body = .document(field: Field.document)
+            body = .resource(field: Field.document, type: Self.document)
             bindings = [Binding(field: Field.parent, value: parent), Binding(field: Field.collectionId, value: id)]
         default: return nil
         }

@@ -21,6 +21,8 @@ package struct DatabaseServerConfiguration: Sendable {
     package var version = "unknown"
     /// Event loops, each a thread.
     package var loops = 1
+    /// What the server shall take of memory, in bytes; the bounds of its parts follow from it. Nil if none was given.
+    package var memoryBudget: Int?
     /// How long a drain waits for calls under way before it ends them.
     package var drainMilliseconds = 10_000
     /// Time between two lines of figures in the log; 0 writes none.
@@ -127,6 +129,8 @@ package final class DatabaseServer: Sendable {
             let metrics = MetricsPage(
                 counters: counters, store: store, sessions: sessions, version: configuration.version,
                 collections: collections,
+                listenerBytesMax: group.loops.count * configuration.service.listeners.heldBytesMax,
+                memoryBudget: configuration.memoryBudget,
                 limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] })
             let readiness = Readiness(store: store)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
@@ -163,7 +167,7 @@ package final class DatabaseServer: Sendable {
                 return LoopServices(
                     calls: router,
                     http: HTTPRequestHandler(
-                        service, pages: pages, sessions: sessions, options: http,
+                        service, calls: router, pages: pages, sessions: sessions, options: http,
                         authorization: configuration.authorization, address: { administration.address.text },
                         console: http.servesConsole
                             ? ConsoleHandler(console, router, configuration.authorization) : nil, clients: clients))

@@ -6,10 +6,12 @@ enum CommandGuide {
         ("start a server", "serve --data DIR"),
         ("see who could do what", "serve --check-config"),
         ("is it ready?", "health --data DIR"),
+        ("what does it do, what does it need?", "status --data DIR"),
         ("look at documents", "ls, get, query"),
         ("see changes as they happen", "watch"),
         ("change a document", "set, update, delete"),
         ("copy or delete a collection", "copy, delete --recursive"),
+        ("list, create or delete databases", "databases list, databases create, databases delete"),
         ("load or export JSON lines", "load, export"),
         ("copy a live Firestore", "migrate --from-firestore PROJECT"),
         ("why is a query slow?", "query --explain"),
@@ -23,6 +25,28 @@ enum CommandGuide {
         ("open it with a new version", "upgrade DIR"),
         ("change security rules", "rules apply FILE"),
         ("give a server a credential", "token"),
+    ]
+
+    /// What a command prints.
+    enum Output: String {
+        /// Lines for people, and objects with `--json`.
+        case json = "lines, and objects with `--json`"
+        /// Documents, as JSON lines.
+        case documents = "JSON lines"
+        /// What was asked for is a text or a file: rules, scripts, pages.
+        case text = "a text as it is"
+        /// It changes something, and says at most what it has done.
+        case change = "what was done"
+    }
+
+    /// What each command prints on standard output.
+    static let outputs: [(command: String, output: Output)] = [
+        ("serve", .change), ("ls", .json), ("get", .documents), ("query", .documents), ("watch", .json),
+        ("set", .change), ("update", .change), ("delete", .change), ("copy", .change), ("load", .change),
+        ("export", .documents), ("import", .change), ("check", .json), ("backup", .change), ("archive", .json),
+        ("fork", .change), ("restore", .change), ("salvage", .change), ("upgrade", .change), ("promote", .change),
+        ("databases", .json), ("indexes", .json), ("rules", .json), ("token", .json), ("status", .json),
+        ("health", .json), ("completion", .text), ("manual", .text),
     ]
 
     /// Exit statuses of every command.

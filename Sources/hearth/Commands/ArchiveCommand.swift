@@ -2,6 +2,7 @@
 
 import Archive
 import Basics
+import DocumentJSON
 import Storage
 
 /// Lists, checks and prunes an archive.
@@ -13,7 +14,8 @@ enum ArchiveCommand: MainThreadSubcommand {
     static let retention = Flag(
         "retention", "TIME", default: TimeSpan.seconds(7 * 86_400),
         in: TimeSpan.seconds(0)...TimeSpan.seconds(3_660 * 86_400), help: "prune: how far back a restore shall reach.")
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: [retention] + ProgressFlags.all)]
+    static let json = Flag(switch: "json", help: "list and check print one object.")
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: [retention, json] + ProgressFlags.all)]
 
     static let discussion = """
         ACTION is list, check or prune. DIR is an archive that hearth serve --archive writes.
@@ -38,14 +40,46 @@ enum ArchiveCommand: MainThreadSubcommand {
         guard arguments.words.count == 2 else { throw UsageError(message: "usage: hearth archive \(action) DIR") }
         let directory = arguments.words[1]
         switch action {
-        case "list": try list(directory)
+        case "list": try list(directory, isJSON: arguments[json])
         case "check": try check(directory, arguments)
         default: try prune(directory, arguments)
         }
     }
 
-    private static func list(_ directory: String) throws {
+    private static func object(of catalogue: ArchiveCatalogue) -> JSONValue {
+        func version(_ version: CommitVersion) -> JSONValue { .integer(Int64(clamping: version.microseconds)) }
+        let bases = catalogue.bases.filter { !$0.isEmpty }.map { base in
+            JSONValue.object([
+                "number": .integer(Int64(base.number)), "version": version(base.version),
+                "bytes": .integer(Int64(base.byteCount)), "files": .integer(Int64(base.parts.count)),
+            ])
+        }
+        let chains = catalogue.chains.map { chain in
+            JSONValue.object([
+                "after": version(chain.after), "until": version(chain.last),
+                "commits": .integer(Int64(chain.files.reduce(0) { $0 + $1.recordCount })),
+                "bytes": .integer(Int64(chain.files.reduce(0) { $0 + $1.payloadBytes })),
+                "files": .integer(Int64(chain.files.count)),
+            ])
+        }
+        return .object([
+            "store": .string("\(catalogue.owner.store)"), "bases": .array(bases), "commits": .array(chains),
+            "problems": .array(catalogue.problems.map { .string("\($0)") }),
+            "from": catalogue.bases.first.map { version($0.version) } ?? .null,
+            "until": catalogue.lastVersion.map(version) ?? .null,
+        ])
+    }
+
+    private static func list(_ directory: String, isJSON: Bool) throws {
         let catalogue = try ArchiveCatalogue(directory)
+        if isJSON { try StandardOutput.print(object(of: catalogue).json) } else { try printLines(of: catalogue) }
+        guard !catalogue.bases.isEmpty, catalogue.lastVersion != nil else {
+            throw CommandFailure("\(directory) has no complete base: nothing can be restored yet")
+        }
+        if !catalogue.problems.isEmpty { throw CommandFailure("\(directory): \(catalogue.problems.count) problems") }
+    }
+
+    private static func printLines(of catalogue: ArchiveCatalogue) throws {
         try StandardOutput.print("store \(catalogue.owner.store)")
         for base in catalogue.bases where !base.isEmpty {
             try StandardOutput.print(
@@ -59,11 +93,8 @@ enum ArchiveCommand: MainThreadSubcommand {
                     + "\(text(chain.last))")
         }
         for problem in catalogue.problems { try StandardOutput.print("problem: \(problem)") }
-        guard let first = catalogue.bases.first, let last = catalogue.lastVersion else {
-            throw CommandFailure("\(directory) has no complete base: nothing can be restored yet")
-        }
+        guard let first = catalogue.bases.first, let last = catalogue.lastVersion else { return }
         try StandardOutput.print("restores from \(text(first.version)) to \(text(last))")
-        if !catalogue.problems.isEmpty { throw CommandFailure("\(directory): \(catalogue.problems.count) problems") }
     }
 
     private static func check(_ directory: String, _ arguments: ParsedArguments) throws {
@@ -71,9 +102,14 @@ enum ArchiveCommand: MainThreadSubcommand {
         defer { line.clear() }
         let problems = try ArchiveCheck.run(directory) { line.update($0) }
         line.clear()
-        for problem in problems { try StandardOutput.print("problem: \(problem)") }
+        if arguments[json] {
+            let texts = problems.map { JSONValue.string("\($0)") }
+            try StandardOutput.print(JSONValue.object(["problems": .array(texts)]).json)
+        } else {
+            for problem in problems { try StandardOutput.print("problem: \(problem)") }
+        }
         if !problems.isEmpty { throw CommandFailure("\(directory): \(problems.count) problems") }
-        try StandardOutput.print("\(directory): no problems")
+        if !arguments[json] { try StandardOutput.print("\(directory): no problems") }
     }
 
     private static func prune(_ directory: String, _ arguments: ParsedArguments) throws {

@@ -92,7 +92,7 @@ enum ReadingFlags {
 
     /// The directory to read; nil if a server is named. One that the environment names gives way to a server on the
     /// command line.
-    private static func directory(_ arguments: ParsedArguments) throws -> String? {
+    static func directory(_ arguments: ParsedArguments) throws -> String? {
         guard arguments.given.contains(ServerFlags.address.name) else { return arguments.value(of: data) }
         if arguments.given.contains(data.name) { throw UsageError(message: "--address and --data cannot be combined") }
         return nil

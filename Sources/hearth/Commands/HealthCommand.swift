@@ -50,8 +50,8 @@ enum LocalPage {
         let body: String
     }
 
-    /// Bytes of a reply.
-    private static let bytesMax = 64 << 10
+    /// Bytes of a reply: the metrics of a server are the longest.
+    private static let bytesMax = 16 << 20
 
     /// Asks for a page; blocks until the reply has come.
     ///

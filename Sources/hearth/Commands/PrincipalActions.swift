@@ -1,6 +1,7 @@
 // The actions of `hearth token` on the file of principals.
 
 import Basics
+import DocumentJSON
 import Identity
 
 /// Creates, lists and revokes credentials of servers.
@@ -105,8 +106,27 @@ enum PrincipalActions {
 
     static func list(_ arguments: ParsedArguments) throws {
         for record in try PrincipalFile.read(try file(arguments)) {
+            if arguments[TokenCommand.json] {
+                try StandardOutput.print(object(of: record).json)
+                continue
+            }
             for line in lines(of: record) { try StandardOutput.print(line) }
         }
+    }
+
+    private static func object(of record: PrincipalRecord) -> JSONValue {
+        func names(_ names: [String]?) -> JSONValue { names.map { .array($0.map(JSONValue.string)) } ?? .null }
+        func key(_ identifier: String, _ createdAt: Int64) -> JSONValue {
+            .object(["id": .string(identifier), "createTime": .string(date(createdAt))])
+        }
+        return .object([
+            "name": .string(record.name), "role": .string(record.role.rawValue),
+            "projects": names(record.scope.projects), "databases": names(record.scope.databases),
+            "collections": names(record.scope.collections), "bypassesRules": .boolean(record.bypassesRules),
+            "apiKeys": .array(record.apiKeys.map { key($0.identifier, $0.createdAt) }),
+            "certificates": .array(record.certificates.map(JSONValue.string)),
+            "serviceAccountKeys": .array((record.account?.keys ?? []).map { key($0.identifier, $0.createdAt) }),
+        ])
     }
 
     private static func lines(of record: PrincipalRecord) -> [String] {

@@ -54,6 +54,7 @@ enum RulesActions {
         let answer = try await RulesPlace(arguments).ask(.adminListRules, EmptyMessage(), changes: false) {
             keeper throws(RequestError) in try keeper.list()
         }
+        if arguments[RulesCommand.json] { return try printObjects(answer) }
         for rules in answer.rules {
             let isInForce = rules == answer.rules.last && answer.file.isEmpty
             let mark = isInForce ? "\tin force" : ""
@@ -61,6 +62,19 @@ enum RulesActions {
                 "\(rules.number)\t\(time(rules.timeMicroseconds))\t\(rules.byteCount) bytes\(mark)")
         }
         if !answer.file.isEmpty { try StandardOutput.print("\(answer.file) (--rules) is in force") }
+    }
+
+    private static func printObjects(_ answer: ListRulesResponse) throws {
+        for rules in answer.rules {
+            let object = JSONValue.object([
+                "number": .integer(rules.number), "time": .string(time(rules.timeMicroseconds)),
+                "bytes": .integer(rules.byteCount),
+                "inForce": .boolean(rules == answer.rules.last && answer.file.isEmpty),
+            ])
+            try StandardOutput.print(object.json)
+        }
+        guard !answer.file.isEmpty else { return }
+        try StandardOutput.print(JSONValue.object(["file": .string(answer.file), "inForce": .boolean(true)]).json)
     }
 
     /// Prints the text of rules as it was given.

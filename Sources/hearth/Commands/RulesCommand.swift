@@ -59,8 +59,10 @@ enum RulesCommand: AsyncSubcommand {
         "user", "USER", required: false, help: "explain: who asks, such as 'alice {\"email\": \"a@example.com\"}'.")
     private static let time = Flag<String>(
         "time", "TIME", required: false, help: "explain: when, such as 2026-01-01T00:00:00Z, which is the default.")
+    static let json = Flag(
+        switch: "json", help: "list prints objects with the members number, time, bytes and inForce.")
     static let flagGroups = [
-        FlagGroup(heading: "Flags", flags: [coverage]),
+        FlagGroup(heading: "Flags", flags: [coverage, json]),
         FlagGroup(heading: "The request (explain)", flags: [request, documents, user, time]),
         FlagGroup(heading: "The place (apply, rollback, list, show)", flags: RulesActions.flags),
     ]

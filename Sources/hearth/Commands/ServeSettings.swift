@@ -395,8 +395,8 @@ enum ServeSettings {
     static let memory = Flag<ByteCount>(
         "memory", "SIZE", required: false,
         help: """
-            One budget for the memory of the server: --memtable, --max-queued-bytes and --max-web-session-bytes get \
-            their shares of it, unless they are given. At least 64MiB.
+            One budget for the memory of the server: memtables, queued commits, web sessions, listeners and \
+            connections get their shares of it, unless a flag gives the bound of a part. At least 64MiB.
             """
     ) { $0.bytes >= 64 << 20 ? nil : "at least 64MiB" }
 
@@ -476,6 +476,9 @@ enum ServeSettings {
     /// Gives the parts whose flags are not given their shares of a budget. There may be four times as many bytes in
     /// memtables as in one, so these get a quarter, and the two others an eighth each. The rest is for connections,
     /// transactions, listeners and the program.
+    ///
+    /// Listeners and connections get an eighth each, by the number of connections that fits and by what the listeners
+    /// of a loop may hold.
     private static func share(
         _ bytes: Int, among configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments
     ) {
@@ -483,7 +486,19 @@ enum ServeSettings {
         if !isGiven("memtable") { configuration.store.engine.memtableBytesMax = bytes / 16 }
         if !isGiven("max-queued-bytes") { configuration.store.queuedBytesMax = bytes / 8 }
         if !isGiven("max-web-session-bytes") { configuration.webChannel.bytesTotalMax = bytes / 8 }
+        configuration.memoryBudget = bytes
+        configuration.service.boundListeners(bytes: bytes / 8 / max(1, configuration.loops))
+        if !isGiven("max-connections") {
+            configuration.transport.connectionsMax = min(
+                configuration.transport.connectionsMax, bytes / 8 / connectionBytes)
+        }
+        if !isGiven("max-output") {
+            configuration.transport.outputBytesMax = min(configuration.transport.outputBytesMax, bytes / 16)
+        }
     }
+
+    /// What a connection takes with TLS and HTTP/2 while a call is open, about, in bytes.
+    private static let connectionBytes = 64 << 10
 
     /// The host names that an address may be known by.
     private static func allowedHosts(_ arguments: ParsedArguments, isLoopback: Bool) -> AllowedHosts {

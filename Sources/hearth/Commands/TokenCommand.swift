@@ -46,8 +46,11 @@ enum TokenCommand: MainThreadSubcommand {
         FlagGroup(heading: "Principals (create, list, revoke)", flags: PrincipalActions.flags),
         FlagGroup(heading: "Users (revoke-user)", flags: [data]),
         FlagGroup(heading: "Tokens (mint)", flags: TokenMinting.flags),
-        FlagGroup(heading: "Output (create, mint)", flags: [output]),
+        FlagGroup(heading: "Output (create, list, mint)", flags: [output, json]),
     ]
+    static let json = Flag(
+        switch: "json",
+        help: "list prints an object for each principal, where null for projects, databases or collections means all.")
     static let output = Flag<String>(
         "out", "FILE", required: false,
         help: "Write the secret to a new file that its owner alone may read, and not to standard output.")

@@ -128,7 +128,7 @@ struct ExpiryTests {
                 overrides: [FieldOverride(collectionID: "c", field: field, indexes: nil, expires: true)], previous: [],
                 begun: 0, state: IndexState(phase: .complete)))
         let databases = DatabaseDirectory(maximum: 10)
-        databases.markStored(harness.database, number: 1)
+        databases.markStored(harness.database, number: 1, version: 1)
         let shape = IndexShape(
             collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: field, kind: .ascending)])
         // An index that is being built is not gone over: it may lack documents, and none is the oldest.

@@ -20,6 +20,68 @@ import Testing
         }
     }
 
+    @Test func `The table of outputs has each command, on the page too; what prints lines has --json`() throws {
+        let page = try String(contentsOf: Repository.url("docs/commands.md"), encoding: .utf8)
+        #expect(CommandGuide.outputs.map(\.command).sorted() == CommandTable.all.map { $0.name }.sorted())
+        for command in CommandTable.shown {
+            let output = try #require(CommandGuide.outputs.first { $0.command == command.name }).output
+            let hasFlag = command.flagGroups.flatMap(\.flags).contains { $0.name == "json" }
+            #expect(hasFlag == (output == .json), "\(command.name)")
+            let row = page.split(separator: "\n").first { $0.hasPrefix("| \(output.rawValue) |") }
+            #expect(row?.contains("`\(command.name)`") == true, "\(command.name)")
+        }
+    }
+
+    @Test func `Each reading command prints objects with --json`() throws {
+        let directory = TemporaryDirectory("json")
+        let (data, archive) = (directory.path(of: "data"), directory.path(of: "archive"))
+        let rules = directory.path(of: "firestore.rules")
+        let text = "service cloud.firestore { match /databases/{d}/documents/{p=**} { allow read: if true; } }"
+        try Data(text.utf8).write(to: URL(filePath: rules))
+        let server = try ServerProcess(data: data, arguments: ["--archive", archive, "--archive-interval", "100ms"])
+        let address = ["HEARTH_ADDRESS": "127.0.0.1:\(server.port)"]
+        func run(_ words: [String]) throws -> String {
+            let outcome = try HearthBinary.run(words, environment: address)
+            #expect(outcome.status == 0, "\(words): \(outcome.errors)")
+            return outcome.output
+        }
+        func check(_ words: [String], has member: String) throws {
+            let lines = try run(words + ["--json"]).split(separator: "\n")
+            #expect(!lines.isEmpty, "\(words)")
+            for line in lines {
+                let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                #expect(object?[member] != nil, "\(words): \(line)")
+            }
+        }
+        _ = try run(["set", "c/a", #"{"n": 1}"#])
+        try check(["ls"], has: "path")
+        try check(["health", "--data", data], has: "ready")
+        try check(["status", "--data", data], has: "memory")
+        _ = try run(["databases", "create", "staging", "--data", data, "--location", "here", "--protected"])
+        try check(["databases", "list"], has: "createTime")
+        let refused = try HearthBinary.run(["databases", "delete", "staging", "--yes"], environment: address)
+        #expect(refused.status == 1 && refused.errors.contains("protected"), "\(refused.errors)")
+        _ = try run(["databases", "unprotect", "staging", "--data", data])
+        let unasked = try HearthBinary.run(["databases", "delete", "staging"], environment: address)
+        #expect(unasked.status == 1 && unasked.errors.contains("--yes"), "\(unasked.errors)")
+        _ = try run(["databases", "delete", "staging", "--yes"])
+        #expect(try !run(["databases", "list"]).contains("staging"))
+        let file = directory.path(of: "p.json")
+        _ = try run(["token", "create", "job", "--principals", file, "--role", "reader", "--project", "p", "--api-key"])
+        try check(["token", "list", "--principals", file], has: "apiKeys")
+        _ = try run(["indexes", "list", "--data", data])
+        try waitUntil("the archive has a base") {
+            try HearthBinary.run(["archive", "list", archive], environment: [:]).status == 0
+        }
+        try check(["archive", "list", archive], has: "bases")
+        try check(["archive", "check", archive, "--quiet"], has: "problems")
+        _ = try run(["rules", "apply", rules, "--data", data])
+        try check(["rules", "list", "--data", data], has: "inForce")
+        #expect(server.stop() == 0)
+        try check(["check", "--data", data, "--quiet"], has: "problems")
+        try check(["databases", "list", "--data", data], has: "etag")
+    }
+
     @Test func `Each command of the table exists, and so do its flags and actions`() throws {
         for row in CommandGuide.tasks {
             for part in row.command.components(separatedBy: ", ") {

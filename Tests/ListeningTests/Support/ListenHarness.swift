@@ -155,6 +155,22 @@ final class ListenHarness {
 
     func delete(_ path: String) throws { _ = try commit([(path, nil)]) }
 
+    /// Begins the deletion of the database.
+    func deleteDatabase() throws {
+        let done = Monitor<Result<Void, RequestError>?>(nil)
+        store.deleteDatabase(database, check: { _ in }) { result in done.update { $0 = result } }
+        clock.advance(milliseconds: 1)
+        try done.wait { $0 }.get()
+    }
+
+    func waitUntilDatabaseIsRemoved() throws {
+        try waitUntil("the documents of the database are removed") {
+            clock.advance(milliseconds: 1_000)
+            store.noticeTime()
+            return store.describeDatabase(database)?.settings?.state == .deleted
+        }
+    }
+
     private static func encode(_ fields: [String: Value]) -> [UInt8] {
         var writer = ByteBuffer()
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {

@@ -64,17 +64,43 @@ import Testing
         #expect(throws: RequestError.self) { try route(.get, path) }
     }
 
+    private static let group = "projects/p/databases/d/collectionGroups/c"
+
     @Test(arguments: [
-        "databases/d/collectionGroups/c/indexes", "databases/d/collectionGroups/c/fields/a", "databases/d/operations",
-        "databases/d/operations/index-1", "databases", "databases/d", "databases/d/backupSchedules",
-        "databases/d/userCreds/u", "locations/l/backups", "locations/l/backups/b", "databases/d:nonsense",
-    ]) func `Paths of the admin API are unimplemented`(path: String) {
-        for method in [HTTPMethod.get, .post] {
-            let error = #expect(throws: RequestError.self) { try route(method, "projects/p/\(path)") }
-            #expect(error?.code == .unimplemented)
-            let says = ["on the socket admin.sock", "this server, which has CreateIndex"]
-            #expect(says.contains { error?.message.contains($0) == true }, "\(error?.message ?? "")")
-        }
+        (HTTPMethod.get, "projects/p/databases", FirestoreMessages.Method.listDatabases, ["projects/p"]),
+        (.post, "projects/p/databases", .createDatabase, ["projects/p"]),
+        (.get, "projects/p/databases/d", .getDatabase, ["projects/p/databases/d"]),
+        (.patch, "projects/p/databases/d", .updateDatabase, []),
+        (.delete, "projects/p/databases/d", .deleteDatabase, ["projects/p/databases/d"]),
+        (.get, "\(group)/indexes", .listIndexes, [group]), (.post, "\(group)/indexes", .createIndex, [group]),
+        (.get, "\(group)/indexes/i", .getIndex, ["\(group)/indexes/i"]),
+        (.delete, "\(group)/indexes/i", .deleteIndex, ["\(group)/indexes/i"]),
+        (.get, "\(group)/fields", .listFields, [group]), (.patch, "\(group)/fields/a", .updateField, []),
+        (.get, "\(group)/fields/*", .getField, ["\(group)/fields/*"]),
+        (.get, "projects/p/databases/d/operations", .listOperations, ["projects/p/databases/d/operations"]),
+        (.get, "projects/p/databases/d/operations/o", .getOperation, ["projects/p/databases/d/operations/o"]),
+        (.delete, "projects/p/databases/d/operations/o", .deleteOperation, ["projects/p/databases/d/operations/o"]),
+        (.post, "projects/p/databases/d/operations/o:wait", .waitOperation, ["projects/p/databases/d/operations/o"]),
+        (
+            .post, "projects/p/databases/d/operations/o:cancel", .cancelOperation,
+            ["projects/p/databases/d/operations/o"]
+        ),
+    ])
+    func `A path of the admin API means an RPC`(
+        method: HTTPMethod, path: String, rpc: FirestoreMessages.Method, values: [String]
+    ) throws {
+        let found = try route(method, path)
+        #expect(found?.method == rpc)
+        #expect(found?.bindings.map(\.value) == values)
+    }
+
+    @Test(arguments: [
+        "databases/d/backupSchedules", "databases/d/userCreds/u", "locations/l/backups", "locations/l/backups/b",
+        "databases/d:nonsense", "databases/d/operations/o:nonsense", "databases/d/collectionGroups/c/indexes/i",
+    ]) func `Other paths of the admin API are unimplemented`(path: String) {
+        let error = #expect(throws: RequestError.self) { try route(.post, "projects/p/\(path)") }
+        #expect(error?.code == .unimplemented)
+        #expect(error?.message.contains("admin.sock") == true || error?.message.contains("CreateIndex") == true)
     }
 
     @Test(arguments: [

@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "google/longrunning/operations.pb-c.h"
+#include "google/protobuf/duration.pb-c.h"
 #include "google/protobuf/empty.pb-c.h"
 #include "google/protobuf/field_mask.pb-c.h"
 #include "google/protobuf/timestamp.pb-c.h"
@@ -28,6 +29,12 @@ typedef struct Held__FirestoreAdmin__GetFieldRequest Held__FirestoreAdmin__GetFi
 typedef struct Held__FirestoreAdmin__UpdateFieldRequest Held__FirestoreAdmin__UpdateFieldRequest;
 typedef struct Held__FirestoreAdmin__ListFieldsRequest Held__FirestoreAdmin__ListFieldsRequest;
 typedef struct Held__FirestoreAdmin__ListFieldsResponse Held__FirestoreAdmin__ListFieldsResponse;
+typedef struct Held__FirestoreAdmin__CreateDatabaseRequest Held__FirestoreAdmin__CreateDatabaseRequest;
+typedef struct Held__FirestoreAdmin__UpdateDatabaseRequest Held__FirestoreAdmin__UpdateDatabaseRequest;
+typedef struct Held__FirestoreAdmin__DeleteDatabaseRequest Held__FirestoreAdmin__DeleteDatabaseRequest;
+typedef struct Held__FirestoreAdmin__CreateDatabaseMetadata Held__FirestoreAdmin__CreateDatabaseMetadata;
+typedef struct Held__FirestoreAdmin__UpdateDatabaseMetadata Held__FirestoreAdmin__UpdateDatabaseMetadata;
+typedef struct Held__FirestoreAdmin__DeleteDatabaseMetadata Held__FirestoreAdmin__DeleteDatabaseMetadata;
 typedef struct Held__FirestoreAdmin__GetDatabaseRequest Held__FirestoreAdmin__GetDatabaseRequest;
 typedef struct Held__FirestoreAdmin__ListDatabasesRequest Held__FirestoreAdmin__ListDatabasesRequest;
 typedef struct Held__FirestoreAdmin__ListDatabasesResponse Held__FirestoreAdmin__ListDatabasesResponse;
@@ -89,6 +96,31 @@ typedef enum _Held__FirestoreAdmin__Database__DatabaseType {
   HELD__FIRESTORE_ADMIN__DATABASE__DATABASE_TYPE__DATASTORE_MODE = 2
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__DATABASE__DATABASE_TYPE)
 } Held__FirestoreAdmin__Database__DatabaseType;
+typedef enum _Held__FirestoreAdmin__Database__ConcurrencyMode {
+  HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__CONCURRENCY_MODE_UNSPECIFIED = 0,
+  HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__OPTIMISTIC = 1,
+  HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__PESSIMISTIC = 2,
+  HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__OPTIMISTIC_WITH_ENTITY_GROUPS = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE)
+} Held__FirestoreAdmin__Database__ConcurrencyMode;
+typedef enum _Held__FirestoreAdmin__Database__PointInTimeRecoveryEnablement {
+  HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED = 0,
+  HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLED = 1,
+  HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_DISABLED = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT)
+} Held__FirestoreAdmin__Database__PointInTimeRecoveryEnablement;
+typedef enum _Held__FirestoreAdmin__Database__AppEngineIntegrationMode {
+  HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE__APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED = 0,
+  HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE__ENABLED = 1,
+  HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE__DISABLED = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE)
+} Held__FirestoreAdmin__Database__AppEngineIntegrationMode;
+typedef enum _Held__FirestoreAdmin__Database__DeleteProtectionState {
+  HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_STATE_UNSPECIFIED = 0,
+  HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_DISABLED = 1,
+  HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_ENABLED = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE)
+} Held__FirestoreAdmin__Database__DeleteProtectionState;
 typedef enum _Held__FirestoreAdmin__OperationState {
   HELD__FIRESTORE_ADMIN__OPERATION_STATE__OPERATION_STATE_UNSPECIFIED = 0,
   HELD__FIRESTORE_ADMIN__OPERATION_STATE__INITIALIZING = 1,
@@ -206,6 +238,73 @@ struct  Held__FirestoreAdmin__ListFieldsResponse
 #define HELD__FIRESTORE_ADMIN__LIST_FIELDS_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__list_fields_response__descriptor) \
     , 0,NULL, {0,NULL} }
+
+
+struct  Held__FirestoreAdmin__CreateDatabaseRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData parent;
+  size_t n_database;
+  ProtobufCBinaryData *database;
+  ProtobufCBinaryData database_id;
+};
+#define HELD__FIRESTORE_ADMIN__CREATE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__create_database_request__descriptor) \
+    , {0,NULL}, 0,NULL, {0,NULL} }
+
+
+struct  Held__FirestoreAdmin__UpdateDatabaseRequest
+{
+  ProtobufCMessage base;
+  size_t n_database;
+  ProtobufCBinaryData *database;
+  size_t n_update_mask;
+  ProtobufCBinaryData *update_mask;
+};
+#define HELD__FIRESTORE_ADMIN__UPDATE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__update_database_request__descriptor) \
+    , 0,NULL, 0,NULL }
+
+
+struct  Held__FirestoreAdmin__DeleteDatabaseRequest
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData name;
+  ProtobufCBinaryData etag;
+};
+#define HELD__FIRESTORE_ADMIN__DELETE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__delete_database_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+/*
+ * The metadata of the operations of databases, which say nothing more.
+ */
+struct  Held__FirestoreAdmin__CreateDatabaseMetadata
+{
+  ProtobufCMessage base;
+};
+#define HELD__FIRESTORE_ADMIN__CREATE_DATABASE_METADATA__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__create_database_metadata__descriptor) \
+     }
+
+
+struct  Held__FirestoreAdmin__UpdateDatabaseMetadata
+{
+  ProtobufCMessage base;
+};
+#define HELD__FIRESTORE_ADMIN__UPDATE_DATABASE_METADATA__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__update_database_metadata__descriptor) \
+     }
+
+
+struct  Held__FirestoreAdmin__DeleteDatabaseMetadata
+{
+  ProtobufCMessage base;
+};
+#define HELD__FIRESTORE_ADMIN__DELETE_DATABASE_METADATA__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__delete_database_metadata__descriptor) \
+     }
 
 
 struct  Held__FirestoreAdmin__GetDatabaseRequest
@@ -352,11 +451,27 @@ struct  Held__FirestoreAdmin__Database
 {
   ProtobufCMessage base;
   ProtobufCBinaryData name;
+  size_t n_create_time;
+  ProtobufCBinaryData *create_time;
+  size_t n_update_time;
+  ProtobufCBinaryData *update_time;
+  size_t n_delete_time;
+  ProtobufCBinaryData *delete_time;
+  ProtobufCBinaryData location_id;
   Held__FirestoreAdmin__Database__DatabaseType type;
+  Held__FirestoreAdmin__Database__ConcurrencyMode concurrency_mode;
+  size_t n_version_retention_period;
+  ProtobufCBinaryData *version_retention_period;
+  size_t n_earliest_version_time;
+  ProtobufCBinaryData *earliest_version_time;
+  Held__FirestoreAdmin__Database__AppEngineIntegrationMode app_engine_integration_mode;
+  Held__FirestoreAdmin__Database__PointInTimeRecoveryEnablement point_in_time_recovery_enablement;
+  Held__FirestoreAdmin__Database__DeleteProtectionState delete_protection_state;
+  ProtobufCBinaryData etag;
 };
 #define HELD__FIRESTORE_ADMIN__DATABASE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__database__descriptor) \
-    , {0,NULL}, HELD__FIRESTORE_ADMIN__DATABASE__DATABASE_TYPE__DATABASE_TYPE_UNSPECIFIED }
+    , {0,NULL}, 0,NULL, 0,NULL, 0,NULL, {0,NULL}, HELD__FIRESTORE_ADMIN__DATABASE__DATABASE_TYPE__DATABASE_TYPE_UNSPECIFIED, HELD__FIRESTORE_ADMIN__DATABASE__CONCURRENCY_MODE__CONCURRENCY_MODE_UNSPECIFIED, 0,NULL, 0,NULL, HELD__FIRESTORE_ADMIN__DATABASE__APP_ENGINE_INTEGRATION_MODE__APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED, HELD__FIRESTORE_ADMIN__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED, HELD__FIRESTORE_ADMIN__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_STATE_UNSPECIFIED, {0,NULL} }
 
 
 /*
@@ -365,14 +480,16 @@ struct  Held__FirestoreAdmin__Database
 struct  Held__FirestoreAdmin__IndexOperationMetadata
 {
   ProtobufCMessage base;
-  Google__Protobuf__Timestamp *start_time;
-  Google__Protobuf__Timestamp *end_time;
+  size_t n_start_time;
+  ProtobufCBinaryData *start_time;
+  size_t n_end_time;
+  ProtobufCBinaryData *end_time;
   ProtobufCBinaryData index;
   Held__FirestoreAdmin__OperationState state;
 };
 #define HELD__FIRESTORE_ADMIN__INDEX_OPERATION_METADATA__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index_operation_metadata__descriptor) \
-    , NULL, NULL, {0,NULL}, HELD__FIRESTORE_ADMIN__OPERATION_STATE__OPERATION_STATE_UNSPECIFIED }
+    , 0,NULL, 0,NULL, {0,NULL}, HELD__FIRESTORE_ADMIN__OPERATION_STATE__OPERATION_STATE_UNSPECIFIED }
 
 
 /*
@@ -381,14 +498,16 @@ struct  Held__FirestoreAdmin__IndexOperationMetadata
 struct  Held__FirestoreAdmin__FieldOperationMetadata
 {
   ProtobufCMessage base;
-  Google__Protobuf__Timestamp *start_time;
-  Google__Protobuf__Timestamp *end_time;
+  size_t n_start_time;
+  ProtobufCBinaryData *start_time;
+  size_t n_end_time;
+  ProtobufCBinaryData *end_time;
   ProtobufCBinaryData field;
   Held__FirestoreAdmin__OperationState state;
 };
 #define HELD__FIRESTORE_ADMIN__FIELD_OPERATION_METADATA__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__field_operation_metadata__descriptor) \
-    , NULL, NULL, {0,NULL}, HELD__FIRESTORE_ADMIN__OPERATION_STATE__OPERATION_STATE_UNSPECIFIED }
+    , 0,NULL, 0,NULL, {0,NULL}, HELD__FIRESTORE_ADMIN__OPERATION_STATE__OPERATION_STATE_UNSPECIFIED }
 
 
 /* Held__FirestoreAdmin__CreateIndexRequest methods */
@@ -561,6 +680,120 @@ Held__FirestoreAdmin__ListFieldsResponse *
                       const uint8_t       *data);
 void   held__firestore_admin__list_fields_response__free_unpacked
                      (Held__FirestoreAdmin__ListFieldsResponse *message,
+                      ProtobufCAllocator *allocator);
+/* Held__FirestoreAdmin__CreateDatabaseRequest methods */
+void   held__firestore_admin__create_database_request__init
+                     (Held__FirestoreAdmin__CreateDatabaseRequest         *message);
+size_t held__firestore_admin__create_database_request__get_packed_size
+                     (const Held__FirestoreAdmin__CreateDatabaseRequest   *message);
+size_t held__firestore_admin__create_database_request__pack
+                     (const Held__FirestoreAdmin__CreateDatabaseRequest   *message,
+                      uint8_t             *out);
+size_t held__firestore_admin__create_database_request__pack_to_buffer
+                     (const Held__FirestoreAdmin__CreateDatabaseRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__FirestoreAdmin__CreateDatabaseRequest *
+       held__firestore_admin__create_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__firestore_admin__create_database_request__free_unpacked
+                     (Held__FirestoreAdmin__CreateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__FirestoreAdmin__UpdateDatabaseRequest methods */
+void   held__firestore_admin__update_database_request__init
+                     (Held__FirestoreAdmin__UpdateDatabaseRequest         *message);
+size_t held__firestore_admin__update_database_request__get_packed_size
+                     (const Held__FirestoreAdmin__UpdateDatabaseRequest   *message);
+size_t held__firestore_admin__update_database_request__pack
+                     (const Held__FirestoreAdmin__UpdateDatabaseRequest   *message,
+                      uint8_t             *out);
+size_t held__firestore_admin__update_database_request__pack_to_buffer
+                     (const Held__FirestoreAdmin__UpdateDatabaseRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__FirestoreAdmin__UpdateDatabaseRequest *
+       held__firestore_admin__update_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__firestore_admin__update_database_request__free_unpacked
+                     (Held__FirestoreAdmin__UpdateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__FirestoreAdmin__DeleteDatabaseRequest methods */
+void   held__firestore_admin__delete_database_request__init
+                     (Held__FirestoreAdmin__DeleteDatabaseRequest         *message);
+size_t held__firestore_admin__delete_database_request__get_packed_size
+                     (const Held__FirestoreAdmin__DeleteDatabaseRequest   *message);
+size_t held__firestore_admin__delete_database_request__pack
+                     (const Held__FirestoreAdmin__DeleteDatabaseRequest   *message,
+                      uint8_t             *out);
+size_t held__firestore_admin__delete_database_request__pack_to_buffer
+                     (const Held__FirestoreAdmin__DeleteDatabaseRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Held__FirestoreAdmin__DeleteDatabaseRequest *
+       held__firestore_admin__delete_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__firestore_admin__delete_database_request__free_unpacked
+                     (Held__FirestoreAdmin__DeleteDatabaseRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Held__FirestoreAdmin__CreateDatabaseMetadata methods */
+void   held__firestore_admin__create_database_metadata__init
+                     (Held__FirestoreAdmin__CreateDatabaseMetadata         *message);
+size_t held__firestore_admin__create_database_metadata__get_packed_size
+                     (const Held__FirestoreAdmin__CreateDatabaseMetadata   *message);
+size_t held__firestore_admin__create_database_metadata__pack
+                     (const Held__FirestoreAdmin__CreateDatabaseMetadata   *message,
+                      uint8_t             *out);
+size_t held__firestore_admin__create_database_metadata__pack_to_buffer
+                     (const Held__FirestoreAdmin__CreateDatabaseMetadata   *message,
+                      ProtobufCBuffer     *buffer);
+Held__FirestoreAdmin__CreateDatabaseMetadata *
+       held__firestore_admin__create_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__firestore_admin__create_database_metadata__free_unpacked
+                     (Held__FirestoreAdmin__CreateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator);
+/* Held__FirestoreAdmin__UpdateDatabaseMetadata methods */
+void   held__firestore_admin__update_database_metadata__init
+                     (Held__FirestoreAdmin__UpdateDatabaseMetadata         *message);
+size_t held__firestore_admin__update_database_metadata__get_packed_size
+                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata   *message);
+size_t held__firestore_admin__update_database_metadata__pack
+                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata   *message,
+                      uint8_t             *out);
+size_t held__firestore_admin__update_database_metadata__pack_to_buffer
+                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata   *message,
+                      ProtobufCBuffer     *buffer);
+Held__FirestoreAdmin__UpdateDatabaseMetadata *
+       held__firestore_admin__update_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__firestore_admin__update_database_metadata__free_unpacked
+                     (Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator);
+/* Held__FirestoreAdmin__DeleteDatabaseMetadata methods */
+void   held__firestore_admin__delete_database_metadata__init
+                     (Held__FirestoreAdmin__DeleteDatabaseMetadata         *message);
+size_t held__firestore_admin__delete_database_metadata__get_packed_size
+                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata   *message);
+size_t held__firestore_admin__delete_database_metadata__pack
+                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata   *message,
+                      uint8_t             *out);
+size_t held__firestore_admin__delete_database_metadata__pack_to_buffer
+                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata   *message,
+                      ProtobufCBuffer     *buffer);
+Held__FirestoreAdmin__DeleteDatabaseMetadata *
+       held__firestore_admin__delete_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   held__firestore_admin__delete_database_metadata__free_unpacked
+                     (Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
                       ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__GetDatabaseRequest methods */
 void   held__firestore_admin__get_database_request__init
@@ -758,6 +991,24 @@ typedef void (*Held__FirestoreAdmin__ListFieldsRequest_Closure)
 typedef void (*Held__FirestoreAdmin__ListFieldsResponse_Closure)
                  (const Held__FirestoreAdmin__ListFieldsResponse *message,
                   void *closure_data);
+typedef void (*Held__FirestoreAdmin__CreateDatabaseRequest_Closure)
+                 (const Held__FirestoreAdmin__CreateDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__UpdateDatabaseRequest_Closure)
+                 (const Held__FirestoreAdmin__UpdateDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__DeleteDatabaseRequest_Closure)
+                 (const Held__FirestoreAdmin__DeleteDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__CreateDatabaseMetadata_Closure)
+                 (const Held__FirestoreAdmin__CreateDatabaseMetadata *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__UpdateDatabaseMetadata_Closure)
+                 (const Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__DeleteDatabaseMetadata_Closure)
+                 (const Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
+                  void *closure_data);
 typedef void (*Held__FirestoreAdmin__GetDatabaseRequest_Closure)
                  (const Held__FirestoreAdmin__GetDatabaseRequest *message,
                   void *closure_data);
@@ -813,6 +1064,12 @@ extern const ProtobufCMessageDescriptor held__firestore_admin__get_field_request
 extern const ProtobufCMessageDescriptor held__firestore_admin__update_field_request__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__list_fields_request__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__list_fields_response__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__create_database_request__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__update_database_request__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__delete_database_request__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__create_database_metadata__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__update_database_metadata__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__delete_database_metadata__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__get_database_request__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__list_databases_request__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__list_databases_response__descriptor;
@@ -831,6 +1088,10 @@ extern const ProtobufCMessageDescriptor held__firestore_admin__field__ttl_config
 extern const ProtobufCEnumDescriptor    held__firestore_admin__field__ttl_config__state__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__database__descriptor;
 extern const ProtobufCEnumDescriptor    held__firestore_admin__database__database_type__descriptor;
+extern const ProtobufCEnumDescriptor    held__firestore_admin__database__concurrency_mode__descriptor;
+extern const ProtobufCEnumDescriptor    held__firestore_admin__database__point_in_time_recovery_enablement__descriptor;
+extern const ProtobufCEnumDescriptor    held__firestore_admin__database__app_engine_integration_mode__descriptor;
+extern const ProtobufCEnumDescriptor    held__firestore_admin__database__delete_protection_state__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__index_operation_metadata__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__field_operation_metadata__descriptor;
 

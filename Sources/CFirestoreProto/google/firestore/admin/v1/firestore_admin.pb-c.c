@@ -412,6 +412,276 @@ void   google__firestore__admin__v1__list_fields_response__free_unpacked
   assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_response__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
+void   google__firestore__admin__v1__create_database_request__init
+                     (Google__Firestore__Admin__V1__CreateDatabaseRequest         *message)
+{
+  static const Google__Firestore__Admin__V1__CreateDatabaseRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__CREATE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__firestore__admin__v1__create_database_request__get_packed_size
+                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest *message)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__admin__v1__create_database_request__pack
+                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__admin__v1__create_database_request__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__Admin__V1__CreateDatabaseRequest *
+       google__firestore__admin__v1__create_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__Admin__V1__CreateDatabaseRequest *)
+     protobuf_c_message_unpack (&google__firestore__admin__v1__create_database_request__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__admin__v1__create_database_request__free_unpacked
+                     (Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__admin__v1__update_database_request__init
+                     (Google__Firestore__Admin__V1__UpdateDatabaseRequest         *message)
+{
+  static const Google__Firestore__Admin__V1__UpdateDatabaseRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__UPDATE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__firestore__admin__v1__update_database_request__get_packed_size
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest *message)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__admin__v1__update_database_request__pack
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__admin__v1__update_database_request__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__Admin__V1__UpdateDatabaseRequest *
+       google__firestore__admin__v1__update_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__Admin__V1__UpdateDatabaseRequest *)
+     protobuf_c_message_unpack (&google__firestore__admin__v1__update_database_request__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__admin__v1__update_database_request__free_unpacked
+                     (Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__admin__v1__delete_database_request__init
+                     (Google__Firestore__Admin__V1__DeleteDatabaseRequest         *message)
+{
+  static const Google__Firestore__Admin__V1__DeleteDatabaseRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__DELETE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+size_t google__firestore__admin__v1__delete_database_request__get_packed_size
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest *message)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__admin__v1__delete_database_request__pack
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__admin__v1__delete_database_request__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__Admin__V1__DeleteDatabaseRequest *
+       google__firestore__admin__v1__delete_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__Admin__V1__DeleteDatabaseRequest *)
+     protobuf_c_message_unpack (&google__firestore__admin__v1__delete_database_request__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__admin__v1__delete_database_request__free_unpacked
+                     (Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__admin__v1__create_database_metadata__init
+                     (Google__Firestore__Admin__V1__CreateDatabaseMetadata         *message)
+{
+  static const Google__Firestore__Admin__V1__CreateDatabaseMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__CREATE_DATABASE_METADATA__INIT;
+  *message = init_value;
+}
+size_t google__firestore__admin__v1__create_database_metadata__get_packed_size
+                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata *message)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__admin__v1__create_database_metadata__pack
+                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__admin__v1__create_database_metadata__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__Admin__V1__CreateDatabaseMetadata *
+       google__firestore__admin__v1__create_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__Admin__V1__CreateDatabaseMetadata *)
+     protobuf_c_message_unpack (&google__firestore__admin__v1__create_database_metadata__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__admin__v1__create_database_metadata__free_unpacked
+                     (Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__admin__v1__update_database_metadata__init
+                     (Google__Firestore__Admin__V1__UpdateDatabaseMetadata         *message)
+{
+  static const Google__Firestore__Admin__V1__UpdateDatabaseMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__UPDATE_DATABASE_METADATA__INIT;
+  *message = init_value;
+}
+size_t google__firestore__admin__v1__update_database_metadata__get_packed_size
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__admin__v1__update_database_metadata__pack
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__admin__v1__update_database_metadata__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__Admin__V1__UpdateDatabaseMetadata *
+       google__firestore__admin__v1__update_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__Admin__V1__UpdateDatabaseMetadata *)
+     protobuf_c_message_unpack (&google__firestore__admin__v1__update_database_metadata__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__admin__v1__update_database_metadata__free_unpacked
+                     (Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
+void   google__firestore__admin__v1__delete_database_metadata__init
+                     (Google__Firestore__Admin__V1__DeleteDatabaseMetadata         *message)
+{
+  static const Google__Firestore__Admin__V1__DeleteDatabaseMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__DELETE_DATABASE_METADATA__INIT;
+  *message = init_value;
+}
+size_t google__firestore__admin__v1__delete_database_metadata__get_packed_size
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__admin__v1__delete_database_metadata__pack
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__admin__v1__delete_database_metadata__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__Admin__V1__DeleteDatabaseMetadata *
+       google__firestore__admin__v1__delete_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__Admin__V1__DeleteDatabaseMetadata *)
+     protobuf_c_message_unpack (&google__firestore__admin__v1__delete_database_metadata__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__admin__v1__delete_database_metadata__free_unpacked
+                     (Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   google__firestore__admin__v1__get_database_request__init
                      (Google__Firestore__Admin__V1__GetDatabaseRequest         *message)
 {
@@ -1274,6 +1544,227 @@ const ProtobufCMessageDescriptor google__firestore__admin__v1__list_fields_respo
   (ProtobufCMessageInit) google__firestore__admin__v1__list_fields_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__create_database_request__field_descriptors[3] =
+{
+  {
+    "parent",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__CreateDatabaseRequest, parent),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "database",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__CreateDatabaseRequest, database),
+    &google__firestore__admin__v1__database__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "database_id",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__CreateDatabaseRequest, database_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__create_database_request__field_indices_by_name[] = {
+  1,   /* field[1] = database */
+  2,   /* field[2] = database_id */
+  0,   /* field[0] = parent */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__create_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 3 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__create_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.CreateDatabaseRequest",
+  "CreateDatabaseRequest",
+  "Google__Firestore__Admin__V1__CreateDatabaseRequest",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__CreateDatabaseRequest),
+  3,
+  google__firestore__admin__v1__create_database_request__field_descriptors,
+  google__firestore__admin__v1__create_database_request__field_indices_by_name,
+  1,  google__firestore__admin__v1__create_database_request__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__create_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__update_database_request__field_descriptors[2] =
+{
+  {
+    "database",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__UpdateDatabaseRequest, database),
+    &google__firestore__admin__v1__database__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_mask",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__UpdateDatabaseRequest, update_mask),
+    &google__protobuf__field_mask__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__update_database_request__field_indices_by_name[] = {
+  0,   /* field[0] = database */
+  1,   /* field[1] = update_mask */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__update_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__update_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.UpdateDatabaseRequest",
+  "UpdateDatabaseRequest",
+  "Google__Firestore__Admin__V1__UpdateDatabaseRequest",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__UpdateDatabaseRequest),
+  2,
+  google__firestore__admin__v1__update_database_request__field_descriptors,
+  google__firestore__admin__v1__update_database_request__field_indices_by_name,
+  1,  google__firestore__admin__v1__update_database_request__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__update_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__delete_database_request__field_descriptors[2] =
+{
+  {
+    "name",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__DeleteDatabaseRequest, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "etag",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__DeleteDatabaseRequest, etag),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__delete_database_request__field_indices_by_name[] = {
+  1,   /* field[1] = etag */
+  0,   /* field[0] = name */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__delete_database_request__number_ranges[2 + 1] =
+{
+  { 1, 0 },
+  { 3, 1 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__delete_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.DeleteDatabaseRequest",
+  "DeleteDatabaseRequest",
+  "Google__Firestore__Admin__V1__DeleteDatabaseRequest",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__DeleteDatabaseRequest),
+  2,
+  google__firestore__admin__v1__delete_database_request__field_descriptors,
+  google__firestore__admin__v1__delete_database_request__field_indices_by_name,
+  2,  google__firestore__admin__v1__delete_database_request__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__delete_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define google__firestore__admin__v1__create_database_metadata__field_descriptors NULL
+#define google__firestore__admin__v1__create_database_metadata__field_indices_by_name NULL
+#define google__firestore__admin__v1__create_database_metadata__number_ranges NULL
+const ProtobufCMessageDescriptor google__firestore__admin__v1__create_database_metadata__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.CreateDatabaseMetadata",
+  "CreateDatabaseMetadata",
+  "Google__Firestore__Admin__V1__CreateDatabaseMetadata",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__CreateDatabaseMetadata),
+  0,
+  google__firestore__admin__v1__create_database_metadata__field_descriptors,
+  google__firestore__admin__v1__create_database_metadata__field_indices_by_name,
+  0,  google__firestore__admin__v1__create_database_metadata__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__create_database_metadata__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define google__firestore__admin__v1__update_database_metadata__field_descriptors NULL
+#define google__firestore__admin__v1__update_database_metadata__field_indices_by_name NULL
+#define google__firestore__admin__v1__update_database_metadata__number_ranges NULL
+const ProtobufCMessageDescriptor google__firestore__admin__v1__update_database_metadata__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.UpdateDatabaseMetadata",
+  "UpdateDatabaseMetadata",
+  "Google__Firestore__Admin__V1__UpdateDatabaseMetadata",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__UpdateDatabaseMetadata),
+  0,
+  google__firestore__admin__v1__update_database_metadata__field_descriptors,
+  google__firestore__admin__v1__update_database_metadata__field_indices_by_name,
+  0,  google__firestore__admin__v1__update_database_metadata__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__update_database_metadata__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+#define google__firestore__admin__v1__delete_database_metadata__field_descriptors NULL
+#define google__firestore__admin__v1__delete_database_metadata__field_indices_by_name NULL
+#define google__firestore__admin__v1__delete_database_metadata__number_ranges NULL
+const ProtobufCMessageDescriptor google__firestore__admin__v1__delete_database_metadata__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.DeleteDatabaseMetadata",
+  "DeleteDatabaseMetadata",
+  "Google__Firestore__Admin__V1__DeleteDatabaseMetadata",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__DeleteDatabaseMetadata),
+  0,
+  google__firestore__admin__v1__delete_database_metadata__field_descriptors,
+  google__firestore__admin__v1__delete_database_metadata__field_indices_by_name,
+  0,  google__firestore__admin__v1__delete_database_metadata__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__delete_database_metadata__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor google__firestore__admin__v1__get_database_request__field_descriptors[1] =
 {
   {
@@ -2045,7 +2536,129 @@ const ProtobufCEnumDescriptor google__firestore__admin__v1__database__database_t
   google__firestore__admin__v1__database__database_type__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCFieldDescriptor google__firestore__admin__v1__database__field_descriptors[2] =
+static const ProtobufCEnumValue google__firestore__admin__v1__database__concurrency_mode__enum_values_by_number[4] =
+{
+  { "CONCURRENCY_MODE_UNSPECIFIED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__CONCURRENCY_MODE_UNSPECIFIED", 0 },
+  { "OPTIMISTIC", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__OPTIMISTIC", 1 },
+  { "PESSIMISTIC", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__PESSIMISTIC", 2 },
+  { "OPTIMISTIC_WITH_ENTITY_GROUPS", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__OPTIMISTIC_WITH_ENTITY_GROUPS", 3 },
+};
+static const ProtobufCIntRange google__firestore__admin__v1__database__concurrency_mode__value_ranges[] = {
+{0, 0},{0, 4}
+};
+static const ProtobufCEnumValueIndex google__firestore__admin__v1__database__concurrency_mode__enum_values_by_name[4] =
+{
+  { "CONCURRENCY_MODE_UNSPECIFIED", 0 },
+  { "OPTIMISTIC", 1 },
+  { "OPTIMISTIC_WITH_ENTITY_GROUPS", 3 },
+  { "PESSIMISTIC", 2 },
+};
+const ProtobufCEnumDescriptor google__firestore__admin__v1__database__concurrency_mode__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Database.ConcurrencyMode",
+  "ConcurrencyMode",
+  "Google__Firestore__Admin__V1__Database__ConcurrencyMode",
+  "google.firestore.admin.v1",
+  4,
+  google__firestore__admin__v1__database__concurrency_mode__enum_values_by_number,
+  4,
+  google__firestore__admin__v1__database__concurrency_mode__enum_values_by_name,
+  1,
+  google__firestore__admin__v1__database__concurrency_mode__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue google__firestore__admin__v1__database__point_in_time_recovery_enablement__enum_values_by_number[3] =
+{
+  { "POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED", 0 },
+  { "POINT_IN_TIME_RECOVERY_ENABLED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLED", 1 },
+  { "POINT_IN_TIME_RECOVERY_DISABLED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_DISABLED", 2 },
+};
+static const ProtobufCIntRange google__firestore__admin__v1__database__point_in_time_recovery_enablement__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex google__firestore__admin__v1__database__point_in_time_recovery_enablement__enum_values_by_name[3] =
+{
+  { "POINT_IN_TIME_RECOVERY_DISABLED", 2 },
+  { "POINT_IN_TIME_RECOVERY_ENABLED", 1 },
+  { "POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor google__firestore__admin__v1__database__point_in_time_recovery_enablement__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Database.PointInTimeRecoveryEnablement",
+  "PointInTimeRecoveryEnablement",
+  "Google__Firestore__Admin__V1__Database__PointInTimeRecoveryEnablement",
+  "google.firestore.admin.v1",
+  3,
+  google__firestore__admin__v1__database__point_in_time_recovery_enablement__enum_values_by_number,
+  3,
+  google__firestore__admin__v1__database__point_in_time_recovery_enablement__enum_values_by_name,
+  1,
+  google__firestore__admin__v1__database__point_in_time_recovery_enablement__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue google__firestore__admin__v1__database__app_engine_integration_mode__enum_values_by_number[3] =
+{
+  { "APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE__APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED", 0 },
+  { "ENABLED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE__ENABLED", 1 },
+  { "DISABLED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE__DISABLED", 2 },
+};
+static const ProtobufCIntRange google__firestore__admin__v1__database__app_engine_integration_mode__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex google__firestore__admin__v1__database__app_engine_integration_mode__enum_values_by_name[3] =
+{
+  { "APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED", 0 },
+  { "DISABLED", 2 },
+  { "ENABLED", 1 },
+};
+const ProtobufCEnumDescriptor google__firestore__admin__v1__database__app_engine_integration_mode__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Database.AppEngineIntegrationMode",
+  "AppEngineIntegrationMode",
+  "Google__Firestore__Admin__V1__Database__AppEngineIntegrationMode",
+  "google.firestore.admin.v1",
+  3,
+  google__firestore__admin__v1__database__app_engine_integration_mode__enum_values_by_number,
+  3,
+  google__firestore__admin__v1__database__app_engine_integration_mode__enum_values_by_name,
+  1,
+  google__firestore__admin__v1__database__app_engine_integration_mode__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue google__firestore__admin__v1__database__delete_protection_state__enum_values_by_number[3] =
+{
+  { "DELETE_PROTECTION_STATE_UNSPECIFIED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_STATE_UNSPECIFIED", 0 },
+  { "DELETE_PROTECTION_DISABLED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_DISABLED", 1 },
+  { "DELETE_PROTECTION_ENABLED", "GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_ENABLED", 2 },
+};
+static const ProtobufCIntRange google__firestore__admin__v1__database__delete_protection_state__value_ranges[] = {
+{0, 0},{0, 3}
+};
+static const ProtobufCEnumValueIndex google__firestore__admin__v1__database__delete_protection_state__enum_values_by_name[3] =
+{
+  { "DELETE_PROTECTION_DISABLED", 1 },
+  { "DELETE_PROTECTION_ENABLED", 2 },
+  { "DELETE_PROTECTION_STATE_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor google__firestore__admin__v1__database__delete_protection_state__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Database.DeleteProtectionState",
+  "DeleteProtectionState",
+  "Google__Firestore__Admin__V1__Database__DeleteProtectionState",
+  "google.firestore.admin.v1",
+  3,
+  google__firestore__admin__v1__database__delete_protection_state__enum_values_by_number,
+  3,
+  google__firestore__admin__v1__database__delete_protection_state__enum_values_by_name,
+  1,
+  google__firestore__admin__v1__database__delete_protection_state__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__database__field_descriptors[13] =
 {
   {
     "name",
@@ -2054,6 +2667,54 @@ static const ProtobufCFieldDescriptor google__firestore__admin__v1__database__fi
     PROTOBUF_C_TYPE_STRING,
     0,   /* quantifier_offset */
     offsetof(Google__Firestore__Admin__V1__Database, name),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "create_time",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, create_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "update_time",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, update_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "delete_time",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, delete_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "location_id",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, location_id),
     NULL,
     &protobuf_c_empty_string,
     0,             /* flags */
@@ -2071,16 +2732,116 @@ static const ProtobufCFieldDescriptor google__firestore__admin__v1__database__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "concurrency_mode",
+    15,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, concurrency_mode),
+    &google__firestore__admin__v1__database__concurrency_mode__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "version_retention_period",
+    17,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, version_retention_period),
+    &google__protobuf__duration__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "earliest_version_time",
+    18,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, earliest_version_time),
+    &google__protobuf__timestamp__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "app_engine_integration_mode",
+    19,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, app_engine_integration_mode),
+    &google__firestore__admin__v1__database__app_engine_integration_mode__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "point_in_time_recovery_enablement",
+    21,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, point_in_time_recovery_enablement),
+    &google__firestore__admin__v1__database__point_in_time_recovery_enablement__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "delete_protection_state",
+    22,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, delete_protection_state),
+    &google__firestore__admin__v1__database__delete_protection_state__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "etag",
+    99,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Database, etag),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__admin__v1__database__field_indices_by_name[] = {
+  9,   /* field[9] = app_engine_integration_mode */
+  6,   /* field[6] = concurrency_mode */
+  1,   /* field[1] = create_time */
+  11,   /* field[11] = delete_protection_state */
+  3,   /* field[3] = delete_time */
+  8,   /* field[8] = earliest_version_time */
+  12,   /* field[12] = etag */
+  4,   /* field[4] = location_id */
   0,   /* field[0] = name */
-  1,   /* field[1] = type */
+  10,   /* field[10] = point_in_time_recovery_enablement */
+  5,   /* field[5] = type */
+  2,   /* field[2] = update_time */
+  7,   /* field[7] = version_retention_period */
 };
-static const ProtobufCIntRange google__firestore__admin__v1__database__number_ranges[2 + 1] =
+static const ProtobufCIntRange google__firestore__admin__v1__database__number_ranges[7 + 1] =
 {
   { 1, 0 },
-  { 10, 1 },
-  { 0, 2 }
+  { 5, 1 },
+  { 9, 4 },
+  { 15, 6 },
+  { 17, 7 },
+  { 21, 10 },
+  { 99, 12 },
+  { 0, 13 }
 };
 const ProtobufCMessageDescriptor google__firestore__admin__v1__database__descriptor =
 {
@@ -2090,10 +2851,10 @@ const ProtobufCMessageDescriptor google__firestore__admin__v1__database__descrip
   "Google__Firestore__Admin__V1__Database",
   "google.firestore.admin.v1",
   sizeof(Google__Firestore__Admin__V1__Database),
-  2,
+  13,
   google__firestore__admin__v1__database__field_descriptors,
   google__firestore__admin__v1__database__field_indices_by_name,
-  2,  google__firestore__admin__v1__database__number_ranges,
+  7,  google__firestore__admin__v1__database__number_ranges,
   (ProtobufCMessageInit) google__firestore__admin__v1__database__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
@@ -2292,7 +3053,7 @@ const ProtobufCEnumDescriptor google__firestore__admin__v1__operation_state__des
   google__firestore__admin__v1__operation_state__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCMethodDescriptor google__firestore__admin__v1__firestore_admin__method_descriptors[9] =
+static const ProtobufCMethodDescriptor google__firestore__admin__v1__firestore_admin__method_descriptors[12] =
 {
   { "CreateIndex", &google__firestore__admin__v1__create_index_request__descriptor, &google__longrunning__operation__descriptor },
   { "ListIndexes", &google__firestore__admin__v1__list_indexes_request__descriptor, &google__firestore__admin__v1__list_indexes_response__descriptor },
@@ -2301,18 +3062,24 @@ static const ProtobufCMethodDescriptor google__firestore__admin__v1__firestore_a
   { "GetField", &google__firestore__admin__v1__get_field_request__descriptor, &google__firestore__admin__v1__field__descriptor },
   { "UpdateField", &google__firestore__admin__v1__update_field_request__descriptor, &google__longrunning__operation__descriptor },
   { "ListFields", &google__firestore__admin__v1__list_fields_request__descriptor, &google__firestore__admin__v1__list_fields_response__descriptor },
+  { "CreateDatabase", &google__firestore__admin__v1__create_database_request__descriptor, &google__longrunning__operation__descriptor },
+  { "UpdateDatabase", &google__firestore__admin__v1__update_database_request__descriptor, &google__longrunning__operation__descriptor },
+  { "DeleteDatabase", &google__firestore__admin__v1__delete_database_request__descriptor, &google__longrunning__operation__descriptor },
   { "GetDatabase", &google__firestore__admin__v1__get_database_request__descriptor, &google__firestore__admin__v1__database__descriptor },
   { "ListDatabases", &google__firestore__admin__v1__list_databases_request__descriptor, &google__firestore__admin__v1__list_databases_response__descriptor },
 };
 const unsigned google__firestore__admin__v1__firestore_admin__method_indices_by_name[] = {
+  7,        /* CreateDatabase */
   0,        /* CreateIndex */
+  9,        /* DeleteDatabase */
   3,        /* DeleteIndex */
-  7,        /* GetDatabase */
+  10,        /* GetDatabase */
   4,        /* GetField */
   2,        /* GetIndex */
-  8,        /* ListDatabases */
+  11,        /* ListDatabases */
   6,        /* ListFields */
   1,        /* ListIndexes */
+  8,        /* UpdateDatabase */
   5         /* UpdateField */
 };
 const ProtobufCServiceDescriptor google__firestore__admin__v1__firestore_admin__descriptor =
@@ -2322,7 +3089,7 @@ const ProtobufCServiceDescriptor google__firestore__admin__v1__firestore_admin__
   "FirestoreAdmin",
   "Google__Firestore__Admin__V1__FirestoreAdmin",
   "google.firestore.admin.v1",
-  9,
+  12,
   google__firestore__admin__v1__firestore_admin__method_descriptors,
   google__firestore__admin__v1__firestore_admin__method_indices_by_name
 };
@@ -2382,13 +3149,37 @@ void google__firestore__admin__v1__firestore_admin__list_fields(ProtobufCService
   assert(service->descriptor == &google__firestore__admin__v1__firestore_admin__descriptor);
   service->invoke(service, 6, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
+void google__firestore__admin__v1__firestore_admin__create_database(ProtobufCService *service,
+                                                                    const Google__Firestore__Admin__V1__CreateDatabaseRequest *input,
+                                                                    Google__Longrunning__Operation_Closure closure,
+                                                                    void *closure_data)
+{
+  assert(service->descriptor == &google__firestore__admin__v1__firestore_admin__descriptor);
+  service->invoke(service, 7, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void google__firestore__admin__v1__firestore_admin__update_database(ProtobufCService *service,
+                                                                    const Google__Firestore__Admin__V1__UpdateDatabaseRequest *input,
+                                                                    Google__Longrunning__Operation_Closure closure,
+                                                                    void *closure_data)
+{
+  assert(service->descriptor == &google__firestore__admin__v1__firestore_admin__descriptor);
+  service->invoke(service, 8, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void google__firestore__admin__v1__firestore_admin__delete_database(ProtobufCService *service,
+                                                                    const Google__Firestore__Admin__V1__DeleteDatabaseRequest *input,
+                                                                    Google__Longrunning__Operation_Closure closure,
+                                                                    void *closure_data)
+{
+  assert(service->descriptor == &google__firestore__admin__v1__firestore_admin__descriptor);
+  service->invoke(service, 9, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
 void google__firestore__admin__v1__firestore_admin__get_database(ProtobufCService *service,
                                                                  const Google__Firestore__Admin__V1__GetDatabaseRequest *input,
                                                                  Google__Firestore__Admin__V1__Database_Closure closure,
                                                                  void *closure_data)
 {
   assert(service->descriptor == &google__firestore__admin__v1__firestore_admin__descriptor);
-  service->invoke(service, 7, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 10, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void google__firestore__admin__v1__firestore_admin__list_databases(ProtobufCService *service,
                                                                    const Google__Firestore__Admin__V1__ListDatabasesRequest *input,
@@ -2396,7 +3187,7 @@ void google__firestore__admin__v1__firestore_admin__list_databases(ProtobufCServ
                                                                    void *closure_data)
 {
   assert(service->descriptor == &google__firestore__admin__v1__firestore_admin__descriptor);
-  service->invoke(service, 8, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 11, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void google__firestore__admin__v1__firestore_admin__init (Google__Firestore__Admin__V1__FirestoreAdmin_Service *service,
                                                           Google__Firestore__Admin__V1__FirestoreAdmin_ServiceDestroy destroy)

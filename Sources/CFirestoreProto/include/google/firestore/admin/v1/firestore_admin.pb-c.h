@@ -15,6 +15,7 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 #include "google/longrunning/operations.pb-c.h"
+#include "google/protobuf/duration.pb-c.h"
 #include "google/protobuf/empty.pb-c.h"
 #include "google/protobuf/field_mask.pb-c.h"
 #include "google/protobuf/timestamp.pb-c.h"
@@ -28,6 +29,12 @@ typedef struct Google__Firestore__Admin__V1__GetFieldRequest Google__Firestore__
 typedef struct Google__Firestore__Admin__V1__UpdateFieldRequest Google__Firestore__Admin__V1__UpdateFieldRequest;
 typedef struct Google__Firestore__Admin__V1__ListFieldsRequest Google__Firestore__Admin__V1__ListFieldsRequest;
 typedef struct Google__Firestore__Admin__V1__ListFieldsResponse Google__Firestore__Admin__V1__ListFieldsResponse;
+typedef struct Google__Firestore__Admin__V1__CreateDatabaseRequest Google__Firestore__Admin__V1__CreateDatabaseRequest;
+typedef struct Google__Firestore__Admin__V1__UpdateDatabaseRequest Google__Firestore__Admin__V1__UpdateDatabaseRequest;
+typedef struct Google__Firestore__Admin__V1__DeleteDatabaseRequest Google__Firestore__Admin__V1__DeleteDatabaseRequest;
+typedef struct Google__Firestore__Admin__V1__CreateDatabaseMetadata Google__Firestore__Admin__V1__CreateDatabaseMetadata;
+typedef struct Google__Firestore__Admin__V1__UpdateDatabaseMetadata Google__Firestore__Admin__V1__UpdateDatabaseMetadata;
+typedef struct Google__Firestore__Admin__V1__DeleteDatabaseMetadata Google__Firestore__Admin__V1__DeleteDatabaseMetadata;
 typedef struct Google__Firestore__Admin__V1__GetDatabaseRequest Google__Firestore__Admin__V1__GetDatabaseRequest;
 typedef struct Google__Firestore__Admin__V1__ListDatabasesRequest Google__Firestore__Admin__V1__ListDatabasesRequest;
 typedef struct Google__Firestore__Admin__V1__ListDatabasesResponse Google__Firestore__Admin__V1__ListDatabasesResponse;
@@ -89,6 +96,31 @@ typedef enum _Google__Firestore__Admin__V1__Database__DatabaseType {
   GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DATABASE_TYPE__DATASTORE_MODE = 2
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DATABASE_TYPE)
 } Google__Firestore__Admin__V1__Database__DatabaseType;
+typedef enum _Google__Firestore__Admin__V1__Database__ConcurrencyMode {
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__CONCURRENCY_MODE_UNSPECIFIED = 0,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__OPTIMISTIC = 1,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__PESSIMISTIC = 2,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__OPTIMISTIC_WITH_ENTITY_GROUPS = 3
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE)
+} Google__Firestore__Admin__V1__Database__ConcurrencyMode;
+typedef enum _Google__Firestore__Admin__V1__Database__PointInTimeRecoveryEnablement {
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED = 0,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLED = 1,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_DISABLED = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT)
+} Google__Firestore__Admin__V1__Database__PointInTimeRecoveryEnablement;
+typedef enum _Google__Firestore__Admin__V1__Database__AppEngineIntegrationMode {
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE__APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED = 0,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE__ENABLED = 1,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE__DISABLED = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE)
+} Google__Firestore__Admin__V1__Database__AppEngineIntegrationMode;
+typedef enum _Google__Firestore__Admin__V1__Database__DeleteProtectionState {
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_STATE_UNSPECIFIED = 0,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_DISABLED = 1,
+  GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_ENABLED = 2
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE)
+} Google__Firestore__Admin__V1__Database__DeleteProtectionState;
 typedef enum _Google__Firestore__Admin__V1__OperationState {
   GOOGLE__FIRESTORE__ADMIN__V1__OPERATION_STATE__OPERATION_STATE_UNSPECIFIED = 0,
   GOOGLE__FIRESTORE__ADMIN__V1__OPERATION_STATE__INITIALIZING = 1,
@@ -203,6 +235,70 @@ struct  Google__Firestore__Admin__V1__ListFieldsResponse
 #define GOOGLE__FIRESTORE__ADMIN__V1__LIST_FIELDS_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__list_fields_response__descriptor) \
     , 0,NULL, (char *)protobuf_c_empty_string }
+
+
+struct  Google__Firestore__Admin__V1__CreateDatabaseRequest
+{
+  ProtobufCMessage base;
+  char *parent;
+  Google__Firestore__Admin__V1__Database *database;
+  char *database_id;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__CREATE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__create_database_request__descriptor) \
+    , (char *)protobuf_c_empty_string, NULL, (char *)protobuf_c_empty_string }
+
+
+struct  Google__Firestore__Admin__V1__UpdateDatabaseRequest
+{
+  ProtobufCMessage base;
+  Google__Firestore__Admin__V1__Database *database;
+  Google__Protobuf__FieldMask *update_mask;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__UPDATE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__update_database_request__descriptor) \
+    , NULL, NULL }
+
+
+struct  Google__Firestore__Admin__V1__DeleteDatabaseRequest
+{
+  ProtobufCMessage base;
+  char *name;
+  char *etag;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__DELETE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__delete_database_request__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+
+
+/*
+ * The metadata of the operations of databases, which say nothing more.
+ */
+struct  Google__Firestore__Admin__V1__CreateDatabaseMetadata
+{
+  ProtobufCMessage base;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__CREATE_DATABASE_METADATA__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__create_database_metadata__descriptor) \
+     }
+
+
+struct  Google__Firestore__Admin__V1__UpdateDatabaseMetadata
+{
+  ProtobufCMessage base;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__UPDATE_DATABASE_METADATA__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__update_database_metadata__descriptor) \
+     }
+
+
+struct  Google__Firestore__Admin__V1__DeleteDatabaseMetadata
+{
+  ProtobufCMessage base;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__DELETE_DATABASE_METADATA__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__delete_database_metadata__descriptor) \
+     }
 
 
 struct  Google__Firestore__Admin__V1__GetDatabaseRequest
@@ -347,11 +443,22 @@ struct  Google__Firestore__Admin__V1__Database
 {
   ProtobufCMessage base;
   char *name;
+  Google__Protobuf__Timestamp *create_time;
+  Google__Protobuf__Timestamp *update_time;
+  Google__Protobuf__Timestamp *delete_time;
+  char *location_id;
   Google__Firestore__Admin__V1__Database__DatabaseType type;
+  Google__Firestore__Admin__V1__Database__ConcurrencyMode concurrency_mode;
+  Google__Protobuf__Duration *version_retention_period;
+  Google__Protobuf__Timestamp *earliest_version_time;
+  Google__Firestore__Admin__V1__Database__AppEngineIntegrationMode app_engine_integration_mode;
+  Google__Firestore__Admin__V1__Database__PointInTimeRecoveryEnablement point_in_time_recovery_enablement;
+  Google__Firestore__Admin__V1__Database__DeleteProtectionState delete_protection_state;
+  char *etag;
 };
 #define GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__database__descriptor) \
-    , (char *)protobuf_c_empty_string, GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DATABASE_TYPE__DATABASE_TYPE_UNSPECIFIED }
+    , (char *)protobuf_c_empty_string, NULL, NULL, NULL, (char *)protobuf_c_empty_string, GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DATABASE_TYPE__DATABASE_TYPE_UNSPECIFIED, GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__CONCURRENCY_MODE__CONCURRENCY_MODE_UNSPECIFIED, NULL, NULL, GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__APP_ENGINE_INTEGRATION_MODE__APP_ENGINE_INTEGRATION_MODE_UNSPECIFIED, GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__POINT_IN_TIME_RECOVERY_ENABLEMENT__POINT_IN_TIME_RECOVERY_ENABLEMENT_UNSPECIFIED, GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__DELETE_PROTECTION_STATE__DELETE_PROTECTION_STATE_UNSPECIFIED, (char *)protobuf_c_empty_string }
 
 
 /*
@@ -557,6 +664,120 @@ Google__Firestore__Admin__V1__ListFieldsResponse *
 void   google__firestore__admin__v1__list_fields_response__free_unpacked
                      (Google__Firestore__Admin__V1__ListFieldsResponse *message,
                       ProtobufCAllocator *allocator);
+/* Google__Firestore__Admin__V1__CreateDatabaseRequest methods */
+void   google__firestore__admin__v1__create_database_request__init
+                     (Google__Firestore__Admin__V1__CreateDatabaseRequest         *message);
+size_t google__firestore__admin__v1__create_database_request__get_packed_size
+                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest   *message);
+size_t google__firestore__admin__v1__create_database_request__pack
+                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest   *message,
+                      uint8_t             *out);
+size_t google__firestore__admin__v1__create_database_request__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Firestore__Admin__V1__CreateDatabaseRequest *
+       google__firestore__admin__v1__create_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__firestore__admin__v1__create_database_request__free_unpacked
+                     (Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Google__Firestore__Admin__V1__UpdateDatabaseRequest methods */
+void   google__firestore__admin__v1__update_database_request__init
+                     (Google__Firestore__Admin__V1__UpdateDatabaseRequest         *message);
+size_t google__firestore__admin__v1__update_database_request__get_packed_size
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest   *message);
+size_t google__firestore__admin__v1__update_database_request__pack
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest   *message,
+                      uint8_t             *out);
+size_t google__firestore__admin__v1__update_database_request__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Firestore__Admin__V1__UpdateDatabaseRequest *
+       google__firestore__admin__v1__update_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__firestore__admin__v1__update_database_request__free_unpacked
+                     (Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Google__Firestore__Admin__V1__DeleteDatabaseRequest methods */
+void   google__firestore__admin__v1__delete_database_request__init
+                     (Google__Firestore__Admin__V1__DeleteDatabaseRequest         *message);
+size_t google__firestore__admin__v1__delete_database_request__get_packed_size
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest   *message);
+size_t google__firestore__admin__v1__delete_database_request__pack
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest   *message,
+                      uint8_t             *out);
+size_t google__firestore__admin__v1__delete_database_request__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Firestore__Admin__V1__DeleteDatabaseRequest *
+       google__firestore__admin__v1__delete_database_request__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__firestore__admin__v1__delete_database_request__free_unpacked
+                     (Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
+                      ProtobufCAllocator *allocator);
+/* Google__Firestore__Admin__V1__CreateDatabaseMetadata methods */
+void   google__firestore__admin__v1__create_database_metadata__init
+                     (Google__Firestore__Admin__V1__CreateDatabaseMetadata         *message);
+size_t google__firestore__admin__v1__create_database_metadata__get_packed_size
+                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata   *message);
+size_t google__firestore__admin__v1__create_database_metadata__pack
+                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata   *message,
+                      uint8_t             *out);
+size_t google__firestore__admin__v1__create_database_metadata__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Firestore__Admin__V1__CreateDatabaseMetadata *
+       google__firestore__admin__v1__create_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__firestore__admin__v1__create_database_metadata__free_unpacked
+                     (Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator);
+/* Google__Firestore__Admin__V1__UpdateDatabaseMetadata methods */
+void   google__firestore__admin__v1__update_database_metadata__init
+                     (Google__Firestore__Admin__V1__UpdateDatabaseMetadata         *message);
+size_t google__firestore__admin__v1__update_database_metadata__get_packed_size
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata   *message);
+size_t google__firestore__admin__v1__update_database_metadata__pack
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata   *message,
+                      uint8_t             *out);
+size_t google__firestore__admin__v1__update_database_metadata__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Firestore__Admin__V1__UpdateDatabaseMetadata *
+       google__firestore__admin__v1__update_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__firestore__admin__v1__update_database_metadata__free_unpacked
+                     (Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator);
+/* Google__Firestore__Admin__V1__DeleteDatabaseMetadata methods */
+void   google__firestore__admin__v1__delete_database_metadata__init
+                     (Google__Firestore__Admin__V1__DeleteDatabaseMetadata         *message);
+size_t google__firestore__admin__v1__delete_database_metadata__get_packed_size
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata   *message);
+size_t google__firestore__admin__v1__delete_database_metadata__pack
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata   *message,
+                      uint8_t             *out);
+size_t google__firestore__admin__v1__delete_database_metadata__pack_to_buffer
+                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Firestore__Admin__V1__DeleteDatabaseMetadata *
+       google__firestore__admin__v1__delete_database_metadata__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__firestore__admin__v1__delete_database_metadata__free_unpacked
+                     (Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
+                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__GetDatabaseRequest methods */
 void   google__firestore__admin__v1__get_database_request__init
                      (Google__Firestore__Admin__V1__GetDatabaseRequest         *message);
@@ -753,6 +974,24 @@ typedef void (*Google__Firestore__Admin__V1__ListFieldsRequest_Closure)
 typedef void (*Google__Firestore__Admin__V1__ListFieldsResponse_Closure)
                  (const Google__Firestore__Admin__V1__ListFieldsResponse *message,
                   void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__CreateDatabaseRequest_Closure)
+                 (const Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__UpdateDatabaseRequest_Closure)
+                 (const Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__DeleteDatabaseRequest_Closure)
+                 (const Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__CreateDatabaseMetadata_Closure)
+                 (const Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__UpdateDatabaseMetadata_Closure)
+                 (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__DeleteDatabaseMetadata_Closure)
+                 (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
+                  void *closure_data);
 typedef void (*Google__Firestore__Admin__V1__GetDatabaseRequest_Closure)
                  (const Google__Firestore__Admin__V1__GetDatabaseRequest *message,
                   void *closure_data);
@@ -827,6 +1066,18 @@ struct Google__Firestore__Admin__V1__FirestoreAdmin_Service
                       const Google__Firestore__Admin__V1__ListFieldsRequest *input,
                       Google__Firestore__Admin__V1__ListFieldsResponse_Closure closure,
                       void *closure_data);
+  void (*create_database)(Google__Firestore__Admin__V1__FirestoreAdmin_Service *service,
+                          const Google__Firestore__Admin__V1__CreateDatabaseRequest *input,
+                          Google__Longrunning__Operation_Closure closure,
+                          void *closure_data);
+  void (*update_database)(Google__Firestore__Admin__V1__FirestoreAdmin_Service *service,
+                          const Google__Firestore__Admin__V1__UpdateDatabaseRequest *input,
+                          Google__Longrunning__Operation_Closure closure,
+                          void *closure_data);
+  void (*delete_database)(Google__Firestore__Admin__V1__FirestoreAdmin_Service *service,
+                          const Google__Firestore__Admin__V1__DeleteDatabaseRequest *input,
+                          Google__Longrunning__Operation_Closure closure,
+                          void *closure_data);
   void (*get_database)(Google__Firestore__Admin__V1__FirestoreAdmin_Service *service,
                        const Google__Firestore__Admin__V1__GetDatabaseRequest *input,
                        Google__Firestore__Admin__V1__Database_Closure closure,
@@ -850,6 +1101,9 @@ void google__firestore__admin__v1__firestore_admin__init (Google__Firestore__Adm
       function_prefix__ ## get_field,\
       function_prefix__ ## update_field,\
       function_prefix__ ## list_fields,\
+      function_prefix__ ## create_database,\
+      function_prefix__ ## update_database,\
+      function_prefix__ ## delete_database,\
       function_prefix__ ## get_database,\
       function_prefix__ ## list_databases  }
 void google__firestore__admin__v1__firestore_admin__create_index(ProtobufCService *service,
@@ -880,6 +1134,18 @@ void google__firestore__admin__v1__firestore_admin__list_fields(ProtobufCService
                                                                 const Google__Firestore__Admin__V1__ListFieldsRequest *input,
                                                                 Google__Firestore__Admin__V1__ListFieldsResponse_Closure closure,
                                                                 void *closure_data);
+void google__firestore__admin__v1__firestore_admin__create_database(ProtobufCService *service,
+                                                                    const Google__Firestore__Admin__V1__CreateDatabaseRequest *input,
+                                                                    Google__Longrunning__Operation_Closure closure,
+                                                                    void *closure_data);
+void google__firestore__admin__v1__firestore_admin__update_database(ProtobufCService *service,
+                                                                    const Google__Firestore__Admin__V1__UpdateDatabaseRequest *input,
+                                                                    Google__Longrunning__Operation_Closure closure,
+                                                                    void *closure_data);
+void google__firestore__admin__v1__firestore_admin__delete_database(ProtobufCService *service,
+                                                                    const Google__Firestore__Admin__V1__DeleteDatabaseRequest *input,
+                                                                    Google__Longrunning__Operation_Closure closure,
+                                                                    void *closure_data);
 void google__firestore__admin__v1__firestore_admin__get_database(ProtobufCService *service,
                                                                  const Google__Firestore__Admin__V1__GetDatabaseRequest *input,
                                                                  Google__Firestore__Admin__V1__Database_Closure closure,
@@ -901,6 +1167,12 @@ extern const ProtobufCMessageDescriptor google__firestore__admin__v1__get_field_
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__update_field_request__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__list_fields_request__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__list_fields_response__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__create_database_request__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__update_database_request__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__delete_database_request__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__create_database_metadata__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__update_database_metadata__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__delete_database_metadata__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__get_database_request__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__list_databases_request__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__list_databases_response__descriptor;
@@ -919,6 +1191,10 @@ extern const ProtobufCMessageDescriptor google__firestore__admin__v1__field__ttl
 extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__field__ttl_config__state__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__database__descriptor;
 extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__database__database_type__descriptor;
+extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__database__concurrency_mode__descriptor;
+extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__database__point_in_time_recovery_enablement__descriptor;
+extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__database__app_engine_integration_mode__descriptor;
+extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__database__delete_protection_state__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index_operation_metadata__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__field_operation_metadata__descriptor;
 extern const ProtobufCServiceDescriptor google__firestore__admin__v1__firestore_admin__descriptor;

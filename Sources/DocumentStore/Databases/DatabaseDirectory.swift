@@ -1,0 +1,263 @@
+// Databases and their numbers.
+//
+//     01 | 'd' | projects/{p}/databases/{d}, <= 248    ->    | number, 4 | the full name |
+//     01 | 's' | number, 4                             ->    settings, see `DatabaseSettings`
+//
+// A database comes into being with its first document, or when it is created. Its number is part of every key, in place
+// of its long name. Names longer than a key's part are cut as paths are. The version of the first key is when the
+// database was created.
+//
+// A name always keeps its number, also after the database was deleted. A database that comes into being again has the
+// same number, and a new key with a new version.
+
+package import Basics
+package import DocumentModel
+internal import Storage
+internal import StoreFormat
+internal import Synchronization
+
+/// All databases of the store. Thread-safe.
+///
+/// A number is set aside before it is needed, a commit or a transaction that reads what is not there
+/// yet, and is stored with the first commit. One that was only set aside is free again after a restart.
+final class DatabaseDirectory: Sendable {
+    /// What is known of a name.
+    struct Entry {
+        let number: UInt32
+        var isStored = false
+        /// The version with which the database came into being, in microseconds; 0 if it is not stored.
+        var createMicroseconds: UInt64 = 0
+        /// Nil for a database that came into being with its first document.
+        var settings: DatabaseSettings?
+        /// Versions at which a deleted database is empty for readers, whatever is left of its documents.
+        var hidden: Range<UInt64>?
+
+        var isBeingDeleted: Bool { settings?.state == .deleting }
+        /// Whether it is there for clients.
+        var exists: Bool { isStored && settings?.state != .deleting && settings?.state != .deleted }
+    }
+
+    fileprivate struct State {
+        var entries: [DatabaseName: Entry] = [:]
+        var names: [UInt32: DatabaseName] = [:]
+        var nextNumber: UInt32 = 1
+        /// Entries that count for the limit.
+        var count = 0
+        /// Numbers of the databases that are being deleted.
+        var deleting: Set<UInt32> = []
+        /// The stored database that was reserved last: nearly always the next one too, and found without hashing its
+        /// name.
+        var last: (name: DatabaseName, number: UInt32)?
+    }
+
+    private let state = Mutex(State())
+    private let maximum: Int
+    /// Increases with each deletion, so that numbers which readers keep are looked up again.
+    private let deletions = Atomic<UInt64>(0)
+    /// The version of the last deletion, in microseconds.
+    private let deletedLast = Atomic<UInt64>(0)
+
+    private let deletingCount = Atomic<Int>(0)
+
+    init(maximum: Int) {
+        self.maximum = maximum
+    }
+
+    // MARK: Reading
+
+    /// Databases that exist.
+    var storedCount: Int { state.withLock { state in state.entries.values.count { $0.exists } } }
+
+    /// A database's number, also of one that was deleted.
+    func number(of name: DatabaseName) -> UInt32? {
+        state.withLock { $0.entries[name]?.number }
+    }
+
+    /// The number of a database as a reader of a version sees it: nil if it is empty there because it was deleted.
+    /// Readers may learn of a number before its first commit is visible: they find the database empty.
+    ///
+    /// - Returns: also whether the answer is the same for every version until ``generation`` changes.
+    func number(of name: DatabaseName, at version: UInt64) -> (number: UInt32?, isLasting: Bool) {
+        state.withLock { state in
+            guard let entry = state.entries[name] else { return (nil, false) }
+            guard let hidden = entry.hidden else { return (entry.number, true) }
+            return (hidden.contains(version) ? nil : entry.number, false)
+        }
+    }
+
+    /// Changes before a deletion becomes visible.
+    var generation: UInt64 { deletions.load(ordering: .acquiring) }
+
+    /// Databases that are empty for readers since a version of this range, in microseconds.
+    func deleted(after position: UInt64, through version: UInt64) -> [DatabaseName] {
+        if deletedLast.load(ordering: .acquiring) <= position { return [] }
+        return state.withLock { state in
+            state.entries.filter { entry in
+                guard let since = entry.value.hidden?.lowerBound else { return false }
+                return since > position && since <= version
+            }.map(\.key)
+        }
+    }
+
+    /// Whether a database is empty for readers of a version because it was deleted.
+    func isHidden(_ number: UInt32, at version: UInt64) -> Bool {
+        if deletedLast.load(ordering: .acquiring) == 0 { return false }
+        return state.withLock { state in
+            state.names[number].flatMap { state.entries[$0]?.hidden }?.contains(version) ?? false
+        }
+    }
+
+    func entry(of name: DatabaseName) -> Entry? { state.withLock { $0.entries[name] } }
+
+    /// All stored databases with their numbers, those that are being deleted and that were deleted too.
+    var all: [(name: DatabaseName, number: UInt32)] { names { $0.isStored } }
+
+    /// All databases that exist, with their numbers.
+    var existing: [(name: DatabaseName, number: UInt32)] { names(where: \.exists) }
+
+    private func names(where isWanted: (Entry) -> Bool) -> [(name: DatabaseName, number: UInt32)] {
+        state.withLock { state in
+            state.entries.filter { isWanted($0.value) }.map { (name: $0.key, number: $0.value.number) }
+        }
+    }
+
+    /// Whether a database is being deleted.
+    var isDeleting: Bool { deletingCount.load(ordering: .relaxed) > 0 }
+
+    /// The databases that are being deleted, in the order of their numbers.
+    var deleting: [(name: DatabaseName, entry: Entry)] {
+        state.withLock { state in
+            if state.deleting.isEmpty { return [] }
+            return state.deleting.sorted().compactMap { number in
+                state.names[number].flatMap { name in state.entries[name].map { (name, $0) } }
+            }
+        }
+    }
+
+    // MARK: Changing
+
+    /// A database's number, set aside now if it has none, and whether the database is stored.
+    /// - Throws: `RESOURCE_EXHAUSTED` when there are too many; `FAILED_PRECONDITION` for one that is being deleted.
+    func reserve(_ name: DatabaseName) throws(RequestError) -> (number: UInt32, isStored: Bool) {
+        try state.withLock { (state) throws(RequestError) in
+            if let last = state.last, last.name == name { return (last.number, true) }
+            if let entry = state.entries[name] {
+                if entry.isBeingDeleted { throw .databaseIsBeingDeleted(name) }
+                if entry.exists { state.last = (name, entry.number) }
+                return (entry.number, entry.exists)
+            }
+            if state.count >= maximum {
+                throw RequestError(.resourceExhausted, "The server has reached its limit of \(maximum) databases.")
+            }
+            let number = state.nextNumber
+            state.add(name, Entry(number: number))
+            return (number, false)
+        }
+    }
+
+    /// Takes note that a database's keys are staged, or were found at opening.
+    /// - Parameter version: of its key, in microseconds.
+    func markStored(_ name: DatabaseName, number: UInt32, version: UInt64) {
+        state.withLock { state in
+            var entry = state.entries[name] ?? Entry(number: number)
+            entry.isStored = true
+            entry.createMicroseconds = version
+            if entry.settings != nil {
+                // It comes into being again.
+                entry.settings = nil
+                entry.hidden = entry.hidden.map { $0.lowerBound..<max($0.lowerBound, version) }
+                state.count += 1
+            }
+            if state.entries[name] == nil { state.add(name, entry) } else { state.entries[name] = entry }
+        }
+    }
+
+    /// Takes note that a database's settings are staged, or were found at opening.
+    /// - Returns: false if no database has the number.
+    @discardableResult
+    func set(_ settings: DatabaseSettings, of number: UInt32) -> Bool {
+        state.withLock { state in
+            guard let name = state.names[number], var entry = state.entries[name] else { return false }
+            let wasDeleted = entry.settings?.state == .deleted
+            entry.settings = settings
+            state.deleting.remove(number)
+            if settings.state != .created {
+                if settings.state == .deleting { state.deleting.insert(number) }
+                if state.last?.name == name { state.last = nil }
+                if entry.hidden?.upperBound != .max {
+                    entry.hidden = settings.deleteMicroseconds..<UInt64.max
+                    deletions.add(1, ordering: .releasing)
+                    deletedLast.max(settings.deleteMicroseconds, ordering: .releasing)
+                }
+                if settings.state == .deleted, !wasDeleted { state.count -= 1 }
+            }
+            state.entries[name] = entry
+            deletingCount.store(state.deleting.count, ordering: .relaxed)
+            return true
+        }
+    }
+
+    /// Whether the database of a number has settings, which end when it comes into being again.
+    func hasSettings(_ number: UInt32) -> Bool {
+        state.withLock { state in state.names[number].flatMap { state.entries[$0]?.settings } != nil }
+    }
+
+    // MARK: Keys
+
+    /// The first bytes of every database's key.
+    static let keyPrefix: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "d")]
+    /// The first bytes of the keys of settings.
+    static let settingsPrefix: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "s")]
+
+    /// Writes a database's key and value into empty writers.
+    static func write(
+        _ name: DatabaseName, number: UInt32, key: inout ByteBuffer, value: inout ByteBuffer
+    ) {
+        key.reset()
+        key.append(keyPrefix)
+        key.append(name.utf8)
+        key.cutKeyPart(from: keyPrefix.count)
+        value.reset()
+        value.append(littleEndian: number)
+        value.append(name.utf8)
+    }
+
+    /// Writes the key of a database's settings into an empty writer.
+    static func writeSettingsKey(of number: UInt32, into key: inout ByteBuffer) {
+        key.reset()
+        key.append(settingsPrefix)
+        key.append(bigEndian: number)
+    }
+
+    /// The number in the key of a database's settings; nil if it is none.
+    static func number(ofSettingsKey key: RawSpan) -> UInt32? {
+        guard key.byteCount == settingsPrefix.count + 4 else { return nil }
+        // In bounds by the check above.
+        return UInt32(bigEndian: unsafe key.unsafeLoadUnaligned(fromByteOffset: settingsPrefix.count, as: UInt32.self))
+    }
+
+    /// Reads a database's value; nil when it is none.
+    static func read(value: RawSpan) -> (name: DatabaseName, number: UInt32)? {
+        guard value.byteCount > 4, let name = try? DatabaseName(value.extracting(4..<value.byteCount)) else {
+            return nil
+        }
+        // In bounds by the check above.
+        return (name, UInt32(littleEndian: unsafe value.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)))
+    }
+}
+
+extension DatabaseDirectory.State {
+    fileprivate mutating func add(_ name: DatabaseName, _ entry: DatabaseDirectory.Entry) {
+        entries[name] = entry
+        names[entry.number] = name
+        nextNumber = max(nextNumber, entry.number + 1)
+        count += 1
+    }
+}
+
+extension RequestError {
+    package static func databaseIsBeingDeleted(_ name: DatabaseName) -> RequestError {
+        RequestError(
+            .failedPrecondition, "The database \(name) is being deleted. Write to it when that is done.")
+    }
+}

@@ -1,0 +1,141 @@
+// Creating, changing and deleting databases.
+//
+//     deleteDatabase   the state is `deleting`, durably  ──►  empty for readers, no writes, no transactions
+//     Housekeeper      deletes documents, some at a time ──►  removes declared indexes ──►  the state is `deleted`
+//
+// A deletion continues after a restart: the settings are stored. The name can be used again when it is done.
+
+package import Basics
+package import DocumentModel
+internal import Storage
+internal import StorageEngines
+internal import StoreFormat
+
+/// A database as it is listed.
+package struct DatabaseDescription: Sendable {
+    package let name: DatabaseName
+    /// The version with which it came into being, in microseconds.
+    package let createMicroseconds: UInt64
+    /// Nil if it came into being with its first document.
+    package let settings: DatabaseSettings?
+    /// Whether it is there for clients.
+    package let exists: Bool
+
+    init(_ name: DatabaseName, _ entry: DatabaseDirectory.Entry) {
+        self.name = name
+        createMicroseconds = entry.createMicroseconds
+        settings = entry.settings
+        exists = entry.exists
+    }
+
+    /// Whether its documents are being removed.
+    package var isBeingDeleted: Bool { settings?.state == .deleting }
+}
+
+/// A change of a database, decided by the commit thread: nothing comes between reading and writing.
+struct DatabaseChange: Sendable {
+    /// Gets what is known of the name, nil if nothing is; returns the settings to put.
+    let apply: @Sendable (DatabaseDescription?) throws(RequestError) -> DatabaseSettings
+}
+
+extension DocumentStore {
+    /// What is known of a name; nil if there never was such a database, or its deletion is forgotten.
+    package func describeDatabase(_ name: DatabaseName) -> DatabaseDescription? {
+        guard let entry = databases.entry(of: name), entry.isStored else { return nil }
+        return DatabaseDescription(name, entry)
+    }
+
+    /// The databases that exist, and those that are being deleted.
+    package var databaseDescriptions: [DatabaseDescription] {
+        databases.all.compactMap { describeDatabase($0.name) }.filter { $0.exists || $0.isBeingDeleted }
+    }
+
+    /// Changes a database, or creates one. `change` gets what is known of the name, runs on the commit thread, and must
+    /// be short; what it throws is the outcome, and nothing changes then. The completion is called when the change is
+    /// durable.
+    package func changeDatabase(
+        _ name: DatabaseName,
+        _ change: @escaping @Sendable (DatabaseDescription?) throws(RequestError) -> DatabaseSettings,
+        completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    ) {
+        submit(.changeDatabase(DatabaseChange(apply: change), name, completion))
+    }
+
+    /// Begins the deletion of a database. When the completion is called with success, the database is empty for
+    /// readers, its transactions have ended, and its listeners are woken to end. Its documents are removed in the
+    /// background, some at a time; until then writes to it are refused.
+    ///
+    /// - Parameter check: gets what is known of the database, on the commit thread; what it throws is the outcome.
+    package func deleteDatabase(
+        _ name: DatabaseName, check: @escaping @Sendable (DatabaseDescription) throws(RequestError) -> Void,
+        completion: @escaping @Sendable (Result<Void, RequestError>) -> Void
+    ) {
+        changeDatabase(name) { (known) throws(RequestError) in
+            guard let known, known.exists else { throw .noDatabase(name) }
+            try check(known)
+            var settings = known.settings ?? DatabaseSettings(state: .created)
+            settings.state = .deleting
+            return settings
+        } completion: { [self] result in
+            if case .success = result { endUses(of: name) }
+            completion(result)
+        }
+    }
+
+    private func endUses(of name: DatabaseName) {
+        for transaction in transactions.endAll(in: name) where transaction.mayBlockOthers {
+            release(transaction)
+        }
+        changes.wakeAll()
+    }
+}
+
+extension CommitStage {
+    /// Documents that one commit removes, and bytes of their fields: what it may hold up a commit that comes meanwhile.
+    private static let removedDocumentsMax = 256
+    private static let removedBytesMax = 1 << 20
+
+    /// Stages a commit that deletes the next documents of a database.
+    /// - Returns: false if there are none.
+    func removeDocuments(ofDatabase database: UInt32) throws(RequestError) -> Bool {
+        var from = ByteBuffer(capacity: 8)
+        var to = ByteBuffer(capacity: 8)
+        let root: [UInt8] = []
+        DocumentKey.writeSubtree(root.byteSpan, database: database, into: &from)
+        DocumentKey.writeSubtree(root.byteSpan, database: database + 1, into: &to)
+        let commit = begin(database: database, newDatabase: nil)
+        do {
+            var path = ByteBuffer(capacity: 256)
+            var location = DocumentLocation()
+            var prior = PriorDocument()
+            var (count, bytes) = (0, 0)
+            var cursor = try writer.latest.cursor(from: from.bytes, to: to.bytes)
+            while count < Self.removedDocumentsMax, bytes < Self.removedBytesMax, try cursor.next() {
+                guard let parts = DocumentKey.parts(of: cursor.key),
+                    let record = StoredRecordView(cursor.value, versionMicroseconds: cursor.version.microseconds),
+                    KeyedDocument.writePath(key: cursor.key, parts: parts, record: record, into: &path)
+                else { throw StorageError(.corrupt, "a document's record is damaged") }
+                location.locate(path.bytes, database: database)
+                try prior.read(location, latest: writer.latest)
+                try draft.add(LogItem(deleted: path.bytes), at: location, replacing: prior)
+                count += 1
+                bytes += prior.fields.byteCount
+            }
+            if count == 0 { return false }
+            try commit.keep()
+            return true
+        } catch let error as StorageError {
+            throw RequestError(error)
+        } catch let error as RequestError {
+            throw error
+        } catch {
+            throw RequestError(.internal, "The server failed.")
+        }
+    }
+}
+
+extension RequestError {
+    package static func noDatabase(_ name: DatabaseName) -> RequestError {
+        RequestError(.notFound, "The database \(name) does not exist.")
+    }
+}
