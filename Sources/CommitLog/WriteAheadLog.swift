@@ -151,6 +151,24 @@ extension WriteAheadLog {
         return LogContents(groups: log.frameCount, records: log.recordCount, lastVersion: log.lastVersion)
     }
 
+    /// Reads every whole group of a damaged log, in order, past gaps. Changes nothing.
+    ///
+    /// - Parameters:
+    ///   - start: as for `recover`.
+    ///   - checkpoint: records up to here are not visited.
+    ///   - note: gets a sentence for each gap, with the versions that are missing, and for what cannot be read.
+    /// - Throws: what `visit` throws.
+    package static func salvage(
+        _ directory: String, from start: LogPosition, after checkpoint: CommitVersion,
+        note: @escaping (String) -> Void, _ visit: Visit
+    ) throws {
+        unsafe try LogSalvage.read(
+            directory: directory, firstSegment: start.segment, checkpoint: checkpoint, note: note
+        ) { version, record in
+            try visit(version, unsafe RawSpan(_unsafeBytes: record))
+        }
+    }
+
     private func prepareDirectory() throws(StorageError) {
         try Directory.create(directory)
         // The last segment may be of a process that was killed before its name was durable.

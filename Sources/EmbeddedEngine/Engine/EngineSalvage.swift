@@ -71,22 +71,10 @@ package enum EngineSalvage {
     }
 
     private static func readLog(_ directory: String, _ manifest: Manifest, _ sink: any SalvageSink) throws {
-        var failure: (any Error)?
-        var last = manifest.checkpoint
-        do {
-            _ = try WriteAheadLog.read(directory, from: manifest.logStart, after: manifest.checkpoint) {
-                version, record in
-                do {
-                    try sink.take(record: record, version: version)
-                } catch {
-                    failure = error
-                    throw error
-                }
-                last = version
-            }
-        } catch {
-            if let failure { throw failure }
-            sink.note("\(error); commits after version \(last) are not taken")
+        try WriteAheadLog.salvage(
+            directory, from: manifest.logStart, after: manifest.checkpoint, note: { sink.note($0) }
+        ) { version, record in
+            try sink.take(record: record, version: version)
         }
     }
 }

@@ -154,4 +154,56 @@ struct SalvageTests {
         let (documents, _) = try salvage(copy, of: original)
         #expect(documents == original.inRuns)
     }
+
+    /// Where the last group with a text lies: a file, and an offset within the group's records.
+    private func group(with text: String, in log: String) throws -> (path: String, offset: Int) {
+        var found: (path: String, offset: Int, version: UInt64)?
+        for name in try FileManager.default.contentsOfDirectory(atPath: log) where name.hasSuffix(".log") {
+            let bytes = [UInt8](try Data(contentsOf: URL(filePath: log + name)))
+            func word(_ offset: Int) -> UInt64 {
+                (0..<8).reduce(0) { $0 | UInt64(bytes[offset + $1]) << UInt64(8 * $1) }
+            }
+            for offset in stride(from: 4_096, to: bytes.count - 56, by: 8) {
+                guard bytes[(offset + 8)..<(offset + 12)].elementsEqual("HFRM".utf8) else { continue }
+                let end = min(bytes.count, offset + 56 + Int(truncatingIfNeeded: word(offset + 48)))
+                let payload = String(decoding: bytes[(offset + 56)..<end], as: UTF8.self)
+                guard payload.contains(text), word(offset + 40) > found?.version ?? 0 else { continue }
+                found = (log + name, offset + 60, word(offset + 40))
+            }
+        }
+        let last = try #require(found)
+        return (last.path, last.offset)
+    }
+
+    @Test
+    func `Of a log with a damaged group the later ones are taken, and the report names the gap`() async throws {
+        let original = try await Original(isCrashed: true)
+        let copy = try original.copy()
+        // Each commit of 50 documents is a group. The last six are in the log alone.
+        let place = try group(with: "c/163", in: copy.path(of: "damaged/log/"))
+        var bytes = try Data(contentsOf: URL(filePath: place.path))
+        bytes[bytes.startIndex + place.offset] ^= 1
+        try bytes.write(to: URL(filePath: place.path))
+        let (documents, report) = try salvage(copy, of: original)
+        func isLost(_ path: String) -> Bool {
+            (150..<200).contains(Int(path.dropFirst(2).prefix { $0.isNumber }) ?? 0)
+        }
+        var expected = original.documents.filter { !isLost($0.key) }
+        for (path, document) in original.inRuns where isLost(path) { expected[path] = document }
+        #expect(documents == expected)
+        #expect(report.losses.count == 1 && report.losses.first?.contains("are missing") == true, "\(report.losses)")
+    }
+
+    @Test
+    func `Of a log whose segment has no header the groups are taken all the same`() async throws {
+        let original = try await Original(isCrashed: true)
+        let copy = try original.copy()
+        let path = try group(with: "c/163", in: copy.path(of: "damaged/log/")).path
+        var bytes = try Data(contentsOf: URL(filePath: path))
+        bytes[bytes.startIndex + 20] ^= 1
+        try bytes.write(to: URL(filePath: path))
+        let (documents, report) = try salvage(copy, of: original)
+        #expect(documents == original.documents)
+        #expect(report.losses.contains { $0.contains("header of the segment") })
+    }
 }
