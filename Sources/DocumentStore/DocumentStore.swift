@@ -56,6 +56,7 @@ package final class DocumentStore: Sendable {
         self.configuration = configuration
         databases = DatabaseDirectory(maximum: configuration.databasesMax)
         standing = WriteStanding(leader: configuration.leader)
+        if configuration.leader != nil { replication.derived.want(1) }
         let recovery = Recovery(configuration: configuration, databases: databases)
         engine = try StorageEngine.open(
             directory: configuration.directory, volume: configuration.volume,
@@ -74,7 +75,7 @@ package final class DocumentStore: Sendable {
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
             indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes,
-            standing: standing)
+            standing: standing, replication: replication)
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {

@@ -32,6 +32,10 @@ package struct EngineOptions: Sendable {
     /// nothing, and the log has no hold.
     package var logHeldBytesMax = 0
 
+    /// Bytes of the log that are kept for each follower that has not taken them, beyond those that recovery needs. 0
+    /// keeps none.
+    package var logFollowedBytesMax = 256 << 20
+
     /// The log's part of the reserve.
     package var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
 
