@@ -55,8 +55,8 @@ package final class WriteAheadLog: Sendable {
     let pool: SegmentPool
     private let synchronizer: LogSynchronizer
     private let threads = Monitor<[SystemThread]>([])
-    /// Records after this are kept for an archive.
-    private let held: Atomic<UInt64>
+    /// Those that have not taken all records.
+    private let holds = LogHolds()
 
     /// Called with each record, in order; the bytes are valid for the call.
     package typealias Visit = (CommitVersion, RawSpan) throws -> Void
@@ -69,7 +69,9 @@ package final class WriteAheadLog: Sendable {
         fault = FaultInjection(fault: options.fault)
         pool = SegmentPool(directory: directory, options: options)
         synchronizer = LogSynchronizer(fault: fault, shared: options.sharedLog)
-        held = Atomic(options.logHeldBytesMax > 0 ? 0 : .max)
+        if options.logHeldBytesMax > 0 {
+            holds.hold(.archive, after: CommitVersion(microseconds: 0), bytesMax: options.logHeldBytesMax)
+        }
     }
 
     /// Starts the threads that prepare segments and sync groups. `close` ends them.
@@ -211,26 +213,39 @@ extension WriteAheadLog {
     }
 
     /// The position to `trim` before when all records up to `version` are durable elsewhere: that after it, or an
-    /// earlier one while an archive has not taken the records (``hold(after:)``). What followers may need
-    /// (`EngineOptions.logKeptBytes`) is after it too, unless the disk is full.
+    /// earlier one while an archive or a follower has not taken the records (``hold(_:after:)``). What followers that
+    /// come later may need (`EngineOptions.logKeptBytes`) is after it too, unless the disk is full.
     package func trimPosition(after version: CommitVersion) -> LogPosition {
         // A directory without a log gets no position: there is no segment to miss.
         if !options.writesLog { return LogPosition(segment: 0) }
-        let archived = pool.firstKept(after: version, held: heldVersion, bytesMax: options.logHeldBytesMax)
-        let followed = pool.firstSegment(before: pool.firstSegment(after: version), keeping: options.logKeptBytes)
-        return LogPosition(segment: min(archived, followed))
+        let kept = holds.all(nowMilliseconds: SystemClock.monotonicMilliseconds()).map {
+            pool.firstKept(after: version, held: $0.version, bytesMax: $0.bytesMax)
+        }
+        let later = pool.firstSegment(before: pool.firstSegment(after: version), keeping: options.logKeptBytes)
+        return LogPosition(segment: kept.reduce(later, min))
     }
 
-    /// Keeps the records after `version` from being trimmed, up to `EngineOptions.logHeldBytesMax`. A log with such a
-    /// bound begins with all records held. Only ever moves forward.
-    package func hold(after version: CommitVersion) {
-        held.max(version.microseconds, ordering: .relaxed)
+    /// Keeps the records after `version` from being trimmed, up to `EngineOptions.logHeldBytesMax` for an archive, and
+    /// `logFollowedBytesMax` for a follower. A log with a bound for an archive begins with all records held. Only ever
+    /// moves forward.
+    package func hold(_ holder: LogHolder, after version: CommitVersion) {
+        switch holder {
+        case .archive: holds.move(.archive, to: version)
+        case .follower where options.logFollowedBytesMax > 0:
+            holds.hold(holder, after: version, bytesMax: options.logFollowedBytesMax)
+        case .follower: break
+        }
     }
 
-    private var heldVersion: CommitVersion { CommitVersion(microseconds: held.load(ordering: .relaxed)) }
+    /// A holder has gone. What it has not taken is kept for ten more minutes.
+    package func leave(_ holder: LogHolder) {
+        holds.leave(holder, nowMilliseconds: SystemClock.monotonicMilliseconds())
+    }
 
-    /// Whether an archive has not taken all durable records.
-    package var isHeld: Bool { heldVersion < durableVersion }
+    /// Whether an archive or a follower has not taken all durable records.
+    package var isHeld: Bool {
+        holds.all(nowMilliseconds: SystemClock.monotonicMilliseconds()).contains { $0.version < durableVersion }
+    }
 
     /// Records up to here may be gone.
     package var base: CommitVersion { pool.base }

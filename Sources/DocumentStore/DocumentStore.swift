@@ -59,6 +59,7 @@ package final class DocumentStore: Sendable {
         let cached = configuration.engine.sharedLog == nil ? try ClusterFile.read(in: configuration.directory) : nil
         standing = WriteStanding(leader: configuration.leader ?? cached.map { "the cluster of \($0)" })
         let follows = !standing.takesWrites
+        if configuration.leader != nil { replication.derived.want(1) }
         let recovery = Recovery(configuration: configuration, databases: databases)
         engine = try StorageEngine.open(
             directory: configuration.directory, volume: configuration.volume,
@@ -77,7 +78,7 @@ package final class DocumentStore: Sendable {
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
             indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes,
-            standing: standing)
+            standing: standing, replication: replication)
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {

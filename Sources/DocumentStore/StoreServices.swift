@@ -14,4 +14,5 @@ struct StoreServices: Sendable {
     let counters: StoreCounters
     let changes: ChangeFeed
     let standing: WriteStanding
+    let replication: ReplicationState
 }

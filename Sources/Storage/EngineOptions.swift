@@ -39,6 +39,10 @@ package struct EngineOptions: Sendable {
     /// Whether the directory has a log that is written.
     package var writesLog: Bool { !isReadOnly && sharedLog == nil }
 
+    /// Bytes of the log that are kept for each follower that has not taken them, beyond those that recovery needs. 0
+    /// keeps none.
+    package var logFollowedBytesMax = 256 << 20
+
     /// The log's part of the reserve.
     package var logReserveBytes: Int { min(diskReserveBytes / 4, logSegmentBytes) }
 

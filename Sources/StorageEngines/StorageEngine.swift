@@ -101,6 +101,16 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// Keeps records of the log for a follower; see `WriteAheadLog.hold`. An engine in memory has none.
+    package func hold(_ holder: LogHolder, after version: CommitVersion) {
+        if case .embedded(let engine) = self { engine.log.hold(holder, after: version) }
+    }
+
+    /// The follower has gone; see `WriteAheadLog.leave`.
+    package func leave(_ holder: LogHolder) {
+        if case .embedded(let engine) = self { engine.log.leave(holder) }
+    }
+
     /// See ``KeyValueDisk/estimate(from:to:)``.
     package func estimate(from lower: RawSpan, to upper: RawSpan) throws(StorageError) -> KeyRangeEstimate {
         switch self {

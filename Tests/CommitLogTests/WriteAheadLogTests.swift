@@ -27,10 +27,11 @@ private final class OpenLog {
     private static let segmentBytes = 16 << 10
 
     static func options(
-        _ fault: (@Sendable (FileOperation) -> Int32)? = nil, heldBytesMax: Int = 0
+        _ fault: (@Sendable (FileOperation) -> Int32)? = nil, heldBytesMax: Int = 0, followedBytesMax: Int = 0
     ) -> EngineOptions {
         var options = EngineOptions.small
         options.logHeldBytesMax = heldBytesMax
+        options.logFollowedBytesMax = followedBytesMax
         options.logSegmentBytes = segmentBytes
         options.diskReserveBytes = 0
         options.fault = fault
@@ -39,9 +40,11 @@ private final class OpenLog {
 
     init(
         _ directory: String, from start: UInt64 = 0, after checkpoint: UInt64 = 0,
-        fault: (@Sendable (FileOperation) -> Int32)? = nil, heldBytesMax: Int = 0
+        fault: (@Sendable (FileOperation) -> Int32)? = nil, heldBytesMax: Int = 0, followedBytesMax: Int = 0
     ) throws {
-        log = WriteAheadLog(directory: directory, options: Self.options(fault, heldBytesMax: heldBytesMax))
+        log = WriteAheadLog(
+            directory: directory,
+            options: Self.options(fault, heldBytesMax: heldBytesMax, followedBytesMax: followedBytesMax))
         var recovered: [Seen] = []
         let outcomes = outcomes
         appender = try log.recover(
@@ -162,6 +165,37 @@ extension LogRecords {
     }
 
     @Test
+    func `What a follower has not taken is not trimmed, up to its bound and together with other holds`() throws {
+        let all = Self.records(1...40, bytes: 2_000)
+        let open = try OpenLog(directory.path, heldBytesMax: 64 << 20, followedBytesMax: 5 * 16 << 10)
+        func trim(after version: UInt64) {
+            open.log.trim(before: open.log.trimPosition(after: CommitVersion(microseconds: version)))
+        }
+        open.log.hold(.archive, after: CommitVersion(microseconds: 40))
+        #expect(!open.log.isHeld)
+        for record in all { try open.commit([record]) }
+        open.log.hold(.follower(7), after: CommitVersion(microseconds: 20))
+        open.log.hold(.follower(8), after: CommitVersion(microseconds: 30))
+        #expect(open.log.isHeld)
+        trim(after: 40)
+        #expect(try open.reader(after: 20).take() == Array(all[20...]))
+        // One that has gone may come back.
+        open.log.leave(.follower(7))
+        trim(after: 40)
+        #expect(try open.reader(after: 20).take() == Array(all[20...]))
+        open.log.hold(.follower(7), after: CommitVersion(microseconds: 40))
+        trim(after: 40)
+        #expect(try open.reader(after: 30).take() == Array(all[30...]))
+        #expect(open.log.base.microseconds > 20)
+        // Beyond the bound it is trimmed all the same.
+        for record in Self.records(41...100, bytes: 2_000) { try open.commit([record]) }
+        open.log.hold(.archive, after: CommitVersion(microseconds: 100))
+        trim(after: 100)
+        let error = #expect(throws: StorageError.self) { try open.reader(after: 40).take() }
+        #expect(error?.code == .versionTooOld)
+    }
+
+    @Test
     func `What an archive has not taken is not trimmed, up to a bound`() throws {
         let all = Self.records(1...40, bytes: 2_000)
         let open = try OpenLog(directory.path, heldBytesMax: 5 * 16 << 10)
@@ -172,13 +206,13 @@ extension LogRecords {
         trim(after: 20)
         #expect(open.log.isHeld)
         #expect(try open.reader(after: 0).take() == Array(all[..<20]))
-        open.log.hold(after: CommitVersion(microseconds: 12))
+        open.log.hold(.archive, after: CommitVersion(microseconds: 12))
         // It does not go back.
-        open.log.hold(after: CommitVersion(microseconds: 3))
+        open.log.hold(.archive, after: CommitVersion(microseconds: 3))
         trim(after: 20)
         #expect(try open.reader(after: 12).take() == Array(all[12..<20]))
         #expect(open.log.base.microseconds > 0)
-        open.log.hold(after: CommitVersion(microseconds: 20))
+        open.log.hold(.archive, after: CommitVersion(microseconds: 20))
         #expect(!open.log.isHeld)
         for record in all[20...] { try open.commit([record]) }
         trim(after: 25)

@@ -119,7 +119,7 @@ extension ArchiveWorker {
         } else {
             beginChain(next, owner)
         }
-        engine.log.hold(after: end)
+        engine.log.hold(.archive, after: end)
     }
 
     private mutating func beginChain(_ number: UInt64, _ owner: ArchiveOwner) {
@@ -184,7 +184,7 @@ extension ArchiveWorker {
         }
         let end = writer.end
         beginChain(try ArchiveCatalogue(settings.directory).lastNumber + 1, owner)
-        engine.log.hold(after: chainStart)
+        engine.log.hold(.archive, after: chainStart)
         let bytes = try self.writer?.run() ?? 0
         recordBytes += bytes
         return (bytes, (end, chainStart))

@@ -104,7 +104,7 @@ final class RecordWriter {
         canReplace = try ArchiveFiles.write(
             file.bytes, to: path, in: "\(directory)/\(ArchiveFormat.recordsName)")
         end = last
-        log.hold(after: end)
+        log.hold(.archive, after: end)
         written = (payload.count, recordCount)
         if !canReplace || payload.count > Self.replacedBytesMax { beginFile(after: header) }
         return header.fileBytes

@@ -921,6 +921,7 @@ extension FieldNumber {
         @usableFromInline package enum FollowRequest {
             @inlinable @inline(__always) package static var version: Int { 1 }
             @inlinable @inline(__always) package static var timeline: Int { 2 }
+            @inlinable @inline(__always) package static var follower: Int { 3 }
         }
         /// The fields of `hearth.admin.v1.FollowResponse`.
         @usableFromInline package enum FollowResponse {
@@ -932,6 +933,8 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var baseIsComplete: Int { 6 }
             @inlinable @inline(__always) package static var records: Int { 7 }
             @inlinable @inline(__always) package static var closedTime: Int { 8 }
+            @inlinable @inline(__always) package static var derived: Int { 9 }
+            @inlinable @inline(__always) package static var rules: Int { 10 }
         }
         /// The fields of `hearth.admin.v1.StepDownRequest`.
         @usableFromInline package enum StepDownRequest {

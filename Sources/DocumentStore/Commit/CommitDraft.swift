@@ -23,6 +23,7 @@ struct CommitDraft: ~Copyable {
     private var collector = ChangeCollector()
     private let feed: ChangeFeed
     private let onDerived: StoreConfiguration.DerivedObserver?
+    private let derived: DerivedHashes
 
     private(set) var version = CommitVersion.zero
     private(set) var database: UInt32 = 0
@@ -35,13 +36,14 @@ struct CommitDraft: ~Copyable {
 
     init(
         applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, feed: ChangeFeed,
-        onDerived: StoreConfiguration.DerivedObserver?
+        derived: DerivedHashes, onDerived: StoreConfiguration.DerivedObserver?
     ) {
         self.applier = applier
         self.changes = changes
         self.entriesMax = entriesMax
         self.feed = feed
         self.onDerived = onDerived
+        self.derived = derived
     }
 
     /// Starts a commit.
@@ -72,7 +74,7 @@ struct CommitDraft: ~Copyable {
         try writer.stage(
             version: version, record: record.bytes, mutations: mutations, mayUseReserve: mayUseReserve)
         applier.keep()
-        onDerived?(version, mutations.contentHash)
+        noteDerived()
     }
 
     /// Applies a record of another server and hands it to the engine. When this throws, `rollBack` ends it.
@@ -92,6 +94,11 @@ struct CommitDraft: ~Copyable {
         try replay.apply(bytes, version: version, with: &applier, collecting: &collector, into: &mutations)
         try writer.stage(version: version, record: bytes, mutations: mutations, mayUseReserve: true)
         applier.keep()
+        noteDerived()
+    }
+
+    private func noteDerived() {
+        if derived.isWanted { derived.note(version.microseconds, mutations.contentHash) }
         onDerived?(version, mutations.contentHash)
     }
 

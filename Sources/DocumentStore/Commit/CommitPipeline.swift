@@ -75,7 +75,7 @@ final class CommitPipeline: @unchecked Sendable {
             applier: applier,
             changes: RecentChanges(maximum: configuration.recentChangesMax, since: writer.lastVersion.microseconds),
             entriesMax: configuration.indexEntriesPerDocumentMax, feed: services.changes,
-            onDerived: configuration.onDerived)
+            derived: services.replication.derived, onDerived: configuration.onDerived)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
         decider = CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)
@@ -85,7 +85,8 @@ final class CommitPipeline: @unchecked Sendable {
         replay = RecordReplay(latest: writer.latest, nowMilliseconds: configuration.clock.elapsedMilliseconds)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(
-            transactions: services.transactions, queue: queue, versions: services.versions, changes: services.changes)
+            transactions: services.transactions, queue: queue, versions: services.versions, changes: services.changes,
+            replication: services.replication)
     }
 
     // MARK: Run

@@ -60,6 +60,7 @@ struct ReplySender: Sendable {
     let queue: CommitQueue
     let versions: VersionClock
     let changes: ChangeFeed
+    let replication: ReplicationState
 
     func send(_ replies: [PendingReply], after result: Result<CommitVersion, StorageError>) {
         var failure: StorageError?
@@ -69,6 +70,7 @@ struct ReplySender: Sendable {
         case .success(let version):
             versions.endWaits()
             changes.announce(through: version.microseconds)
+            replication.published()
         case .failure(let error): versions.failWaits(RequestError(error))
         }
     }

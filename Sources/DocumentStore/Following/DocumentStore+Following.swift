@@ -30,6 +30,17 @@ extension DocumentStore {
         try engine.records(after: version)
     }
 
+    /// Keeps the records after a version for a follower, up to `EngineOptions.logFollowedBytesMax`, until ten minutes
+    /// after ``endHold(of:)``.
+    ///
+    /// - Parameter follower: a number that the follower has chosen.
+    package func holdRecords(after version: CommitVersion, for follower: UInt64) {
+        engine.hold(.follower(follower), after: version)
+    }
+
+    /// The follower has gone.
+    package func endHold(of follower: UInt64) { engine.leave(.follower(follower)) }
+
     /// Takes no writes from now on, because another server does. The completion is called once, on a thread of the
     /// store, when all commits before are durable and visible: with the version of the last of them.
     package func stepDown(

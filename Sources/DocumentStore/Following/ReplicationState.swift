@@ -6,12 +6,40 @@ package final class ReplicationState: Sendable {
     private let followerCount = Atomic<Int>(0)
     private let connected = Atomic<Bool>(false)
     private let closed = Atomic<UInt64>(0)
+    private let wakers = Mutex<[UInt64: @Sendable () -> Void]>([:])
+    private let wakerCount = Atomic<Int>(0)
+
+    /// What was derived from the records. A follower always keeps it, a leader while it has followers.
+    package let derived = DerivedHashes()
 
     /// Streams to replicas.
     package var followers: Int { followerCount.load(ordering: .relaxed) }
 
     /// A stream to a replica has begun or ended.
     package func countFollower(_ change: Int) { followerCount.add(change, ordering: .relaxed) }
+
+    /// Calls `wake` after each group of commits, on a thread of the store, until ``stopWaking(_:)``. A group that is
+    /// published meanwhile may be missed.
+    /// - Parameter number: names the waker.
+    package func wake(_ number: UInt64, _ wake: @escaping @Sendable () -> Void) {
+        wakers.withLock { wakers in
+            wakers[number] = wake
+            wakerCount.store(wakers.count, ordering: .relaxed)
+        }
+    }
+
+    package func stopWaking(_ number: UInt64) {
+        wakers.withLock { wakers in
+            wakers[number] = nil
+            wakerCount.store(wakers.count, ordering: .relaxed)
+        }
+    }
+
+    /// A group of commits is visible.
+    func published() {
+        if wakerCount.load(ordering: .relaxed) == 0 { return }
+        for wake in wakers.withLock({ Array($0.values) }) { wake() }
+    }
 
     /// Whether a replica has a stream from its source.
     package var isConnected: Bool {

@@ -177,7 +177,8 @@ extension CheckpointThread {
     /// manifest.
     private func recordCleanShutdown() {
         let isClean = core.progress.withLock { $0.failure == nil && $0.writeFailure == nil && $0.frozen == nil }
-        // What an archive has not taken, and what is kept for followers, stays where the next open finds it.
+        // What an archive and followers have not taken, and what is kept for later ones, stays where the next open
+        // finds it.
         guard isClean, core.registry.viewForUpdate.active.isEmpty, core.options.logKeptBytes == 0, !core.log.isHeld,
             let end = core.log.end
         else { return }

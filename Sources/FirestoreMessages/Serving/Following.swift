@@ -9,19 +9,23 @@ package struct FollowRequest: FirestoreMessage, Equatable, Sendable {
     package var version: UInt64
     /// The time from which its history is that of its source alone, in microseconds.
     package var timeline: UInt64
+    /// A number by which the source knows the replica again; 0 for none.
+    package var follower: UInt64
 
-    package init(version: UInt64, timeline: UInt64) {
+    package init(version: UInt64, timeline: UInt64, follower: UInt64 = 0) {
         self.version = version
         self.timeline = timeline
+        self.follower = follower
     }
 
     package init(wire: RawSpan) throws {
-        (version, timeline) = (0, 0)
+        (version, timeline, follower) = (0, 0, 0)
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
             case 1: version = try reader.uint64(tag)
             case 2: timeline = try reader.uint64(tag)
+            case 3: follower = try reader.uint64(tag)
             default: try reader.skip(tag)
             }
         }
@@ -30,6 +34,7 @@ package struct FollowRequest: FirestoreMessage, Equatable, Sendable {
     package func encode(into writer: inout ByteBuffer) {
         writer.appendField(1, version)
         writer.appendField(2, timeline)
+        if follower != 0 { writer.appendField(3, follower) }
     }
 }
 
@@ -61,6 +66,11 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
     case records([UInt8])
     /// No commit comes at or below this time, in microseconds, that was not sent.
     case closed(UInt64)
+    /// What the source has derived from records that were sent: for each the version (8 bytes, little-endian) and a
+    /// hash (8).
+    case derived([UInt8])
+    /// The security rules that the data directory of the source keeps.
+    case rules(String)
 
     package init(wire: RawSpan) throws {
         var reader = WireReader(wire)
@@ -77,6 +87,8 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
             case 6: found = try reader.boolean(tag) ? .baseIsComplete : found
             case 7: found = .records(try reader.byteArray(tag))
             case 8: found = .closed(try reader.uint64(tag))
+            case 9: found = .derived(try reader.byteArray(tag))
+            case 10: found = .rules(try reader.string(tag))
             default: try reader.skip(tag)
             }
         }
@@ -96,6 +108,8 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
         case .baseIsComplete: writer.appendField(6, 1)
         case .records(let bytes): writer.appendField(7, bytes)
         case .closed(let time): writer.appendField(8, time)
+        case .derived(let bytes): writer.appendField(9, bytes)
+        case .rules(let text): writer.appendField(10, Array(text.utf8))
         }
     }
 }

@@ -72,7 +72,7 @@ final class AdminService {
             throw RequestError(.resourceExhausted, "\(Self.followersMax) replicas follow on this event loop already.")
         }
         let stream = FollowStream(call, service, context.authorization) { [unowned self] in followers -= 1 }
-        try stream.start(message, context.store, context.log)
+        try stream.start(message, context.store, context.rules, context.log)
         followers += 1
         call.stream(stream)
         service.longLivedStreams.insert(stream)

@@ -22,6 +22,8 @@ final class FollowFeed: Sendable {
         /// Why the stream ends after its messages; nil inside for OK.
         var end: RequestError??
         var isStopped = false
+        /// The log may have more records.
+        var hasNews = false
     }
 
     private let state = Monitor(State())
@@ -53,10 +55,18 @@ final class FollowFeed: Sendable {
         }
     }
 
-    /// Waits until a deadline; false if the stream has been stopped.
+    /// The log has more records.
+    func signal() { state.update { $0.hasNews = true } }
+
+    /// Waits until a deadline or a signal; false if the stream has been stopped.
     func pause(milliseconds: UInt64) -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + milliseconds * 1_000_000
-        return state.wait(untilNanoseconds: deadline) { $0.isStopped ? false : nil } ?? true
+        return state.wait(untilNanoseconds: deadline) { state in
+            if state.isStopped { return false }
+            guard state.hasNews else { return nil }
+            state.hasNews = false
+            return true
+        } ?? true
     }
 
     /// What comes next.
@@ -82,7 +92,8 @@ final class FollowFeed: Sendable {
 extension FollowResponse {
     fileprivate var roughBytes: Int {
         switch self {
-        case .contents(let bytes), .records(let bytes): bytes.count + 64
+        case .contents(let bytes), .records(let bytes), .derived(let bytes): bytes.count + 64
+        case .rules(let text): text.utf8.count + 64
         default: 64
         }
     }
@@ -109,11 +120,13 @@ final class FollowStream: ResponseSource, LongLivedStream {
     }
 
     /// Starts the thread that makes the messages.
-    func start(_ request: FollowRequest, _ store: DocumentStore, _ log: Log) throws {
+    ///
+    /// - Parameter rules: followed too; nil if the server has nothing to do with rules.
+    func start(_ request: FollowRequest, _ store: DocumentStore, _ rules: RulesKeeper?, _ log: Log) throws {
         let bound = LoopBound(call)
         let loop = call.loop
         let source = FollowSource(
-            store: store, feed: feed, log: log, wake: { loop.execute { bound.value.resume() } })
+            store: store, rules: rules, feed: feed, log: log, wake: { loop.execute { bound.value.resume() } })
         try SystemThread(name: "follow") { source.run(request) }.detach()
     }
 
@@ -156,19 +169,29 @@ final class FollowStream: ResponseSource, LongLivedStream {
 /// Makes the messages of one stream, on a thread.
 private struct FollowSource: Sendable {
     let store: DocumentStore
+    let rules: RulesKeeper?
     let feed: FollowFeed
     let log: Log
     let wake: @Sendable () -> Void
 
-    /// Time between two looks at the log, in milliseconds.
-    private static let intervalMilliseconds: UInt64 = 20
-    /// A closed time is sent at least every so many looks.
-    private static let looksPerClosedTime = 5
+    /// Time between two looks at the log without a commit, in milliseconds.
+    private static let intervalMilliseconds: UInt64 = 100
+    /// Time between two looks at the rules, in milliseconds.
+    private static let rulesMilliseconds: UInt64 = 1_000
     private static let messageBytesMax = 256 << 10
 
     func run(_ request: FollowRequest) {
-        store.replication.countFollower(1)
-        defer { store.replication.countFollower(-1) }
+        let replication = store.replication
+        let number = request.follower == 0 ? UInt64.random(in: 1 ... .max) : request.follower
+        replication.countFollower(1)
+        replication.derived.want(1)
+        replication.wake(number) { [feed] in feed.signal() }
+        defer {
+            replication.stopWaking(number)
+            replication.derived.want(-1)
+            replication.countFollower(-1)
+            if request.follower != 0 { store.endHold(of: request.follower) }
+        }
         do {
             try serve(request)
             feed.finish(nil)
@@ -184,35 +207,69 @@ private struct FollowSource: Sendable {
     }
 
     private func serve(_ request: FollowRequest) throws {
+        // Before the look at the log: from here on nothing that the replica lacks is trimmed.
+        hold(request, after: request.version)
         let reason = try refusal(of: request)
         if let reason { return try sendBase(reason) }
         log(.info, "replica_connected", ["version": String(request.version)])
         guard put(.accepted(timeline: store.timelineStart.microseconds)) else { return }
         let records = try store.records(after: CommitVersion(microseconds: request.version))
-        var looks = 0
+        var reached = request.version
+        var sentRules: String?
+        var rulesAt: UInt64 = 0
         while true {
+            let now = SystemClock.monotonicMilliseconds()
+            if now >= rulesAt {
+                rulesAt = now + Self.rulesMilliseconds
+                guard putRules(unless: &sentRules) else { return }
+            }
             // Taken before the records are read: those up to it are among them.
             let closed = store.currentReadTime
+            let before = reached
             var batch: [UInt8] = []
-            var hasSent = false
             while try records.next() {
-                batch.append(littleEndian: records.version.microseconds, bytes: 8)
+                reached = records.version.microseconds
+                batch.append(littleEndian: reached, bytes: 8)
                 batch.append(littleEndian: UInt64(records.record.byteCount), bytes: 4)
                 batch.append(contentsOf: records.record)
-                hasSent = true
                 if batch.count >= Self.messageBytesMax {
                     guard put(.records(batch)) else { return }
                     batch.removeAll(keepingCapacity: true)
                 }
             }
             if !batch.isEmpty, !put(.records(batch)) { return }
-            looks += 1
-            if hasSent || looks >= Self.looksPerClosedTime {
-                looks = 0
-                guard put(.closed(closed)) else { return }
+            if reached > before {
+                hold(request, after: before)
+                guard putDerived(after: before, through: reached) else { return }
             }
-            guard feed.pause(milliseconds: Self.intervalMilliseconds) else { return }
+            guard put(.closed(closed)), feed.pause(milliseconds: Self.intervalMilliseconds) else { return }
         }
+    }
+
+    /// Keeps what the replica may lack: it has what was sent before the last time that something was sent, or connects
+    /// again in time. Its last commit is kept too, since the next stream compares it.
+    private func hold(_ request: FollowRequest, after version: UInt64) {
+        guard request.follower != 0, version > 0 else { return }
+        store.holdRecords(after: CommitVersion(microseconds: version - 1), for: request.follower)
+    }
+
+    /// Sends what was derived from records. Those of the time before the stream have no hash.
+    private func putDerived(after version: UInt64, through last: UInt64) -> Bool {
+        var bytes: [UInt8] = []
+        for entry in store.replication.derived.entries(after: version, through: last) {
+            bytes.append(littleEndian: entry.version, bytes: 8)
+            bytes.append(littleEndian: entry.hash, bytes: 8)
+        }
+        return bytes.isEmpty || put(.derived(bytes))
+    }
+
+    /// Sends the rules if they are others than those sent before.
+    private func putRules(unless sent: inout String?) -> Bool {
+        guard let rules, let text = try? rules.get(0).text, sent?.utf8.elementsEqual(text.utf8) != true else {
+            return true
+        }
+        sent = text
+        return put(.rules(text))
     }
 
     /// Why a replica cannot continue from what it has; nil if it can.

@@ -101,7 +101,7 @@ enum ServeCommand: MainThreadSubcommand {
         if security.mode == .insecure {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
-        replica?.start(gateway.store)
+        replica?.start(gateway.store, rules: configuration.rules?.keeper)
         try cluster?.start(gateway.store)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.

@@ -316,6 +316,12 @@ enum ServeSettings {
             Size of the log to keep at least, beyond what recovery needs, for replicas that connect later. A replica \
             that needs older commits copies everything again.
             """),
+        .size(
+            "replica-max-lag", in: .kibibytes(0)...ByteCount(bytes: 1 << 40), \.store.engine.logFollowedBytesMax,
+            """
+            Size of the log to keep, beyond what recovery needs, for each replica that has not taken it, also for ten \
+            minutes after it has gone and over a clean restart.
+            """),
         .time(
             "ttl-interval", \.store.expiryIntervalMilliseconds,
             "Time between two sweeps that delete expired documents (field overrides with ttl). 0s disables them."),

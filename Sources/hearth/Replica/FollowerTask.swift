@@ -1,5 +1,6 @@
 // A replica: it keeps a stream from its source, applies what comes, and connects again.
 
+import Authorization
 import Basics
 import DocumentStore
 import FirestoreMessages
@@ -27,6 +28,8 @@ final class FollowerTask: Sendable {
     private let client: HearthClient
     private let source: String
     private let log: Log
+    /// By which the source knows this process again.
+    private let number = UInt64.random(in: 1 ... .max)
     private let rebuild = Mutex<String?>(nil)
     private let task = Mutex<Task<Void, Never>?>(nil)
 
@@ -46,14 +49,17 @@ final class FollowerTask: Sendable {
     var rebuildReason: String? { rebuild.withLock { $0 } }
 
     /// Begins to follow.
-    /// - Parameter onRebuild: called once if the source does not continue from what the store has.
-    func start(_ store: DocumentStore, onRebuild: @escaping @Sendable () -> Void) {
+    ///
+    /// - Parameters:
+    ///   - rules: the keeper of the replica's rules, which become those of the source; nil if it has none.
+    ///   - onRebuild: called once if the source does not continue from what the store has, or the store differs.
+    func start(_ store: DocumentStore, _ rules: RulesKeeper?, onRebuild: @escaping @Sendable () -> Void) {
         task.withLock {
             $0 = Task { [self] in
                 var pause = Self.pauseMillisecondsMin
                 while !Task.isCancelled {
                     do {
-                        if try await followUntilSilent(store) { pause = Self.pauseMillisecondsMin }
+                        if try await followUntilSilent(store, rules) { pause = Self.pauseMillisecondsMin }
                         if rebuildReason != nil { return onRebuild() }
                     } catch {
                         if Task.isCancelled { return }
@@ -76,13 +82,13 @@ final class FollowerTask: Sendable {
 
     /// Follows until the stream ends, or is silent for long.
     /// - Returns: whether the source has sent anything.
-    private func followUntilSilent(_ store: DocumentStore) async throws -> Bool {
+    private func followUntilSilent(_ store: DocumentStore, _ rules: RulesKeeper?) async throws -> Bool {
         let contact = Contact()
         let began = SystemClock.monotonicMilliseconds()
         let outcome = await withTaskGroup(of: Result<Void, any Error>?.self) { group in
             group.addTask { [self] in
                 do {
-                    try await follow(store) { contact.note() }
+                    try await follow(store, rules) { contact.note() }
                     return .success(())
                 } catch {
                     return .failure(error)
@@ -108,10 +114,13 @@ final class FollowerTask: Sendable {
         return contact.last != nil
     }
 
-    private func follow(_ store: DocumentStore, onContact: @escaping @Sendable () -> Void) async throws {
+    private func follow(
+        _ store: DocumentStore, _ rules: RulesKeeper?, onContact: @escaping @Sendable () -> Void
+    ) async throws {
         let stream = client.follow(
             FollowRequest(
-                version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds))
+                version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds,
+                follower: number))
         while let message = try await stream.next() {
             onContact()
             switch message {
@@ -125,8 +134,37 @@ final class FollowerTask: Sendable {
             case .closed(let time):
                 store.closeTimes(through: time)
                 store.replication.closedMicroseconds = time
+            case .derived(let bytes):
+                let entries = try Self.derived(bytes)
+                guard let version = store.replication.derived.difference(from: entries) else { continue }
+                log(.error, "replica_differs", ["source": source, "version": String(version)])
+                rebuild.withLock { $0 = "the replica has derived something else from the commit \(version)" }
+                return
+            case .rules(let text): apply(rules: text, rules)
             case .file, .contents, .baseIsComplete: throw FollowFailure(description: "the source sends a file unasked")
             }
+        }
+    }
+
+    /// Puts the rules of the source in force.
+    private func apply(rules text: String, _ keeper: RulesKeeper?) {
+        guard let keeper else { return }
+        do throws(RequestError) {
+            let answer = try keeper.apply(text)
+            if answer.changed { log(.info, "rules_followed", ["number": String(answer.rules.number)]) }
+        } catch {
+            log(.warning, "rules_not_followed", ["message": error.message])
+        }
+    }
+
+    /// Reads what a source has derived.
+    private static func derived(_ bytes: [UInt8]) throws -> [DerivedHashes.Entry] {
+        guard bytes.count % 16 == 0 else { throw FollowFailure(description: "a message is cut") }
+        func number(_ offset: Int) -> UInt64 {
+            bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        return stride(from: 0, to: bytes.count, by: 16).map {
+            DerivedHashes.Entry(version: number($0), hash: number($0 + 8))
         }
     }
 
@@ -168,7 +206,7 @@ final class FollowerTask: Sendable {
             case .baseIsComplete:
                 guard let receiver else { break }
                 return try receiver.complete(source: source)
-            case .accepted, .records, .closed: break
+            case .accepted, .records, .closed, .derived, .rules: break
             }
         }
         throw FollowFailure(description: "the source ended before the base was complete")

@@ -1,5 +1,6 @@
 // `hearth serve --follow`: the directory of a replica, its copy of the source, and the stream of commits.
 
+import Authorization
 import Basics
 import DocumentStore
 import FileSystem
@@ -126,8 +127,8 @@ final class Replica: Sendable {
     }
 
     /// Begins to follow. If the replica must be copied again the process gets SIGTERM; see ``rebuildIfNeeded()``.
-    func start(_ store: DocumentStore) {
-        task.start(store) { [log, source, task] in
+    func start(_ store: DocumentStore, rules: RulesKeeper?) {
+        task.start(store, rules) { [log, source, task] in
             log(.error, "replica_outdated", ["source": source, "message": task.rebuildReason ?? ""])
             kill(getpid(), SIGTERM)
         }

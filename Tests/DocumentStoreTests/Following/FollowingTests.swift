@@ -111,11 +111,16 @@ struct FollowingTests {
         }
 
         /// Brings the follower to where the leader is.
-        func catchUp() async throws {
+        /// - Parameter change: changes the bytes of records on their way.
+        func catchUp(changing change: (inout [UInt8]) -> Void = { _ in }) async throws {
             let closed = leader.store.currentReadTime
             let records = try leader.store.records(after: follower.store.publishedVersion)
             var batch = FollowedRecords()
-            while try records.next() { batch.append(records.record, version: records.version) }
+            while try records.next() {
+                var bytes = [UInt8](copying: records.record)
+                change(&bytes)
+                batch.append(bytes.byteSpan, version: records.version)
+            }
             let (store, sent) = (follower.store, batch)
             try await withCheckedContinuation { continuation in
                 store.follow(sent) { continuation.resume(returning: $0) }
@@ -149,6 +154,30 @@ struct FollowingTests {
         for (version, hash) in there { #expect(here[version] == hash, "seed \(seed), at version \(version)") }
         try pair.follower.finish()
         try pair.leader.finish()
+    }
+
+    @Test
+    func `A difference between leader and follower is found by the hash of what they derived`() async throws {
+        let pair = try Pair(seed: 3)
+        let (leader, follower) = (pair.leader.store.replication.derived, pair.follower.store.replication.derived)
+        try await pair.leader.commit([.set("c/a", ["s": .string("before anybody follows")])])
+        leader.want(1)
+        try await pair.leader.commit([.set("c/a", ["s": .string("xxxx")])])
+        try await pair.catchUp()
+        #expect(leader.entries(after: 0, through: .max).count == 1)
+        #expect(follower.difference(from: leader.entries(after: 0, through: .max)) == nil)
+        try await pair.leader.commit([.set("c/b", ["s": .string("xxxx")])])
+        let differs = pair.leader.store.publishedVersion.microseconds
+        try await pair.catchUp { record in
+            guard let start = record.firstIndex(of: UInt8(ascii: "x")) else { return }
+            record[start] = UInt8(ascii: "y")
+        }
+        try await pair.leader.commit([.set("c/b", ["s": .string("zz")])])
+        try await pair.catchUp()
+        let entries = leader.entries(after: 0, through: .max)
+        #expect(entries.count == 3)
+        #expect(follower.difference(from: entries) == differs)
+        #expect(follower.difference(from: leader.entries(after: differs, through: .max)) == nil)
     }
 
     @Test

@@ -12,7 +12,7 @@ struct FollowMessageTests {
     private static let responses: [FollowResponse] = [
         .accepted(timeline: 1_700_000_000_000_000), .base(reason: "the replica is new", bytes: 12),
         .base(reason: "", bytes: .max), .file("runs/1.run"), .contents([1, 2, 3]), .contents([]), .baseIsComplete,
-        .records([9]), .closed(.max),
+        .records([9]), .closed(.max), .derived([1, 2]), .rules("rules_version = '2';"),
     ]
 
     @Test(arguments: responses)
@@ -23,7 +23,7 @@ struct FollowMessageTests {
 
     @Test
     func `A request is read as it was written, and unknown fields are skipped`() throws {
-        let request = FollowRequest(version: 5, timeline: .max)
+        let request = FollowRequest(version: 5, timeline: .max, follower: 7)
         var bytes = request.encodedBytes()
         #expect(try FollowRequest(wire: bytes.byteSpan) == request)
         bytes += [0x7A, 1, 0]

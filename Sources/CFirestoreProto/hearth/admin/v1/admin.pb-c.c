@@ -1688,7 +1688,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__get_server_request__descript
   (ProtobufCMessageInit) hearth__admin__v1__get_server_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__follow_request__field_descriptors[2] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__follow_request__field_descriptors[3] =
 {
   {
     "version",
@@ -1714,15 +1714,28 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__follow_request__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "follower",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowRequest, follower),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__follow_request__field_indices_by_name[] = {
+  2,   /* field[2] = follower */
   1,   /* field[1] = timeline */
   0,   /* field[0] = version */
 };
 static const ProtobufCIntRange hearth__admin__v1__follow_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor =
 {
@@ -1732,14 +1745,14 @@ const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor =
   "Hearth__Admin__V1__FollowRequest",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__FollowRequest),
-  2,
+  3,
   hearth__admin__v1__follow_request__field_descriptors,
   hearth__admin__v1__follow_request__field_indices_by_name,
   1,  hearth__admin__v1__follow_request__number_ranges,
   (ProtobufCMessageInit) hearth__admin__v1__follow_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_descriptors[8] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_descriptors[10] =
 {
   {
     "accepted_timeline",
@@ -1837,6 +1850,30 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "derived",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, derived),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "rules",
+    10,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, rules),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__follow_response__field_indices_by_name[] = {
   0,   /* field[0] = accepted_timeline */
@@ -1845,13 +1882,15 @@ static const unsigned hearth__admin__v1__follow_response__field_indices_by_name[
   1,   /* field[1] = base_reason */
   7,   /* field[7] = closed_time */
   4,   /* field[4] = contents */
+  8,   /* field[8] = derived */
   3,   /* field[3] = file */
   6,   /* field[6] = records */
+  9,   /* field[9] = rules */
 };
 static const ProtobufCIntRange hearth__admin__v1__follow_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 8 }
+  { 0, 10 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor =
 {
@@ -1861,7 +1900,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor 
   "Hearth__Admin__V1__FollowResponse",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__FollowResponse),
-  8,
+  10,
   hearth__admin__v1__follow_response__field_descriptors,
   hearth__admin__v1__follow_response__field_indices_by_name,
   1,  hearth__admin__v1__follow_response__number_ranges,

@@ -164,10 +164,14 @@ struct  Hearth__Admin__V1__FollowRequest
    * The time from which its history is that of its source alone, in microseconds.
    */
   uint64_t timeline;
+  /*
+   * A number by which the source knows the replica again; 0 for none. The source keeps what such a replica has not taken.
+   */
+  uint64_t follower;
 };
 #define HEARTH__ADMIN__V1__FOLLOW_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__follow_request__descriptor) \
-    , 0, 0 }
+    , 0, 0, 0 }
 
 
 /*
@@ -205,10 +209,18 @@ struct  Hearth__Admin__V1__FollowResponse
    * No commit comes at or below this time, in microseconds, that was not sent.
    */
   uint64_t closed_time;
+  /*
+   * For records that were sent, the version (8 bytes, little-endian) and the hash (8) of what the source has derived.
+   */
+  ProtobufCBinaryData derived;
+  /*
+   * The security rules that the data directory of the source keeps.
+   */
+  char *rules;
 };
 #define HEARTH__ADMIN__V1__FOLLOW_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__follow_response__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, {0,NULL}, 0, {0,NULL}, 0 }
+    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, (char *)protobuf_c_empty_string }
 
 
 struct  Hearth__Admin__V1__StepDownRequest
