@@ -160,6 +160,24 @@ struct HostilePipelineTests {
     }
 
     @Test
+    func `A value of more bytes than a number can count is refused`() throws {
+        let harness = try Harness()
+        let most = Expression.value(.integer(.max))
+        let endless = Expression.call("string_repeat", "x", most)
+        // Something is built before, so that the sum of both has no place in 64 bits.
+        for expression in [
+            endless, .call("string_concat", .call("string_repeat", "x", 1_000), endless),
+            .call("array", .call("to_upper", "abc"), endless, endless),
+        ] {
+            #expect(harness.failure(expression).status == .resourceExhausted)
+            let condition = harness.outcome([
+                Stage("literals", [.map([("a", 1)])]), .where(.call("equal", .call("concat", "a", expression), "a")),
+            ])
+            #expect(condition.status == .resourceExhausted)
+        }
+    }
+
+    @Test
     func `What subqueries return counts as held while its row needs it`() throws {
         var limits = ServiceLimits()
         limits.pipelines.memoryBytes = 400_000

@@ -227,14 +227,22 @@ package final class Evaluation {
 
     /// Pays for bytes that are read, compared or searched.
     package func spendWork(_ bytes: Int) throws(ExpressionError) {
-        budget.workBytes -= bytes
-        if budget.workBytes < 0 { throw .exhausted("The evaluation reads too many bytes.") }
+        try Evaluation.spend(bytes, of: &budget.workBytes, orFail: "The evaluation reads too many bytes.")
     }
 
     /// Pays for bytes that are built.
     package func spendMemory(_ bytes: Int) throws(ExpressionError) {
-        budget.memoryBytes -= bytes
-        if budget.memoryBytes < 0 { throw .exhausted("The evaluation builds values of too many bytes.") }
+        try Evaluation.spend(bytes, of: &budget.memoryBytes, orFail: "The evaluation builds values of too many bytes.")
         try spendWork(bytes)
+    }
+
+    /// Takes bytes from a budget. One that does not suffice is spent. `bytes` may be any number: requests ask for what
+    /// they like.
+    private static func spend(_ bytes: Int, of budget: inout Int, orFail message: String) throws(ExpressionError) {
+        guard bytes <= budget else {
+            budget = -1
+            throw .exhausted(message)
+        }
+        budget -= bytes
     }
 }
