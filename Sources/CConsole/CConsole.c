@@ -45,6 +45,9 @@ static const unsigned char chart_js[] = {
 static const unsigned char rows_js[] = {
 #embed "web/rows.js"
 };
+static const unsigned char backups_js[] = {
+#embed "web/backups.js"
+};
 static const unsigned char plan_js[] = {
 #embed "web/plan.js"
 };
@@ -97,6 +100,7 @@ static const hearth_console_file files[] = {
     {"query-text.js", SCRIPT, query_text_js, sizeof query_text_js},
     {"chart.js", SCRIPT, chart_js, sizeof chart_js},
     {"rows.js", SCRIPT, rows_js, sizeof rows_js},
+    {"backups.js", SCRIPT, backups_js, sizeof backups_js},
     {"plan.js", SCRIPT, plan_js, sizeof plan_js},
     {"palette.js", SCRIPT, palette_js, sizeof palette_js},
     {"value-editor.js", SCRIPT, value_editor_js, sizeof value_editor_js},

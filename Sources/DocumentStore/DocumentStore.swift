@@ -387,8 +387,8 @@ package final class DocumentStore: Sendable {
 
     /// Writes a consistent copy of the store, as of one version, to a directory that must not exist or be empty, while
     /// serving. The copy opens like any data directory.
-    package func backup(to directory: String) throws {
-        try engine.backup(to: directory)
+    package func backup(to directory: String, _ control: CopyControl = CopyControl()) throws {
+        try engine.backup(to: directory, control)
     }
 
     /// Makes a separate store with everything committed so far, in a directory that must not exist or be empty, while

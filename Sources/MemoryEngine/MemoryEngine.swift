@@ -122,7 +122,7 @@ package final class MemoryEngine: KeyValueEngine, KeyValueDisk {
     }
 
     /// - Throws: `unsupported`: there are no files to copy.
-    package func backup(to directory: String) throws(StorageError) {
+    package func backup(to directory: String, _ control: CopyControl = CopyControl()) throws(StorageError) {
         throw StorageError(.unsupported, "an engine in memory has no files to copy")
     }
 

@@ -31,12 +31,12 @@ package protocol KeyValueDisk: AnyObject, Sendable {
     /// Writes a consistent copy, as of a version published during the call, into a directory that does not exist or is
     /// empty. Any thread; commits continue meanwhile.
     /// - Throws: `inputOutput` if the directory is not empty or cannot be written; `full`, `failed`, `closed`;
-    ///   `unsupported` from an engine without files.
-    func backup(to directory: String) throws(StorageError)
+    ///   `unsupported` from an engine without files; `cancelled`.
+    func backup(to directory: String, _ control: CopyControl) throws(StorageError)
 
     /// Makes a separate store with everything published, in a directory that does not exist or is empty. Both share the
     /// files that never change, so the time does not depend on their size. Any thread; commits continue meanwhile.
     /// - Returns: the bytes that were copied because files could not be shared.
-    /// - Throws: as ``backup(to:)``.
+    /// - Throws: as ``backup(to:_:)``, without `cancelled`.
     func fork(to directory: String) throws(StorageError) -> Int
 }

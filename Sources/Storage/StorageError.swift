@@ -36,7 +36,7 @@ extension StorageError {
         fileprivate enum Name: String {
             case corrupt, full, failed, refused, locked, unsupportedFormat, versionTooOld, versionNotIncreasing
             case keyTooLong, valueTooLong, tooManyReaders, inputOutput, closed, unsupported
-            case pending
+            case pending, cancelled
         }
 
         fileprivate let name: Name
@@ -72,6 +72,8 @@ extension StorageError {
         package static let closed = Code(name: .closed)
         /// Nothing failed: what the read needs is not in memory. See ``ColdRead/pends``.
         package static let pending = Code(name: .pending)
+        /// The caller stopped it.
+        package static let cancelled = Code(name: .cancelled)
         /// This engine cannot do it.
         package static let unsupported = Code(name: .unsupported)
     }

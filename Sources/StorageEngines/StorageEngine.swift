@@ -191,11 +191,11 @@ package enum StorageEngine: Sendable {
         }
     }
 
-    /// See ``KeyValueDisk/backup(to:)``.
-    package func backup(to directory: String) throws(StorageError) {
+    /// See ``KeyValueDisk/backup(to:_:)``.
+    package func backup(to directory: String, _ control: CopyControl = CopyControl()) throws(StorageError) {
         switch self {
-        case .embedded(let engine): try engine.backup(to: directory)
-        case .memory(let engine): try engine.backup(to: directory)
+        case .embedded(let engine): try engine.backup(to: directory, control)
+        case .memory(let engine): try engine.backup(to: directory, control)
         }
     }
 

@@ -135,7 +135,9 @@ export class App {
     const parameters = new URLSearchParams(query);
     const database = parameters.get("db");
     if (database && /^projects\/[^/]+\/databases\/[^/]+$/.test(database)) this.database = database;
-    else if (!database && this.state.databases?.length && !this.state.databases.includes(this.database)) this.database = this.state.databases[0];
+    else if (!database && this.state.databases?.length && !this.state.databases.includes(this.database)) {
+      this.database = this.state.databases[0];
+    }
     this.#relink();
     const key = `${view} ${this.database}`;
     if (this.#view && this.#shown === key && this.#view.update) return this.#view.update(parameters);

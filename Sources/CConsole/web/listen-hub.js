@@ -6,9 +6,11 @@
 import { WebChannel } from "./webchannel.js";
 
 /**
- * @typedef {{changes: {name: string, document: any}[], isReset: boolean, isCurrent: boolean, readTime: string}} Snapshot
+ * @typedef {{name: string, document: any}} Change
+ * @typedef {{changes: Change[], isReset: boolean, isCurrent: boolean, readTime: string}} Snapshot
  *   `document` is null for one that was removed
- * @typedef {{snapshot: (snapshot: Snapshot) => void, failed: (error: {status: string, message: string}) => void}} Listener
+ * @typedef {{status: string, message: string}} Failure
+ * @typedef {{snapshot: (snapshot: Snapshot) => void, failed: (error: Failure) => void}} Listener
  */
 
 class Target {

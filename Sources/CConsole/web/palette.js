@@ -14,10 +14,23 @@ export function openPalette(commandsFor) {
   let commands = [];
   let active = 0;
   const list = h("div.palette-list", { role: "listbox", id: "palette-list", "aria-label": "Commands" });
-  const input = /** @type {HTMLInputElement} */ (h("input", { type: "text", "aria-label": "Command or path", placeholder: "Go to a view, a path such as users/ada, or a query", role: "combobox",
-    "aria-controls": "palette-list", "aria-expanded": "true", autocomplete: "off", spellcheck: "false", oninput: () => show(), onkeydown: key }));
-  const box = /** @type {HTMLDialogElement} */ (h("dialog.palette", { "aria-label": "Command palette", onclose: () => box.remove(),
-    onclick: (/** @type {Event} */ event) => { if (event.target === box) box.close(); } }, input, list));
+  const input = /** @type {HTMLInputElement} */ (h("input", {
+    type: "text",
+    "aria-label": "Command or path",
+    placeholder: "Go to a view, a path such as users/ada, or a query",
+    role: "combobox",
+    "aria-controls": "palette-list",
+    "aria-expanded": "true",
+    autocomplete: "off",
+    spellcheck: "false",
+    oninput: () => show(),
+    onkeydown: key,
+  }));
+  const box = /** @type {HTMLDialogElement} */ (h("dialog.palette", {
+    "aria-label": "Command palette",
+    onclose: () => box.remove(),
+    onclick: (/** @type {Event} */ event) => { if (event.target === box) box.close(); },
+  }, input, list));
 
   function show() {
     commands = commandsFor(input.value.trim()).slice(0, 12);

@@ -20,7 +20,8 @@ import { fieldPath, fromLine, nameOf, readJSON } from "./values.js";
  */
 
 export const operators = {
-  "==": "EQUAL", "!=": "NOT_EQUAL", "<": "LESS_THAN", "<=": "LESS_THAN_OR_EQUAL", ">": "GREATER_THAN", ">=": "GREATER_THAN_OR_EQUAL",
+  "==": "EQUAL", "!=": "NOT_EQUAL", "<": "LESS_THAN", "<=": "LESS_THAN_OR_EQUAL", ">": "GREATER_THAN",
+  ">=": "GREATER_THAN_OR_EQUAL",
   in: "IN", "not-in": "NOT_IN", "array-contains": "ARRAY_CONTAINS", "array-contains-any": "ARRAY_CONTAINS_ANY",
 };
 const listOperators = new Set(["in", "not-in", "array-contains-any"]);
@@ -143,7 +144,9 @@ function readFlag(query, flag, value) {
  * @returns {Condition}
  */
 function readCondition(text) {
-  const found = /^\s*((?:`(?:[^`\\]|\\.)*`|[^\s=!<>`])+)\s*(==|!=|<=|>=|<|>|=|not-in\b|in\b|array-contains-any\b|array-contains\b)\s*(.*)$/s.exec(text);
+  const field = /^\s*((?:`(?:[^`\\]|\\.)*`|[^\s=!<>`])+)\s*/.source;
+  const operator = /(==|!=|<=|>=|<|>|=|not-in\b|in\b|array-contains-any\b|array-contains\b)\s*(.*)$/.source;
+  const found = new RegExp(field + operator, "s").exec(text);
   if (!found || found[3].trim() === "") throw new Error(
     `"${text}" is not a condition: write FIELD OPERATOR VALUE, such as 'year >= 1922'.`,
   );
@@ -275,7 +278,10 @@ function filterOf(condition, database, words) {
  * @returns {import("./values.js").Value}
  */
 function valueOf(text, database) {
-  if (["null", "true", "false"].includes(text) || /^["{[]/.test(text) || /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return fromLine(readJSON(text), database);
+  const isNumber = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text);
+  if (["null", "true", "false"].includes(text) || /^["{[]/.test(text) || isNumber) {
+    return fromLine(readJSON(text), database);
+  }
   if (["NaN", "Infinity", "-Infinity"].includes(text)) return { doubleValue: text };
   if (text.startsWith("/")) return { referenceValue: nameOf(text, database) };
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(text)) return fromLine({ $timestamp: text }, database);

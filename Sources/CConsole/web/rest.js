@@ -128,7 +128,9 @@ function address(name, verb = "") { return `/v1/${encoded(name)}${verb}`; }
 /** @param {Record<string, any>} parameters */
 function queryText(parameters) {
   const query = new URLSearchParams({ prettyPrint: "false" });
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined && value !== null) query.append(name, String(value));
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null) query.append(name, String(value));
+  }
   return `?${query}`;
 }
 
@@ -150,11 +152,12 @@ export async function getDocument(name, readTime) {
 /**
  * @param {string} parent
  * @param {string} collection
- * @param {{pageSize?: number, pageToken?: string, showMissing?: boolean, readTime?: string, "mask.fieldPaths"?: string}} options
+ * @param {{pageSize?: number, pageToken?: string, showMissing?: boolean, readTime?: string, mask?: string}} options
  * @returns {Promise<{documents?: Document[], nextPageToken?: string}>}
  */
-export function listDocuments(parent, collection, options) {
-  return request("GET", `${address(parent)}/${encodeURIComponent(collection)}${queryText(options)}`);
+export function listDocuments(parent, collection, { mask, ...options }) {
+  const query = queryText({ ...options, "mask.fieldPaths": mask });
+  return request("GET", `${address(parent)}/${encodeURIComponent(collection)}${query}`);
 }
 
 /**
@@ -308,6 +311,13 @@ export function admin(method, body = {}) { return request("POST", `/console/rpc/
 export function data(name, parameters = {}) {
   return request("GET", `/console/data/${name}?${new URLSearchParams(parameters)}`);
 }
+
+/**
+ * Starts or cancels a backup.
+ * @param {"start"|"cancel"} action
+ * @returns {Promise<any>}
+ */
+export function backup(action) { return request("POST", "/console/data/backups", { action }); }
 
 /**
  * Messages about rules and their verdicts.

@@ -23,8 +23,13 @@ export class RowList {
     /** @type {Map<number, HTMLElement>} */
     this.shown = new Map();
     this.inner = h("div.rows-inner", { role: "presentation" });
-    this.element = h("div.rows", { tabindex: 0, role: "listbox", "aria-label": options.label,
-      onscroll: () => this.#schedule(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) }, this.inner);
+    this.element = h("div.rows", {
+      tabindex: 0,
+      role: "listbox",
+      "aria-label": options.label,
+      onscroll: () => this.#schedule(),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
+    }, this.inner);
     this.isScheduled = false;
     new ResizeObserver(() => this.#schedule()).observe(this.element);
   }
@@ -90,8 +95,9 @@ export class RowList {
   reveal(index) {
     const { rowHeight } = this.options;
     const { scrollTop, clientHeight } = this.element;
-    if (index * rowHeight < scrollTop) this.element.scrollTop = index * rowHeight;
-    else if ((index + 1) * rowHeight > scrollTop + clientHeight) this.element.scrollTop = (index + 1) * rowHeight - clientHeight;
+    const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
+    if (top < scrollTop) this.element.scrollTop = top;
+    else if (bottom > scrollTop + clientHeight) this.element.scrollTop = bottom - clientHeight;
     this.#layOut();
   }
 

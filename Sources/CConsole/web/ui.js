@@ -3,7 +3,8 @@
 /**
  * Makes an element.
  * @param {string} tag such as `button.primary`, with classes after dots
- * @param {Record<string, any>} [properties] attributes; functions named `on...` are listeners; null and false are left out
+ * @param {Record<string, any>} [properties] attributes; functions named `on...` are listeners; null and false are left
+ *   out
  * @param {...(Node|string|number|null|undefined|false|Array<any>)} children
  * @returns {HTMLElement}
  */
@@ -58,7 +59,8 @@ export function fill(element, ...children) {
 /** @type {Record<string, string>} */
 const shapes = {
   start: "M3 11.5 12 4l9 7.5M6 10v9h4v-5h4v5h4v-9",
-  data: "M4 6c0-1.7 3.6-3 8-3s8 1.3 8 3-3.6 3-8 3-8-1.3-8-3zm0 0v12c0 1.7 3.6 3 8 3s8-1.3 8-3V6M4 12c0 1.7 3.6 3 8 3s8-1.3 8-3",
+  data: "M4 6c0-1.7 3.6-3 8-3s8 1.3 8 3-3.6 3-8 3-8-1.3-8-3zm0 0v12c0 1.7 3.6 3 8 3s8-1.3 8-3V6M4 12c0 1.7 3.6 3 8 3"
+    + "s8-1.3 8-3",
   query: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zm5 12 5 5",
   watch: "M3 12h4l3-8 4 16 3-8h4",
   indexes: "M4 6h10M4 12h16M4 18h7",
@@ -96,7 +98,8 @@ export function vector(name, attributes = {}, text) {
  * @param {string} text
  */
 export function visible(text) {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]|\p{Surrogate}/gu, (character) => {
+  const hidden = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]|\p{Surrogate}/gu;
+  return text.replace(hidden, (character) => {
     const code = character.codePointAt(0) ?? 0;
     return code < 0x20 ? String.fromCharCode(0x2400 + code) : `\\u{${code.toString(16)}}`;
   });

@@ -6,8 +6,13 @@ import { editableText, kindOf, kinds, parse, same, textOf } from "./values.js";
 /** @typedef {import("./values.js").Value} Value */
 
 const hints = {
-  integer: "64 bits", double: "a number, NaN, Infinity or -Infinity", timestamp: "2026-01-31T12:00:00.123456+01:00; without a zone it is UTC",
-  reference: "users/ada, or a full name", "geo point": "latitude, longitude in degrees", bytes: "hexadecimal digits", vector: "numbers, separated by commas",
+  integer: "64 bits",
+  double: "a number, NaN, Infinity or -Infinity",
+  timestamp: "2026-01-31T12:00:00.123456+01:00; without a zone it is UTC",
+  reference: "users/ada, or a full name",
+  "geo point": "latitude, longitude in degrees",
+  bytes: "hexadecimal digits",
+  vector: "numbers, separated by commas",
   array: "JSON as in JSON lines", map: "JSON as in JSON lines",
 };
 
@@ -21,7 +26,8 @@ const beginnings = { boolean: "true", array: "[]", map: "{}", integer: "0", doub
  * @param {string} options.database
  * @param {Value|null} options.value null for a new one
  * @param {boolean} [options.asksName] whether a name is asked for
- * @param {(changed: (theirs: Value|null) => void) => () => void} [options.watch] tells of values that others write; returns what ends it
+ * @param {(changed: (theirs: Value|null) => void) => () => void} [options.watch] tells of values that others write;
+ *   returns what ends it
  * @returns {Promise<{name: string, value: Value}|null>}
  */
 export function askValue(options) {
@@ -46,10 +52,14 @@ export function askValue(options) {
         return element;
       }
       const rows = kind === "map" || kind === "array" ? 10 : kind === "string" ? 5 : 2;
-      const element = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows, spellcheck: "false", disabled: kind === "null",
+      const element = /** @type {HTMLTextAreaElement} */ (h("textarea", {
+        rows,
+        spellcheck: "false",
+        disabled: kind === "null",
         onkeydown: (/** @type {KeyboardEvent} */ event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
-        } }));
+        },
+      }));
       element.value = kind === "null" ? "null" : text;
       fill(place, field("Value", element, /** @type {any} */ (hints)[kind]));
       return element;

@@ -55,6 +55,17 @@ export function elementsOf(value) { return /** @type {Value[]} */ (value.arrayVa
 export function fieldsOf(value) { return /** @type {Record<string, Value>} */ (value.mapValue?.fields ?? {}); }
 
 /**
+ * The first elements of a list as text.
+ * @template T
+ * @param {T[]} elements
+ * @param {number} max
+ * @param {(element: T) => string} text
+ */
+function first(elements, max, text) {
+  return elements.slice(0, max).map(text).join(", ") + (elements.length > max ? ", …" : "");
+}
+
+/**
  * A value as text of one line.
  * @param {Value} value
  * @param {number} [max]
@@ -70,9 +81,11 @@ export function textOf(value, max = 200) {
     case "reference": return pathOf(value.referenceValue);
     case "geo point": return `${value.geoPointValue.latitude ?? 0}, ${value.geoPointValue.longitude ?? 0}`;
     case "bytes": return hexOf(value.bytesValue ?? "", max);
-    case "vector": return `[${(vectorOf(value) ?? []).slice(0, 8).map(numberText).join(", ")}${(vectorOf(value) ?? []).length > 8 ? ", …" : ""}]`;
-    case "array": return `[${elementsOf(value).slice(0, 12).map((element) => textOf(element, 24)).join(", ")}${elementsOf(value).length > 12 ? ", …" : ""}]`.slice(0, max);
-    case "map": return `{${Object.entries(fieldsOf(value)).slice(0, 8).map(([name, member]) => `${name.slice(0, 24)}: ${textOf(member, 24)}`).join(", ")}${Object.keys(fieldsOf(value)).length > 8 ? ", …" : ""}}`.slice(0, max);
+    case "vector": return `[${first(vectorOf(value) ?? [], 8, numberText)}]`;
+    case "array": return `[${first(elementsOf(value), 12, (element) => textOf(element, 24))}]`.slice(0, max);
+    case "map": return `{${first(
+      Object.entries(fieldsOf(value)), 8, ([name, member]) => `${name.slice(0, 24)}: ${textOf(member, 24)}`,
+    )}}`.slice(0, max);
     default: return "null";
   }
 }
@@ -126,7 +139,9 @@ export function parse(kind, text, database) {
     case "geo point": return { geoPointValue: geoPointOf(trimmed) };
     case "bytes": return { bytesValue: bytesOf(trimmed) };
     case "vector": return vectorValue(
-      trimmed.replace(/^\[|\]$/g, "").split(",").filter((part) => part.trim() !== "").map((part) => Number(doubleOf(part.trim()))),
+      trimmed.replace(/^\[|\]$/g, "").split(",").map((part) => part.trim()).filter((part) => part !== "").map(
+        (part) => Number(doubleOf(part)),
+      ),
     );
     default: {
       const value = fromLine(readJSON(trimmed || (kind === "array" ? "[]" : "{}")), database);
@@ -202,7 +217,9 @@ function bytesOf(text) {
 function hexOf(base64, max) {
   const binary = atob(base64.slice(0, max === Infinity ? undefined : 4 * Math.ceil(max / 3)));
   let text = "";
-  for (let at = 0; at < Math.min(binary.length, max); at += 1) text += binary.charCodeAt(at).toString(16).padStart(2, "0");
+  for (let at = 0; at < Math.min(binary.length, max); at += 1) {
+    text += binary.charCodeAt(at).toString(16).padStart(2, "0");
+  }
   return text + (base64.length * 3 / 4 > max + 2 ? "…" : "");
 }
 
@@ -280,11 +297,12 @@ class Real { constructor(/** @type {number} */ value) { this.value = value; } to
  */
 export function readJSON(text) {
   try {
-    return JSON.parse(text, /** @type {any} */ (function (/** @type {string} */ _, /** @type {any} */ value, /** @type {any} */ context) {
+    const revive = (/** @type {string} */ _, /** @type {any} */ value, /** @type {any} */ context) => {
       if (typeof value !== "number") return value;
       const source = context?.source ?? String(value);
       return /[.eE]/.test(source) ? new Real(value) : new Digits(source);
-    }));
+    };
+    return JSON.parse(text, /** @type {any} */ (revive));
   } catch (error) {
     throw new Error(`This is not JSON: ${/** @type {Error} */ (error).message}`);
   }
@@ -390,5 +408,6 @@ export function same(a, b) {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
   const names = Object.keys(a);
-  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]));
+  return names.length === Object.keys(b).length
+    && names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]));
 }

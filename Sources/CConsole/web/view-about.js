@@ -29,7 +29,8 @@ export function aboutView(app) {
     h("section.card", { "aria-label": "Licences" },
       h("h2", {}, "Licences"),
       h("p", {},
-        "The console is part of Hearth and has its licence. It contains no other library, and asks no other server than this one for anything.",
+        "The console is part of Hearth and has its licence. It contains no other library, and asks no other server "
+          + "than this one for anything.",
       ),
     )) };
 }

@@ -77,7 +77,8 @@ export function dataView(app, parameters) {
  */
 function breadcrumbs(app, path) {
   const segments = path === "" ? [] : path.split("/");
-  const input = /** @type {HTMLInputElement} */ (h("input.path-input", { type: "text", "aria-label": "Path", placeholder: "Path: users/ada", spellcheck: "false",
+  const input = /** @type {HTMLInputElement} */ (h("input.path-input", {
+    type: "text", "aria-label": "Path", placeholder: "Path: users/ada", spellcheck: "false",
     onkeydown: (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter") app.openPath(input.value.trim().replace(/^\/|\/$/g, ""));
     } }));
@@ -181,7 +182,8 @@ function collectionLink(app, id, parent) {
 
 /** The names of a collection in pages, in their order. Pages far away are dropped and read again. */
 class NamePages {
-  /** @type {{token: string|undefined, next: string|undefined, entries: {id: string, isMissing: boolean}[]|null, size: number}[]} */
+  /** @typedef {{id: string, isMissing: boolean}} Entry */
+  /** @type {{token: string|undefined, next: string|undefined, entries: Entry[]|null, size: number}[]} */
   pages = [];
   isComplete = false;
   isLoading = false;
@@ -218,7 +220,7 @@ class NamePages {
   async #read(token) {
     if (this.prefix) return this.#readPrefix(token);
     const answer = await rest.listDocuments(
-      this.parent, this.collection, { pageSize, pageToken: token, showMissing: true, "mask.fieldPaths": "__name__" },
+      this.parent, this.collection, { pageSize, pageToken: token, showMissing: true, mask: "__name__" },
     );
     const entries = (answer.documents ?? []).map((document) => ({
       id: lastSegment(document.name), isMissing: !document.createTime,
@@ -453,7 +455,8 @@ function documentsColumn(app, path) {
   }
 
   let timer = 0;
-  const filter = /** @type {HTMLInputElement} */ (h("input.filter", { type: "search", placeholder: "Id begins with", "aria-label": "Id begins with", spellcheck: "false",
+  const filter = /** @type {HTMLInputElement} */ (h("input.filter", {
+    type: "search", placeholder: "Id begins with", "aria-label": "Id begins with", spellcheck: "false",
     oninput: () => { clearTimeout(timer); timer = window.setTimeout(() => restart(filter.value), 150); } }));
   const element = h("section.column", { "aria-label": `Collection ${visible(collection)}` },
     columnHead(collection, [smallButton(
@@ -604,7 +607,13 @@ function documentColumn(app, path) {
         isTree && smallButton("+", `Add to ${label}`, () => addField(steps, value)),
         smallButton("✕", `Delete ${label}`, () => deleteField(steps)),
       ));
-    const node = h("div.field-node", { role: "treeitem", tabindex: 0, "data-key": key, "aria-label": `${label}, ${kind}`, "aria-expanded": isTree ? String(isOpen) : null, ondblclick: (/** @type {Event} */ event) => {
+    const node = h("div.field-node", {
+      role: "treeitem",
+      tabindex: 0,
+      "data-key": key,
+      "aria-label": `${label}, ${kind}`,
+      "aria-expanded": isTree ? String(isOpen) : null,
+      ondblclick: (/** @type {Event} */ event) => {
       event.stopPropagation();
       edit();
     },
@@ -1000,7 +1009,7 @@ async function deleteTree(app, path) {
 async function collectionNames(root, path) {
   const parent = parentPath(path) ? `${root}/${parentPath(path)}` : root;
   const answer = await rest.listDocuments(
-    parent, lastSegment(path), { pageSize, showMissing: true, "mask.fieldPaths": "__name__" },
+    parent, lastSegment(path), { pageSize, showMissing: true, mask: "__name__" },
   );
   return (answer.documents ?? []).map((document) => document.name);
 }
@@ -1013,7 +1022,8 @@ async function collectionNames(root, path) {
 async function countTree(root, path, isDocument) {
   if (!isDocument) {
     const parent = parentPath(path) ? `${root}/${parentPath(path)}` : root;
-    return `${counted(await rest.count(parent, { from: [{ collectionId: lastSegment(path) }] }), "document")} of the collection, and all below them,`;
+    const count = await rest.count(parent, { from: [{ collectionId: lastSegment(path) }] });
+    return `${counted(count, "document")} of the collection, and all below them,`;
   }
   const below = await rest.descendants(`${root}/${path}`, undefined, 10_000);
   return below.length === 10_000 ? "More than 10,000 documents" : counted(below.length + 1, "document");

@@ -1,5 +1,6 @@
-// Indexes over several fields, expiry of documents, and how backups are made.
+// Indexes over several fields, expiry of documents, and backups.
 
+import { backups } from "./backups.js";
 import { makeIndex } from "./plan.js";
 import * as rest from "./rest.js";
 import { attempt, byteText, choices, counted, dialog, field, fill, h, heading, notify, select, short } from "./ui.js";
@@ -13,6 +14,7 @@ export function indexesView(app) {
   const indexes = h("div", {});
   const expiry = h("div", {});
   const sizes = h("div", {});
+  const backupsCard = backups();
   let isOver = false;
 
   async function refresh() {
@@ -43,9 +45,9 @@ export function indexesView(app) {
             stateOf(index.state),
             h("button.small", {
               type: "button",
-              "aria-label": `Delete the index of ${collectionOf(index.name)}`,
+              "aria-label": `${ending(index)} the index of ${collectionOf(index.name)}`,
               onclick: () => remove(index),
-            }, "Delete"),
+            }, ending(index)),
           ]),
         )
         : h("p.hint", {}, "No index over several fields. Queries that would gain by one say so in their plan."),
@@ -134,16 +136,21 @@ export function indexesView(app) {
       rows: 4, spellcheck: "false", placeholder: "author\nyear desc\ntags contains",
     }));
     const problem = h("p.problem", { role: "alert" });
-    const made = await dialog("Make an index", (close) => h("div.form", {}, field("Collection id", collection), field("Serves", scope), field(
-      "Fields", fields, "One a line, then asc, desc or contains",
-    ), problem, choices(close, "Make", () => {
+    const wanted = () => {
       const lines = fields.value.split("\n").map((line) => line.trim()).filter(Boolean);
       if (!collection.value || !lines.length) {
         problem.textContent = "A collection and its fields are needed.";
         return undefined;
       }
       return { collection: collection.value, queryScope: scope.value, fields: lines.map(fieldOf) };
-    })));
+    };
+    const made = await dialog("Make an index", (close) => h("div.form", {},
+      field("Collection id", collection),
+      field("Serves", scope),
+      field("Fields", fields, "One a line, then asc, desc or contains"),
+      problem,
+      choices(close, "Make", wanted),
+    ));
     if (!made) return;
     await attempt(async () => {
       await rest.admin(
@@ -182,7 +189,7 @@ export function indexesView(app) {
 
   async function loop() {
     if (isOver) return;
-    await attempt(refresh);
+    await attempt(async () => { await Promise.all([refresh(), backupsCard.refresh()]); });
     if (!isOver) setTimeout(loop, 3_000);
   }
   loop();
@@ -199,19 +206,7 @@ export function indexesView(app) {
         expiry,
       ),
       h("section.card", { "aria-label": "Declared" }, h("h2", {}, "All that is declared, with sizes"), sizes),
-      h("section.card", { "aria-label": "Backups" }, h("div.card-head", {},
-        h("h2", {}, "Backups"),
-        h("button.small", {
-          type: "button",
-          onclick: () => attempt(async () => {
-            await rest.admin("hearth.admin.v1.Admin/Checkpoint");
-            notify("Everything committed is in sorted runs.");
-          }),
-        }, "Write a checkpoint"),
-      ),
-        h("p", {},
-          "A backup writes a directory of the server's machine, so its command runs there:",
-        ), h("pre", {}, "hearth backup --data DIRECTORY TARGET"))),
+      backupsCard.element),
     close() { isOver = true; },
   };
 }
@@ -230,6 +225,12 @@ function tableOf(heads, rows) {
     ),
   );
 }
+
+/**
+ * What ends an index.
+ * @param {any} index
+ */
+function ending(index) { return index.state === "CREATING" ? "Cancel" : "Delete"; }
 
 /** @param {any} one an index that exists */
 function size(one) {

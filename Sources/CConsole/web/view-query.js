@@ -45,7 +45,12 @@ export function queryView(app, parameters) {
   /** @type {Document[]} */
   let documents = [];
   let shape = "table";
-  const text = /** @type {HTMLTextAreaElement} */ (h("textarea.query-text", { rows: 2, spellcheck: "false", "aria-label": "Query as text", placeholder: "books --where 'year >= 1965' --order-by year:desc --limit 50", oninput: fromText,
+  const text = /** @type {HTMLTextAreaElement} */ (h("textarea.query-text", {
+    rows: 2,
+    spellcheck: "false",
+    "aria-label": "Query as text",
+    placeholder: "books --where 'year >= 1965' --order-by year:desc --limit 50",
+    oninput: fromText,
     onkeydown: (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); run(); }
     } }));
@@ -71,7 +76,12 @@ export function queryView(app, parameters) {
 
   /** Shows the query in the builder. */
   function build() {
-    const input = (/** @type {string} */ label, /** @type {"collection"|"orderBy"|"limit"|"offset"|"select"} */ key, /** @type {string} */ placeholder) => field(
+    /**
+     * @param {string} label
+     * @param {"collection"|"orderBy"|"limit"|"offset"|"select"} key
+     * @param {string} placeholder
+     */
+    const input = (label, key, placeholder) => field(
       label,
       h("input", {
         type: "text",
@@ -182,10 +192,8 @@ export function queryView(app, parameters) {
       } }).catch((error) => { if (!isCut) throw error; });
       if (own.signal.aborted && !isCut) return;
       showResults();
-      fill(
-        summary,
-        `${counted(documents.length, "document")}${isCut ? " (more are left out)" : ""} in ${durationText((performance.now() - start) / 1000)}`,
-      );
+      const time = durationText((performance.now() - start) / 1000);
+      fill(summary, `${counted(documents.length, "document")}${isCut ? " (more are left out)" : ""} in ${time}`);
     } catch (error) {
       if (/** @type {any} */ (error).name === "AbortError") return;
       fill(summary);
@@ -261,13 +269,17 @@ export function queryView(app, parameters) {
     );
   }
 
-  const shapeButton = (/** @type {string} */ name, /** @type {string} */ title) => h("button.small", { type: "button", "aria-pressed": String(shape === name), onclick: (/** @type {any} */ event) => {
-    shape = name;
-    for (const button of event.target.parentElement.children) button.setAttribute(
-      "aria-pressed", String(button === event.target),
-    );
-    showResults();
-  } }, title);
+  const shapeButton = (/** @type {string} */ name, /** @type {string} */ title) => h("button.small", {
+    type: "button",
+    "aria-pressed": String(shape === name),
+    onclick: (/** @type {any} */ event) => {
+      shape = name;
+      for (const button of event.target.parentElement.children) button.setAttribute(
+        "aria-pressed", String(button === event.target),
+      );
+      showResults();
+    },
+  }, title);
 
   const element = h("div.view.view-query", {}, heading(
     "Query",
@@ -343,7 +355,8 @@ function table(app, documents) {
   for (const document of documents.slice(0, 500)) for (const name of Object.keys(document.fields ?? {})) names.set(
     name, (names.get(name) ?? 0) + 1,
   );
-  const columns = [...names].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, columnsMax).map(([name]) => name);
+  const byUse = [...names].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const columns = byUse.slice(0, columnsMax).map(([name]) => name);
   const rows = new RowList({ rowHeight: 30, label: "Results", render(index) {
     const document = documents[index];
     return h("div.row.table-row", { role: "option" }, h("span.cell.id", {},

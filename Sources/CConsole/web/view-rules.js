@@ -60,7 +60,9 @@ export function rulesView(app) {
     /** @type {Map<number, string>} */
     const marks = new Map();
     for (const one of coveredLines(answer.coverage)) marks.set(one, "covered");
-    for (const one of answer.cases ?? []) for (const statement of one.statements) if (statement.outcome === "failed") marks.set(statement.line, "failed");
+    for (const one of answer.cases ?? []) for (const statement of one.statements) {
+      if (statement.outcome === "failed") marks.set(statement.line, "failed");
+    }
     for (const one of answer.diagnostics) marks.set(one.line, one.severity === "ERROR" ? "error" : "warning");
     showGutter(marks);
     fill(
@@ -91,14 +93,16 @@ export function rulesView(app) {
   /** @param {any} one */
   function verdictRow(one) {
     const isRight = one.allowed === one.expected;
-    const decided = one.statements.filter((/** @type {any} */ statement) => one.allowed ? statement.outcome === "allowed" : true);
+    const decided = one.statements.filter(
+      (/** @type {any} */ statement) => one.allowed ? statement.outcome === "allowed" : true,
+    );
     return h("div.verdict", {}, h(`span.badge.${isRight ? "created" : "deleted"}`, {},
       isRight ? "as expected" : "otherwise",
     ), h("code", {}, short(one.text, 100)), h("span", {}, one.allowed ? "allowed by " : "denied: "),
       decided.length
         ? decided.map((/** @type {any} */ statement) => h("button.link", {
           type: "button", onclick: () => goTo(statement.line, 1),
-        }, `line ${statement.line}${statement.outcome === "failed" ? ` failed: ${short(statement.message, 120)}` : statement.outcome === "refused" ? " is false" : ""}`))
+        }, `line ${statement.line}${outcomeText(statement)}`))
         : "no statement is about it");
   }
 
@@ -150,7 +154,8 @@ export function rulesView(app) {
       (close) => h("div.form", {},
         h("p", {}, "They hold for all databases at once and stay after a restart."),
         isOpen && h("p.problem", {},
-          "The server is open. It will be closed: callers without a credential may do what the rules permit, and this console will ask for the credential of an admin.",
+          "The server is open. It will be closed: callers without a credential may do what the rules permit, and this "
+            + "console will ask for the credential of an admin.",
         ),
         choices(close, "Apply", () => true, isOpen ? "danger" : "primary"),
       ),
@@ -198,7 +203,7 @@ export function rulesView(app) {
           close,
           "Add",
           () => path.value
-            ? `user ${user.value ? `${user.value} {}` : "none"}\nallow ${verb.value} ${path.value}${["create", "update"].includes(verb.value) ? ` ${(body.value || "{}").replaceAll("\n", " ")}` : ""}\n`
+            ? caseText(user.value, verb.value, path.value, body.value)
             : undefined,
         ),
       ),
@@ -252,4 +257,25 @@ function coveredLines(coverage) {
   };
   for (const node of coverage?.report ?? []) walk(node);
   return lines;
+}
+
+/**
+ * What became of a statement, after its line.
+ * @param {any} statement
+ */
+function outcomeText(statement) {
+  if (statement.outcome === "failed") return ` failed: ${short(statement.message, 120)}`;
+  return statement.outcome === "refused" ? " is false" : "";
+}
+
+/**
+ * A case of `hearth rules test`.
+ * @param {string} user
+ * @param {string} verb
+ * @param {string} path
+ * @param {string} body JSON of the fields after a write
+ */
+function caseText(user, verb, path, body) {
+  const fields = ["create", "update"].includes(verb) ? ` ${(body || "{}").replaceAll("\n", " ")}` : "";
+  return `user ${user ? `${user} {}` : "none"}\nallow ${verb} ${path}${fields}\n`;
 }

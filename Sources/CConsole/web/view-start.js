@@ -35,7 +35,8 @@ let settings = FirestoreSettings()
 settings.host = "${host}"
 settings.isSSLEnabled = false
 Firestore.firestore().settings = settings` },
-  rest: { title: "REST", code: (host, project, isSecure) => `curl "${isSecure ? "https" : "http"}://${host}/v1/projects/${project}/databases/(default)/documents/books?documentId=dune" \\
+  rest: { title: "REST", code: (host, project, isSecure) => `address=${isSecure ? "https" : "http"}://${host}
+curl "$address/v1/projects/${project}/databases/(default)/documents/books?documentId=dune" \\
   -d '{"fields": {"title": {"stringValue": "Dune"}, "year": {"integerValue": "1965"}}}'` },
 };
 
@@ -134,7 +135,8 @@ export function startView(app) {
         h("section.card", { "aria-label": "Sample" },
           h("h2", {}, "A sample"),
           h("p", {},
-            "Twelve books and their authors, with references, arrays, maps, times, a place and reviews below the books. It is stored in the database that is chosen above.",
+            "Twelve books and their authors, with references, arrays, maps, times, a place and reviews below the "
+              + "books. It is stored in the database that is chosen above.",
           ),
           sample,
         ))),

@@ -48,7 +48,8 @@ export function timeView(app, parameters) {
     bounds = {
       now: state.nowMicroseconds, oldest: Math.max(state.oldestMicroseconds, state.nowMicroseconds - 3_600_000_000),
     };
-    range.textContent = `Readable from ${timeText(bounds.oldest)} on: the store keeps its history for the time of --retention.`;
+    range.textContent = `Readable from ${timeText(bounds.oldest)} on: `
+      + "the store keeps its history for the time of --retention.";
     moment.textContent = timeText(chosen());
   }
 
@@ -56,7 +57,8 @@ export function timeView(app, parameters) {
     const own = ++asked;
     const text = what.value.trim();
     if (!text) return fill(result, h("p.hint", {}, "Name a document, a collection or a query."));
-    const readTime = `${new Date(chosen() / 1000).toISOString().slice(0, 19)}.${String(chosen() % 1_000_000).padStart(6, "0")}Z`;
+    const seconds = new Date(chosen() / 1000).toISOString().slice(0, 19);
+    const readTime = `${seconds}.${String(chosen() % 1_000_000).padStart(6, "0")}Z`;
     const isDocument = !text.includes(" ") && text.split("/").length % 2 === 0;
     const [then, now] = isDocument
       ? await Promise.all([readOne(text, readTime), readOne(text)])
@@ -97,7 +99,8 @@ export function timeView(app, parameters) {
       "aria-label": "Differences",
     }, h("h2", {},
       different.length
-        ? `${counted(different.length, "document")} of ${names.length} ${different.length === 1 ? "differs" : "differ"} from now`
+        ? `${counted(different.length, "document")} of ${names.length} `
+          + `${different.length === 1 ? "differs" : "differ"} from now`
         : names.length ? `The same as now: ${counted(names.length, "document")}` : "Nothing then, and nothing now.",
     ),
       different.slice(0, 200).map((name) => {

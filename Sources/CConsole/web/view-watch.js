@@ -80,7 +80,8 @@ export function watchView(app) {
       box.show(chart.series.map(([name, key, form]) => {
         const at = column(key);
         /** @type {[number, number][]} */
-        const points = form === "level" ? history.samples.map((/** @type {number[]} */ sample) => [sample[time], sample[at]])
+        const points = form === "level"
+          ? history.samples.map((/** @type {number[]} */ sample) => [sample[time], sample[at]])
           : history.samples.slice(1).map((/** @type {number[]} */ sample, /** @type {number} */ index) => [
             sample[time],
             Math.max(
@@ -92,7 +93,9 @@ export function watchView(app) {
     }
     const last = history.samples[history.samples.length - 1];
     if (!last) return;
-    const levels = history.levelBytesWritten.map((/** @type {number} */ bytes, /** @type {number} */ level) => [bytes, level]).filter((/** @type {number[]} */ [bytes]) => bytes > 0).map((/** @type {number[]} */ [bytes, level]) => `L${level} ${byteText(bytes)}`);
+    const levels = history.levelBytesWritten.map(
+      (/** @type {number} */ bytes, /** @type {number} */ level) => bytes > 0 ? `L${level} ${byteText(bytes)}` : "",
+    ).filter(Boolean);
     fill(
       facts,
       [
@@ -109,7 +112,9 @@ export function watchView(app) {
 
   async function showListeners() {
     const answer = await rest.data("listeners");
-    const rows = answer.listeners.sort((/** @type {any} */ a, /** @type {any} */ b) => b.messages - a.messages).slice(0, 200);
+    /** @type {any[]} */
+    const all = answer.listeners;
+    const rows = all.sort((a, b) => b.messages - a.messages).slice(0, 200);
     fill(listeners, rows.length ? h("div.scroll", {
       tabindex: 0, role: "region", "aria-label": "Table of listeners",
     }, h("table.plain", {}, h("thead", {},
@@ -161,7 +166,8 @@ export function watchView(app) {
     const answer = await rest.data("changes", path.value ? { path: path.value } : {});
     const since = new Date(answer.sinceMicroseconds / 1000).toLocaleTimeString();
     fill(changes, h("p.hint", {},
-      `Changes since ${since}, the last ${answer.changesMax.toLocaleString("en")} at most. The server keeps them in memory while this view is used, and ten minutes more.`,
+      `Changes since ${since}, the last ${answer.changesMax.toLocaleString("en")} at most. `
+        + "The server keeps them in memory while this view is used, and ten minutes more.",
     ),
       answer.changes.map((/** @type {any} */ change) => changeRow(app, change)), answer.changes.length
         ? null

@@ -31,7 +31,10 @@ export class FrameReader {
   }
 }
 
-/** @typedef {{onMessage: (message: any) => void, onEnd: (error: {status: string, message: string}|null) => void}} Handler */
+/**
+ * @typedef {{status: string, message: string}} Failure
+ * @typedef {{onMessage: (message: any) => void, onEnd: (error: Failure|null) => void}} Handler
+ */
 
 export class WebChannel {
   #parameters;

@@ -11,15 +11,15 @@ extension EmbeddedEngine {
     /// The copy is a separate data directory without a log, with all entries merged into one run. Serving continues;
     /// the files that the copy is made of stay until it is complete.
     ///
-    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `inputOutput`; the last also for one in or above that of
-    ///   this engine. What was written is removed then. A process that ends meanwhile leaves what it wrote; a copy is
-    ///   complete once it has its FORMAT file, which is written last.
-    package func backup(to directory: String) throws(StorageError) {
+    /// - Throws: `full`, `failed`, `closed`, `corrupt`, `cancelled`, `inputOutput`; the last also for one in or above
+    ///   that of this engine. What was written is removed then. A process that ends meanwhile leaves what it wrote; a
+    ///   copy is complete once it has its FORMAT file, which is written last.
+    package func backup(to directory: String, _ control: CopyControl = CopyControl()) throws(StorageError) {
         try makeCopy(in: directory, "backup") { set, runs throws(StorageError) in
             var manifest = set.manifest
             manifest.hashSeed = .random(in: .min ... .max)
             manifest.runs = []
-            let parts = try copy(set, to: runs, hashSeed: manifest.hashSeed)
+            let parts = try copy(set, to: runs, hashSeed: manifest.hashSeed, control)
             manifest.nextNumber = UInt64(parts.count + 2)
             if !parts.isEmpty {
                 manifest.runs = [Manifest.Run(number: UInt64(parts.count + 1), level: 1, parts: parts)]
@@ -72,7 +72,7 @@ extension EmbeddedEngine {
 
     /// Merges all runs of a set into files in a directory.
     private func copy(
-        _ set: RunSet, to directory: String, hashSeed: UInt64
+        _ set: RunSet, to directory: String, hashSeed: UInt64, _ control: CopyControl
     ) throws(StorageError) -> [Manifest.Part] {
         let footers = set.files.joined().map(\.footer)
         let lowest = footers.map(\.versionMin).min() ?? 0
@@ -81,13 +81,14 @@ extension EmbeddedEngine {
             set.slices(0..<set.view.count), horizon: set.manifest.horizon.microseconds, isLowest: true,
             latestOnly: core.latestOnly)
         var parts: [Manifest.Part] = []
+        var progress = CopyProgress(control: control, total: set.files.joined().reduce(0) { $0 + $1.byteCount })
         while !merge.isAtEnd {
             let number = UInt64(parts.count + 1)
             let kind = unsafe RunKind(of: merge.nextKey)
             let writer = try RunWriter(
                 directory: directory, number: number, kind: kind, versions: lowest...highest,
                 latestOnly: core.latestOnly, scannedSpaces: core.options.scannedSpaces, hashSeed: hashSeed)
-            if let part = try Self.copy(&merge, writer, (number, kind), core.options.runFileBytesMax) {
+            if let part = try Self.copy(&merge, writer, (number, kind), core.options.runFileBytesMax, &progress) {
                 parts.append(part)
             } else {
                 for name in RunFormat.fileNames(number, kind) { try Directory.removeFile(directory + "/" + name) }
@@ -99,18 +100,48 @@ extension EmbeddedEngine {
     /// - Throws: `corrupt` if a page of the source may have become zeros while it was copied.
     private static func copy(
         _ merge: inout RunMerge, _ writer: consuming RunWriter, _ file: (number: UInt64, kind: RunKind),
-        _ byteCountMax: Int
+        _ byteCountMax: Int, _ progress: inout CopyProgress
     ) throws(StorageError) -> Manifest.Part? {
         let faults = MapFaults.settledCount
         while unsafe !merge.isAtEnd && writer.byteCount < byteCountMax && writer.takes(merge.nextKey) {
             try merge.appendKey(to: &writer)
+            try progress.entry(writer.byteCount)
         }
         guard MapFaults.count == faults else {
             throw StorageError(.corrupt, "a page of a run could not be read during the backup")
         }
         guard writer.entryCount > 0 else { return nil }
         let (footer, byteCount) = try writer.finish()
+        progress.finished(byteCount)
         return Manifest.Part(
             file: file.number, identity: footer.identity, byteCount: UInt64(byteCount), kind: file.kind)
     }
+}
+
+/// Reports the bytes of a copy that are written to its control.
+private struct CopyProgress {
+    let control: CopyControl
+    /// Bytes of what is copied.
+    let total: Int
+    /// Bytes of the files that are complete.
+    private var complete = 0
+    private var entries = 0
+
+    /// Entries between two looks at the control.
+    private static let entriesEach = 1_024
+
+    init(control: CopyControl, total: Int) {
+        self.control = control
+        self.total = total
+    }
+
+    /// An entry was written.
+    /// - Parameter byteCount: of the present file.
+    mutating func entry(_ byteCount: Int) throws(StorageError) {
+        if entries.isMultiple(of: Self.entriesEach) { try control.note(done: complete + byteCount, of: total) }
+        entries += 1
+    }
+
+    /// A file is complete.
+    mutating func finished(_ byteCount: Int) { complete += byteCount }
 }

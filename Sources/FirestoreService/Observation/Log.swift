@@ -38,6 +38,8 @@ package struct Log: Sendable {
     /// Events below this level are dropped.
     package let level: LogLevel
     private let sink: @Sendable (String) -> Void
+    /// Where the lines of some events point to.
+    package let console = ConsoleLinks()
     private let limit = LogLimit()
     private let clock: @Sendable () -> UInt64
 
@@ -96,6 +98,7 @@ package struct Log: Sendable {
     private func put(_ level: LogLevel, _ event: StaticString, _ pairs: [(String, String)]) {
         var line = "time=\(Self.timestamp()) level=\(level.name) event=\(event)"
         for (key, value) in pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
+        if let link = console.link(for: "\(event)") { line += " console=\(Self.quoteIfNeeded(link))" }
         sink(line + "\n")
     }
 

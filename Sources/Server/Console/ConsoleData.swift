@@ -19,6 +19,7 @@ final class ConsoleData: Sendable {
     private let authorization: Authorization?
     private let history: ConsoleHistory
     private let changes: ConsoleChanges
+    let backups: ConsoleBackups
     private let clients: KnownClients
     private let loops: [EventLoop]
     /// The routers of the loops; set once the server runs.
@@ -26,7 +27,7 @@ final class ConsoleData: Sendable {
 
     init(
         _ administration: AdminService.Context, counters: [ServiceCounters], readiness: Readiness, version: String,
-        loops: [EventLoop], clients: KnownClients, _ authorization: Authorization?
+        loops: [EventLoop], clients: KnownClients, backupDirectory: String?, _ authorization: Authorization?
     ) {
         store = administration.store
         address = administration.address
@@ -38,6 +39,7 @@ final class ConsoleData: Sendable {
         self.authorization = authorization
         history = ConsoleHistory(store: store, counters: counters)
         changes = ConsoleChanges(store)
+        backups = ConsoleBackups(store, administration.log, directory: backupDirectory)
     }
 
     /// Starts the samples.
@@ -70,6 +72,7 @@ final class ConsoleData: Sendable {
         case "changes":
             let version = values["after"].flatMap { UInt64($0) } ?? 0
             done(changes.json(after: version, path: values["path"] ?? ""))
+        case "backups": done(backups.json)
         case "listeners":
             gather(on: loop, \.listeners) { done(.object(["listeners": .array($0.map(\.json))])) }
         case "queries":

@@ -5,6 +5,7 @@
 //     POST /console/rpc/SERVICE/METHOD    administrative methods, as JSON
 //     GET  /console/data/NAME             what the views show
 //     POST /console/data/rules            messages about rules, and what they decide
+//     POST /console/data/backups          starts or cancels a backup
 //
 // The files are the same for everyone and say nothing about the server. Everything else is for callers that may
 // administer the server.
@@ -102,11 +103,15 @@ final class ConsoleHandler {
     }
 
     private func show(_ exchange: HTTPExchange, _ head: HTTPHead, _ name: String, _ body: RawSpan) {
-        let isRules = name == "rules"
-        guard isRules ? permitsPost(exchange, head) : ServerPages.permits(head.method, exchange) else { return }
+        let isPosted = name == "rules" || name == "backups" && head.method == .post
+        guard isPosted ? permitsPost(exchange, head) : ServerPages.permits(head.method, exchange) else { return }
         do throws(RequestError) {
             try authorization?.admit(exchange.origin(head), for: .administration)
-            if isRules { return reply(exchange, try ConsoleRules.answer([UInt8](copying: body))) }
+            if isPosted {
+                let body = [UInt8](copying: body)
+                let answer = name == "rules" ? try ConsoleRules.answer(body) : try data.backups.perform(body)
+                return reply(exchange, answer)
+            }
             let parameters = URLText.parameters(head.queryBytes) ?? []
             try data.show(name, parameters, on: exchange.loop) { [self] in reply(exchange, $0) }
         } catch {

@@ -122,6 +122,8 @@ package struct HTTPOptions: Sendable {
     package var emulatorFiles: EmulatorFiles?
     /// Whether `/console` is served.
     package var servesConsole = true
+    /// Into which directory the console may have backups written, each into a new one; nil refuses them.
+    package var backupDirectory: String?
     /// For how many seconds browsers are asked to use encrypted connections alone (RFC 6797); 0 asks for nothing. Only
     /// replies over encrypted connections ask.
     package var hstsSeconds = 0

@@ -141,7 +141,8 @@ package final class DatabaseServer: Sendable {
                 authorization: configuration.authorization)
             let console = ConsoleData(
                 administration, counters: counters, readiness: readiness, version: configuration.version,
-                loops: group.loops, clients: clients, configuration.authorization)
+                loops: group.loops, clients: clients, backupDirectory: http.backupDirectory,
+                configuration.authorization)
             var routers: [LoopBound<CallRouter>] = []
             var links: [LoopBound<LeaderLink>] = []
             let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { loop in
@@ -176,6 +177,11 @@ package final class DatabaseServer: Sendable {
             if http.servesConsole { console.start(routers) }
             let host = server.host.contains(":") ? "[\(server.host)]" : server.host
             administration.address.text = "\(host):\(server.port)"
+            if http.servesConsole {
+                let isEncrypted = transport.tls != nil
+                let name = ["0.0.0.0", "[::]"].contains(host) ? "localhost" : host
+                log.console.server = "\(isEncrypted ? "https" : "http")://\(name):\(server.port)"
+            }
             listenLocally(server, in: configuration.store.directory, log)
             let observation = try configuration.observation.map { options throws(SocketError) in
                 try listen(for: options, besides: transport, pages, routers, on: group)

@@ -61,6 +61,12 @@ enum ServerFlags {
         return configuration
     }
 
+    /// What addresses of a server's pages begin with; nil for a store in this process.
+    static func page(of address: String, _ arguments: ParsedArguments) -> String? {
+        if address.contains("/") { return nil }
+        return "\(arguments[tls] || arguments.has(authorities) ? "https" : "http")://\(address)"
+    }
+
     /// Has calls show a token, if there is one.
     private static func addToken(to configuration: inout HearthClient.Configuration, _ token: String) throws {
         if token.isEmpty { return }

@@ -1,5 +1,6 @@
 // `hearth get`: documents by name, as lines of JSON.
 
+import Basics
 import DocumentJSON
 import DocumentModel
 import DocumentStore
@@ -134,7 +135,11 @@ enum ReadingFlags {
             return answer
         } catch {
             await client.close()
-            throw error
+            guard ownToken == nil, let refusal = error as? RequestError,
+                let server = ServerFlags.page(of: address, arguments),
+                let link = ConsoleLink.text(for: refusal, server: server, try database(arguments))
+            else { throw error }
+            throw CommandFailure("\(ErrorText.describe(error))\nsee \(link)")
         }
     }
 }

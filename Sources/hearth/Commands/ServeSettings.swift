@@ -180,6 +180,11 @@ enum ServeSettings {
         help: "Whether the console is served at /console, for callers that may administer the server: on or off."
     ) { ["on", "off"].contains($0) ? nil : "on or off" }
 
+    private static let backupDirectory = Flag<String>(
+        "backup-directory", "DIR", required: false,
+        help: "The directory into which the console may write backups, each into a new one. Without it, it writes none."
+    )
+
     private static let trustedProxies = Flag<NetworkRange>(
         repeatable: "trusted-proxy", "CIDR",
         help: """
@@ -444,7 +449,9 @@ enum ServeSettings {
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
-        FlagGroup(heading: "HTTP", flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints, console]),
+        FlagGroup(
+            heading: "HTTP",
+            flags: http.map(\.flag) + [allowHost, allowOrigin, emulatorEndpoints, console, backupDirectory]),
         FlagGroup(heading: "Responses", flags: responses.map(\.flag)),
         FlagGroup(heading: "Commits and transactions", flags: commits.map(\.flag)),
         FlagGroup(heading: "Storage", flags: storage.map(\.flag) + ServeIndexes.flags + [repairIndexes, upgrade]),
@@ -476,6 +483,7 @@ enum ServeSettings {
         configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback
         if configuration.http.emulatorEndpoints, isLoopback { configuration.http.emulatorFiles = EmulatorFiles() }
         configuration.http.servesConsole = arguments[console] == "on"
+        configuration.http.backupDirectory = arguments.value(of: backupDirectory).map(PathWords.absolute)
         return configuration
     }
 

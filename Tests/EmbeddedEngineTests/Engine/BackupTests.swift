@@ -39,6 +39,26 @@ struct BackupTests {
         try store.engine.close()
     }
 
+    @Test
+    func `A backup reports its progress, and one that is cancelled leaves nothing`() throws {
+        let store = try Store(directory.path(of: "data"))
+        for version in 1...3_000 as ClosedRange<UInt64> {
+            try store.commit(version, [.put("key number \(version)", "value \(version)")])
+        }
+        let control = CopyControl()
+        try store.engine.backup(to: directory.path(of: "one"), control)
+        // What is in the block that is being written is not counted yet.
+        #expect(control.progress.total > 10_000)
+        #expect(control.progress.done > 0 && control.progress.done <= control.progress.total)
+        control.cancel()
+        #expect { try store.engine.backup(to: directory.path(of: "two"), control) } throws: {
+            ($0 as? StorageError)?.code == .cancelled
+        }
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "two")))
+        try expectClean(directory.path(of: "one"))
+        try store.engine.close()
+    }
+
     private func write(_ path: String, _ text: String) throws {
         try FileManager.default.createDirectory(
             atPath: URL(filePath: path).deletingLastPathComponent().path, withIntermediateDirectories: true)

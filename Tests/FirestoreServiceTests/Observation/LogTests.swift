@@ -67,6 +67,19 @@ struct LogTests {
     }
 
     @Test
+    func `Lines of events that a view of the console explains end with its address`() {
+        let lines = Lines()
+        let log = Log(level: .info) { line in lines.lines.withLock { $0.append(line) } }
+        log(.warning, "slow_call")
+        log.console.server = "http://127.0.0.1:1"
+        log(.warning, "slow_call", ["method": "RunQuery"])
+        log(.warning, "other")
+        let written = lines.lines.withLock { $0 }
+        #expect(written.map { $0.contains("console") } == [false, true, false])
+        #expect(written[1].hasSuffix(" method=RunQuery console=http://127.0.0.1:1/console#/watch\n"))
+    }
+
+    @Test
     func `An event that repeats is written a number of times, and the rest is counted`() {
         let timed = TimedLog()
         let log = timed.make(.info)

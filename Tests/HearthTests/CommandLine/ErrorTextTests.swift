@@ -115,6 +115,22 @@ struct ErrorTextTests {
     }
 
     @Test
+    func `An error about a document ends with its place in the console`() throws {
+        let server = try ServerProcess(data: path("data"))
+        let address = "127.0.0.1:\(server.port)"
+        let command = ["set", "books/a&b", "{}", "--create", "--address", address]
+        #expect(try HearthBinary.run(command).status == 0)
+        let refused = try HearthBinary.run(command)
+        #expect(refused.status == 1)
+        let link = "see http://\(address)/console#/data?db=projects/hearth/databases/(default)&path=books/a%26b\n"
+        #expect(refused.errors.hasSuffix(link), "\(refused.errors)")
+        // An error that no view explains has no link.
+        let wrong = try HearthBinary.run(["query", "books", "--where", "__x__ == 1", "--address", address])
+        #expect(wrong.status != 0 && !wrong.errors.contains("console#"), "\(wrong.errors)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `A path may begin with a slash`() throws {
         let server = try ServerProcess(data: path("data"))
         let address = ["--address", "127.0.0.1:\(server.port)"]

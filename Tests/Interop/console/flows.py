@@ -228,6 +228,9 @@ def flow_hostile_data_is_text(context):
     context.set(f"<i>c<i>/{identifier}", {
         bad: text(bad), "control": text("a\u0000b\u001b[31m"), "long": text("y" * 900_000), "javascript:alert(1)": text("\u2028</script>"),
         "deep": nested(18)})
+    # The longest string and the deepest map that a document may have.
+    context.set("large/one", {"long": text("<b>" + "y" * 1_048_000)})
+    context.set("large/deep", {"deep": nested(20)})
     context.set("wide/one", {f"f{number:05}": {"integerValue": str(number)} for number in range(10_000)})
     page = context.page(f"#/data?db={DATABASE}")
     page.click(".item", "<i>c<i>")
@@ -244,6 +247,16 @@ def flow_hostile_data_is_text(context):
     page.run(f"location.hash = '#/data?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, path: 'wide/one'}})")
     page.text("Show more of 10,000 fields")
     assert page.run("document.querySelectorAll('.field-row').length") <= 300
+    for path, shown in (("large/one", "yyyy"), ("large/deep", "deep")):
+        page.run(f"location.hash = '#/data?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, path: '{path}'}})")
+        page.until(f"document.querySelector('.document')?.innerText.includes('{shown}')", path)
+    for _ in range(20):
+        page.run("[...document.querySelectorAll('.disclosure')].filter(b => b.getClientRects().length && b.innerText === '▸')[0]?.click()")
+    page.text("bottom")
+    for view in ("query", "watch", "time", "indexes"):
+        page.run(f"location.hash = '#/{view}?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: 'large --limit 10'}})")
+        page.until(f"location.hash.startsWith('#/{view}') && document.querySelector('h1') !== null", view)
+    assert page.run("document.querySelectorAll('main img, main script, main b:not(.legend b)').length") == 0
 
 
 def nested(levels):
@@ -357,6 +370,11 @@ def flow_watch_shows_what_happens(context):
     page.text("books/dune")
     page.click(".change summary", "books/dune")
     page.until("document.querySelectorAll('.chart .line').length >= 9", "the charts")
+    # The values of an earlier time, with the arrow keys.
+    page.until("document.querySelector('.chart-place').querySelector('.line') !== null", "two rates of commits")
+    page.run("document.querySelector('.chart-place').focus()")
+    page.key("ArrowLeft", number=37)
+    page.until("document.querySelector('.chart .cross') !== null && /^[0-9]{2}:/.test(document.querySelector('.chart-card .hint').innerText)", "the values of a time")
     context.query("books", "year", 1960)
     page.text("books --where 'year >= ?'")
     row = "[...document.querySelectorAll('tr')].find(e => e.innerText.includes('year >= ?'))"
@@ -414,6 +432,75 @@ def flow_indexes_are_made_and_deleted(context):
     page.click("td button", "Delete")
     page.click("dialog[open] button", "Delete")
     page.text("No index over several fields.")
+
+
+class HearthWithBackups(servers.Hearth):
+    """A server whose operator has named a directory for backups."""
+
+    def command(self):
+        return [*super().command(), "--backup-directory", str(self.scratch / "backups")]
+
+
+def flow_backups_are_started_and_cancelled(context):
+    """A backup goes into the directory that the operator has named, with its progress; one that is cancelled leaves nothing."""
+    context.start()
+    page = context.page(f"#/indexes?db={DATABASE}")
+    page.text("--backup-directory")
+    context.close()
+    context.pages.clear()
+    backups = context.scratch / "backups"
+    backups.mkdir()
+    context.start(HearthWithBackups)
+    context.fill("many", 60_000)
+    page = context.page(f"#/indexes?db={DATABASE}")
+    page.text("No backup is there.")
+    page.click("button", "Start a backup")
+    page.text("is complete")
+    names = [path.name for path in backups.iterdir()]
+    assert len(names) == 1 and names[0].startswith("backup-"), names
+    page.text(names[0])
+    accessibility.check(page)
+    # A name has seconds: the next one is another.
+    until(lambda: time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime()) not in names[0], "the next second")
+    page.click("button", "Start a backup")
+    page.until("document.querySelector('progress') !== null || document.querySelectorAll('main li').length === 2", "the next backup")
+    if page.run("document.querySelector('progress') !== null"):
+        page.click("button", "Cancel the backup")
+    page.until("document.querySelector('progress') === null", "its end")
+    left = [path for path in backups.iterdir()]
+    assert all((path / "FORMAT").exists() for path in left), left
+    checked = subprocess.run([context.binary, "check", "--data", str(backups / names[0])], capture_output=True, text=True)
+    assert checked.returncode == 0, checked
+
+
+def flow_packages_of_the_demonstration(context):
+    """The index of Debian's packages: lists, a query with its plan, totals, an edit, and the past."""
+    context.start()
+    packages = context.scratch / "packages.jsonl"
+    index = subprocess.run(["apt-cache", "dumpavail"], check=True, capture_output=True).stdout
+    assert index, "the package index of this machine is empty; run: apt-get update"
+    with open(packages, "wb") as file:
+        subprocess.run([str(pathlib.Path(context.binary).parent / "hearth-demonstration"), "convert"], input=index, stdout=file, check=True)
+    subprocess.run(
+        [context.binary, "load", "--to", f"127.0.0.1:{context.server.port}", "--project", "demo", "--collection", "packages", str(packages)],
+        check=True, capture_output=True)
+    count = sum(1 for _ in open(packages, "rb"))
+    assert count > 50_000, count
+    page = context.page(f"#/data?db={DATABASE}&path=packages")
+    page.text(f"{count:,} documents")
+    page.fill(".filter", "bash_")
+    page.click(".row", "bash_")
+    page.text("installedKibibytes")
+    name = page.run("new URLSearchParams(location.hash.split('?')[1]).get('path')")
+    page.run(f"location.hash = '#/query?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: \"packages --where 'section == shells' --order-by installedKibibytes:desc --limit 20\"}})")
+    page.text("documents in")
+    page.click("button", "Run and explain")
+    page.until("document.querySelectorAll('.plan-time').length >= 3", "the plan")
+    page.fill(".query-text", "packages --count")
+    page.click("button", "Run")
+    page.text(f"{count}")
+    page.run(f"location.hash = '#/time?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: {json.dumps(name)}}})")
+    page.text("The same as now")
 
 
 def flow_palette_and_keys(context):

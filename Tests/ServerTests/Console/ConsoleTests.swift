@@ -4,6 +4,7 @@
 import Authorization
 import AuthorizationTestSupport
 import Basics
+import DocumentStore
 import FirestoreMessages
 import Foundation
 import Identity
@@ -213,6 +214,36 @@ struct ConsoleTests {
             #expect(call(method, "{\"directory\": \"/nowhere\"}")?.status == 404, "\(method)")
         }
         #expect(http.request("GET", "/console/rpc/hearth.admin.v1.Admin/GetServer")?.status == 405)
+    }
+
+    @Test
+    func `A backup goes into a new directory of the one that was named, and nowhere without it`() throws {
+        let without = try LiveDatabaseServer()
+        let refused = HTTPTestClient(port: Int(without.gateway.port))
+            .request("POST", "/console/data/backups", body: "{\"action\": \"start\"}")
+        #expect(refused?.status == 400 && refused?.body.contains("--backup-directory") == true)
+
+        let scratch = TemporaryDirectory(on: .disk)
+        let live = try LiveDatabaseServer { $0.http.backupDirectory = scratch.path }
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        let document = "{\"fields\": {\"a\": {\"integerValue\": \"1\"}}}"
+        #expect(http.request("PATCH", "/v1/\(Self.database)/documents/c/x", body: document)?.status == 200)
+        for body in ["{}", "[]", "{\"action\": \"remove\"}", "{\"action\": \"start\", \"directory\": 1"] {
+            #expect(http.request("POST", "/console/data/backups", body: body)?.status == 400, "\(body)")
+        }
+        #expect(http.request("POST", "/console/data/backups", body: "{\"action\": \"cancel\"}")?.status == 200)
+        #expect(http.request("POST", "/console/data/backups", body: "{\"action\": \"start\"}")?.status == 200)
+        var state = ""
+        try waitUntil("the backup is complete") {
+            state = http.request("GET", "/console/data/backups")?.body ?? ""
+            return state.contains("\"name\":\"backup-") && !state.contains("\"running\"")
+        }
+        #expect(state.contains("\"failure\":null"), "\(state)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path)
+        #expect(names.count == 1)
+        let copy = try DocumentStore.open(StoreConfiguration(directory: "\(scratch.path)/\(names.first ?? "")"))
+        #expect(copy.databaseNames.map { "\($0)" } == [Self.database])
+        copy.close()
     }
 
     @Test

@@ -1,0 +1,35 @@
+// Links into the console of a server, at the end of errors that a view of it explains.
+
+import Basics
+import DocumentModel
+
+/// An address in the console.
+enum ConsoleLink {
+    /// The view that explains an error of a call; nil if none does.
+    ///
+    /// - Parameter server: such as `http://127.0.0.1:8080`.
+    static func text(for error: RequestError, server: String, _ database: DatabaseName) -> String? {
+        let view: String
+        var query = "db=\(encoded("\(database)"))"
+        if error.code == .permissionDenied {
+            view = "rules"
+        } else if error.code == .failedPrecondition, error.message.contains(" index") {
+            view = "indexes"
+        } else if let name = error.documentName, name.hasPrefix(database.documentsRoot + "/") {
+            view = "data"
+            query += "&path=\(encoded(String(name.dropFirst(database.documentsRoot.count + 1))))"
+        } else {
+            return nil
+        }
+        return "\(server)/console#/\(view)?\(query)"
+    }
+
+    /// Percent-encoded, except for what a fragment may have (RFC 3986, section 3.5) and no parser of parameters takes.
+    static func encoded(_ text: String) -> String {
+        let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/()".utf8)
+        return text.utf8.map { byte in
+            if plain.contains(byte) { return String(UnicodeScalar(byte)) }
+            return (byte < 0x10 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+}
