@@ -17,7 +17,10 @@ for rule in "request.auth != null" "get(/databases/\$(d)/documents/books/$other)
 done
 id=$(sed -n "$((documents / 2))s/.*\"id\":\"\([^\"]*\)\".*/\1/p" "$scratch/books.jsonl")
 name="projects/bench/databases/(default)/documents/books/$id"
-{ printf "\\0\\0\\0\\0\\x$(printf %02x $((${#name} + 2)))\\x0a\\x$(printf %02x ${#name})"; printf %s "$name"; } >"$secure/get.bin"
+request() { # request NAME: a GetDocumentRequest with gRPC's prefix
+    printf "\\0\\0\\0\\0\\x$(printf %02x $((${#1} + 2)))\\x0a\\x$(printf %02x ${#1})"; printf %s "$1"
+}
+request "$name" >"$secure/get.bin"
 
 # gets LABEL URL: the median of the runs in $median, in requests a second; 16 connections of 16 streams.
 gets() {
@@ -60,6 +63,46 @@ if wants rules; then
         gets "$label" "http://127.0.0.1:$port"
         stop
         row "gets, $label (no rules)" "$median" "$open_rate" ">= $goal" /s
+    done
+
+    echo "== a single reader beside a caller whose rules do as much as one judgement may: one server core"
+    # Texts of a and b; patterns whose search takes as many steps for each byte as their programs have instructions.
+    awk -v one='(a|b)*a(a|b){10}x' -v two='.*a.{900}x' 'BEGIN {
+        srand(1)
+        for (i = 0; i < 100; i++) {
+            part = ""
+            for (j = 0; j < 1000; j++) part = part (rand() < 0.5 ? "a" : "b")
+            text = text part
+        }
+        printf "{\"id\":\"pattern\",\"text\":\"%s\",\"pattern\":\"%s\"}\n", text, one
+        printf "{\"id\":\"program\",\"text\":\"%s\",\"pattern\":\"%s\"}\n", substr(text, 1, 2000), two
+        print "{\"id\":\"documents\"}\n{\"id\":\"expressions\"}"
+        for (i = 0; i < 10; i++) printf "{\"id\":\"big%d\",\"text\":\"%s%s%s%s%s%s%s%s%s%s\"}\n", i, text, text, text, text, text, text, text, text, text, text
+    }' >"$secure/limits.jsonl"
+    limits=/databases/'$(d)'/documents/limits
+    compared=true
+    for i in 0 2 4 6 8; do compared+=" && get($limits/big$i).data.text == get($limits/big$((i + 1))).data.text"; done
+    echo "rules_version = '2'; service cloud.firestore { match /databases/{d}/documents {
+        match /books/{id} { allow get; }
+        match /limits/documents { allow get: if $compared; }
+        match /limits/expressions { allow get: if [$(seq -s, 950)].size() == 950; }
+        match /limits/{id} { allow get: if !resource.data.text.matches(resource.data.pattern); } } }" >"$secure/limits.rules"
+    cores=0 serve "$scratch/books" --loops 1
+    "$hearth" load --address "127.0.0.1:$port" --project bench --collection limits --id-field id --quiet "$secure/limits.jsonl"
+    stop
+    for shape in pattern program documents expressions; do
+        cores=0 serve "$scratch/books" --loops 1 --rules "$secure/limits.rules" "${tokens[@]}"
+        name="projects/bench/databases/(default)/documents/limits/$shape"
+        request "$name" >"$secure/limit.bin"
+        taskset -c 1 h2load -D $((seconds * 4 + 2)) -c 1 -m 1 -d "$secure/limit.bin" -H 'content-type: application/grpc' -H 'te: trailers' \
+            -H "authorization: Bearer $token" "http://127.0.0.1:$port/google.firestore.v1.Firestore/GetDocument" >"$secure/h2load" & heavy=$!
+        sleep 1
+        beside=$(taskset -c 1 "$out/frame_load" "$port" 1 1 get "$documents" "$((seconds * 3))" 1 "$server")
+        wait $heavy
+        stop
+        echo "$shape: $(sed -n 's/^finished in.*, \(.* req\/s\),.*/\1/p' "$secure/h2load"); beside it $beside"
+        figure "p99 of single reads beside rules at their limits, $shape" \
+            "$(sed -n 's/.*p99 *\([0-9.]*\) us .*/\1/p' <<<"$beside" | awk '{printf "%.1f ms", $1 / 1000}') (goal < 20)"
     done
 fi
 if wants tls; then

@@ -18,6 +18,8 @@ final class AdmittedCaller: CallAccess {
     private let audit: AuditLog
     /// The database's id, as rules see it.
     private let databaseID: String
+    /// Before the paths of its documents in their names.
+    private let namePrefix: [UInt8]
     /// Whether calls that need so much are admitted.
     private let reading: Admission
     private let writing: Admission
@@ -50,6 +52,7 @@ final class AdmittedCaller: CallAccess {
         self.database = database
         self.audit = audit
         databaseID = database.database
+        namePrefix = JudgedDocuments.namePrefix(of: database)
         let collections = authentication.caller.collections
         self.collections = collections?.map { Array($0.utf8) }
         let project = database.project
@@ -154,7 +157,7 @@ final class AdmittedCaller: CallAccess {
     private func judgeOnce(
         _ request: RulesRequest, by rules: JudgingRules, _ state: borrowing JudgedState
     ) throws(RequestError) -> Verdict {
-        let documents = JudgedDocuments(state)
+        let documents = ReadDocuments(state, namePrefix: namePrefix)
         let verdict = rules.judge(request, access: documents)
         limited.spend(ruleWork: verdict.work)
         // Rules that could not read a document decide nothing.
@@ -191,6 +194,7 @@ final class AdmittedCaller: CallAccess {
     static func segments(_ path: RawSpan) -> [String] {
         var segments = PathSegments(path)
         var texts: [String] = []
+        texts.reserveCapacity(4)
         while let segment = segments.next() { texts.append(String(repairingUTF8: segment)) }
         return texts
     }

@@ -4,7 +4,7 @@ internal import DocumentStore
 internal import FirestoreService
 internal import SecurityRules
 
-/// The documents that rules read, as of one version, each read once. Confined to its loop.
+/// The documents that the rules for writes read, as of one version, each read once. Confined to its loop.
 final class JudgedDocuments: DocumentAccess {
     /// A document in the state before the commit.
     struct Stored {
@@ -23,8 +23,11 @@ final class JudgedDocuments: DocumentAccess {
 
     init(_ state: borrowing JudgedState) {
         self.state = copy state
-        namePrefix = state.point.database.utf8 + Array("/documents/".utf8)
+        namePrefix = Self.namePrefix(of: state.point.database)
     }
+
+    /// What stands before the paths of a database's documents in their names.
+    static func namePrefix(of database: DatabaseName) -> [UInt8] { database.utf8 + Array("/documents/".utf8) }
 
     func document(_ read: DocumentRead) -> DocumentAnswer {
         if read.state == .after, let fields = written[read.address.utf8] {
@@ -42,15 +45,10 @@ final class JudgedDocuments: DocumentAccess {
     func document(at path: [UInt8]) throws(RequestError) -> Stored? {
         if let known = stored[path] { return known }
         var found: Stored?
-        let name = namePrefix + path
-        // A path that no document can have is that of a missing one.
-        if let view = try? ResourceNameView(resource: name.byteSpan), view.isDocument {
-            try state.reader.withDocument(view, at: state.point) { document in
-                guard let document else { return }
-                found = Stored(
-                    fields: [UInt8](copying: document.fields), createMicroseconds: document.createMicroseconds,
-                    updateMicroseconds: document.updateMicroseconds)
-            }
+        try state.withDocument(namePrefix + path) { document in
+            found = Stored(
+                fields: [UInt8](copying: document.fields), createMicroseconds: document.createMicroseconds,
+                updateMicroseconds: document.updateMicroseconds)
         }
         stored[path] = .some(found)
         return found
@@ -64,4 +62,44 @@ final class JudgedDocuments: DocumentAccess {
 
     /// The version of each document that was read, 0 for a missing one.
     func version(of path: [UInt8]) -> UInt64 { (stored[path] ?? nil)?.updateMicroseconds ?? 0 }
+}
+
+/// The documents that the rules for reads read, as of one version. Confined to its loop.
+final class ReadDocuments: DocumentAccess {
+    private let state: JudgedState
+    private let namePrefix: [UInt8]
+    /// Why a document could not be read. What rules said without it does not count.
+    private(set) var failure: RequestError?
+
+    /// - Parameter namePrefix: ``JudgedDocuments/namePrefix(of:)`` of the state's database.
+    init(_ state: borrowing JudgedState, namePrefix: [UInt8]) {
+        self.state = copy state
+        self.namePrefix = namePrefix
+    }
+
+    func document(_ read: DocumentRead) -> DocumentAnswer {
+        var answer = DocumentAnswer.missing
+        do throws(RequestError) {
+            try state.withDocument(namePrefix + read.address.utf8) { document in
+                answer = .found([UInt8](copying: document.fields))
+            }
+        } catch {
+            // After `pending` the rest is evaluated too, so that all that is not in memory is asked for at once.
+            if error.isPending { answer = .pending }
+            failure = failure ?? error
+        }
+        return answer
+    }
+}
+
+extension JudgedState {
+    /// Lends a document, if there is one. A name that no document can have is that of a missing one.
+    fileprivate func withDocument(
+        _ name: [UInt8], _ body: (FoundDocument) -> Void
+    ) throws(RequestError) {
+        guard let view = try? ResourceNameView(resource: name.byteSpan), view.isDocument else { return }
+        try reader.withDocument(view, at: point, cold) { document in
+            if let document { body(document) }
+        }
+    }
 }

@@ -277,8 +277,9 @@ package final class FirestoreService {
         return access
     }
 
-    /// The state in which a call's documents are judged.
-    func judged(at point: ReadPoint) -> JudgedState { JudgedState(reader, point) }
+    /// The state in which what a call reads is judged. Deciding throws `pending` if rules read what is not in memory;
+    /// the call is then made again, as after its own reads.
+    func judged(at point: ReadPoint) -> JudgedState { JudgedState(reader, point, coldRead) }
 
     /// The database that a name lies in or is.
     private func database(ofName name: RawSpan) throws(RequestError) -> DatabaseName {

@@ -449,10 +449,13 @@ def refused_tokens(server):
         db.document("users/alice").set({"n": number}, retry=None)
 
 
+def encoded(part):
+    """A part of a token, of JSON."""
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+
 def parts_of(claims, algorithm):
-    return b".".join(
-        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=")
-        for part in ({"alg": algorithm, "typ": "JWT"}, claims)).decode()
+    return ".".join(encoded(part) for part in ({"alg": algorithm, "typ": "JWT"}, claims))
 
 
 def unsigned(uid):
@@ -582,6 +585,49 @@ def emulator(server):
     assert not db.document("notes/a").get().exists
 
 
+def rules_unit_testing(server):
+    """The requests of @firebase/rules-unit-testing: loading and clearing without a credential, the owner's, and those of
+    users, whose unsigned tokens expired in 1970."""
+    server.start(tls=False)
+    found = requests.get(f"{server.url}/emulators").json()["firestore"]
+    emulator = f"http://{found['host']}:{found['port']}/emulator/v1/projects/{PROJECT}"
+
+    def load(rules):
+        body = json.dumps({"rules": {"files": [{"content": rules}]}}).encode()
+        return requests.put(f"{emulator}:securityRules", data=body, headers={"Content-Type": "text/plain;charset=UTF-8"})
+
+    def context(uid, **options):
+        claims = {
+            "iss": ISSUER, "aud": PROJECT, "iat": 0, "exp": 3600, "auth_time": 0, "sub": uid, "user_id": uid,
+            "firebase": {"sign_in_provider": "custom", "identities": {}}}
+        header = {"alg": "none", "type": "JWT"}
+        return ".".join(encoded(part) for part in (header, claims | options)) + "."
+
+    def denied(answer):
+        return answer[0] == 403 and json.loads(answer[1])["error"]["status"] == "PERMISSION_DENIED"
+
+    # The library throws the text of a reply that is not 2xx.
+    refused = load("service cloud.firestore { match /a { allow read: if; } }")
+    assert not refused.ok and "L1:" in refused.text, refused.text
+    assert load(RULES).ok
+    # Rules are on now: the next suite clears and loads without a credential all the same.
+    assert requests.delete(f"{emulator}/databases/(default)/documents").ok
+    assert load(RULES.replace("request.auth.uid == user", "request.auth.token.admin == true")).ok
+    assert denied(rest(server, "PATCH", "users/alice", context("alice"), {"fields": {}}))
+    assert rest(server, "PATCH", "users/alice", context("alice", admin=True), {"fields": {}})[0] == 200
+    assert load(RULES).ok
+    assert requests.delete(f"{emulator}/databases/(default)/documents").ok
+    assert rest(server, "GET", "users/alice", context("alice"))[0] == 404
+    assert rest(server, "PATCH", "notes/a", "owner", {"fields": {"owner": {"stringValue": "alice"}}})[0] == 200
+    assert rest(server, "GET", "notes/a", context("alice"))[0] == 200
+    assert denied(rest(server, "GET", "notes/a", context("bob")))
+    assert denied(rest(server, "GET", "notes/a"))
+    # Another project is another database, without rules of its own.
+    other = emulator.replace(PROJECT, "another")
+    assert requests.delete(f"{other}/databases/(default)/documents").ok
+    assert rest(server, "GET", "notes/a", context("alice"))[0] == 200
+
+
 def rest(server, method, path, token=None, body=None, project=PROJECT, **headers):
     """The status and the text of a request over REST."""
     if token:
@@ -620,9 +666,7 @@ def proxies(server):
         assert requests.get(f"{server.url}/metrics", headers={name: value}).status_code == 403
         assert requests.get(f"{server.url}/livez", headers={name: value}).status_code == 200
     program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
-    if program is None:
-        print("nginx is not installed")
-        return
+    assert program is not None, "nginx is not installed: Tools/install-dependencies --tests installs it"
     with nginx(program, server):
         assert rest(server, "GET", "public/a")[0] == 403
     server.stop()

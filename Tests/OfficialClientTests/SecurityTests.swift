@@ -77,6 +77,11 @@ struct SecurityTests {
     }
 
     @Test
+    func `Requests of the library rules-unit-testing get the answers that it expects`() throws {
+        try run("rules_unit_testing")
+    }
+
+    @Test
     func `The programs of the page about security do what it describes`() throws {
         try run("documentation")
     }

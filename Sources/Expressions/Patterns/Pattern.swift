@@ -10,6 +10,10 @@ internal import CRE2
 @safe package final class Pattern: Sendable {
     // Owner: this object, from init to deinit. RE2 allows concurrent matches.
     private nonisolated(unsafe) let compiled: OpaquePointer
+    /// What the search of one byte may cost; see ``searchCost(_:)``.
+    private let byteCost: Int
+    /// How far a search may look beyond the end of a match; nil for as far as the text goes.
+    private let lookAhead: Int?
 
     /// Bytes that the program of a pattern and the caches of its matches may take.
     package static let memoryMax: Int64 = 1 << 20
@@ -29,9 +33,25 @@ internal import CRE2
         }
         guard let compiled = unsafe compiled else { return nil }
         unsafe self.compiled = compiled
+        byteCost = min(8 * max(1, Int(unsafe cre2_program_size(compiled))), Pattern.byteCostMax)
+        // Only these characters repeat a part of a pattern.
+        lookAhead = source.utf8.contains { "*+{".utf8.contains($0) } ? nil : source.utf8.count
     }
 
     deinit { unsafe cre2_delete(compiled) }
+
+    /// What a search of so many bytes may cost, in bytes that could be copied meanwhile.
+    ///
+    /// Most searches take a step for each byte. A pattern such as `.*a.{900}x` with a text that is made for it takes a
+    /// step for each instruction of its program and each byte. A pattern of many classes of characters has many
+    /// instructions, few of which are tried for one byte: hence the maximum.
+    package func searchCost(_ byteCount: Int) -> Int { byteCount * byteCost }
+
+    /// The same for what a search reads again that begins after a match, with so many bytes left of a text that was
+    /// paid for once: `a(.*x)?` looks for an x in all of them.
+    package func furtherSearchCost(_ byteCount: Int) -> Int { min(byteCount, lookAhead ?? byteCount) * byteCost / 8 }
+
+    private static let byteCostMax = 16 << 10
 
     /// The number of capturing groups, without the whole match.
     package var groupCount: Int { Int(unsafe cre2_group_count(compiled)) }

@@ -31,8 +31,10 @@ package final class Evaluation {
     private let tree: ExpressionTree
     /// The language and the caller; functions of the language find their context here.
     package unowned let host: any EvaluationHost
+    /// What is left to spend. Private, so that the compiler knows that no two accesses overlap.
+    private var left: EvaluationBudget
     /// What is left to spend.
-    package private(set) var budget: EvaluationBudget
+    package var budget: EvaluationBudget { left }
     /// Compiled patterns of texts that are computed.
     package let patterns: PatternCache
     /// Counts the outcomes of each expression, if there is one.
@@ -63,7 +65,7 @@ package final class Evaluation {
     ) {
         self.tree = tree
         self.host = host
-        self.budget = budget
+        left = budget
         self.patterns = patterns
         self.coverage = coverage
         expressionsMax = budget.expressions
@@ -90,12 +92,20 @@ package final class Evaluation {
         }
     }
 
+    /// Counts an expression whose value is a constant that the caller knows, as ``value(of:)`` would.
+    package func passConstant(_ id: ExpressionID) throws(ExpressionError) {
+        if coverage == nil { try spendExpressions(1) } else { _ = try value(of: id) }
+    }
+
     private func evaluate(_ node: ExpressionNode) throws(ExpressionError) -> Operand {
         switch node {
         case .constant(let operand): return operand
         case .input(let number): return try host.input(number)
         case .local(let slot): return try local(frame + slot)
-        case .member(let base, let name): return try host.member(name, of: try value(of: base))
+        case .member(let base, let name):
+            let operand = try value(of: base)
+            try spendMemberSearch(in: operand)
+            return try host.member(name, of: operand)
         case .unary(let function, let operand): return try function(self, try value(of: operand))
         case .binary(let function, let left, let right):
             let left = try value(of: left)
@@ -200,25 +210,25 @@ package final class Evaluation {
 
     /// Counts expressions from 0 again: the next evaluation is a separate one that shares the rest of the budget.
     package func restartExpressions() {
-        earlierExpressions += expressionsMax - budget.expressions
-        budget.expressions = expressionsMax
+        earlierExpressions += expressionsMax - left.expressions
+        left.expressions = expressionsMax
     }
 
     /// Expressions that were evaluated, and KiB that were read or built, since the whole budget was there.
     package var work: Int {
-        let bytes = initialBudget.workBytes - budget.workBytes
-        return earlierExpressions + expressionsMax - budget.expressions + bytes >> 10
+        let bytes = initialBudget.workBytes - left.workBytes
+        return earlierExpressions + expressionsMax - left.expressions + bytes >> 10
     }
 
     /// Begins with the whole budget again: the next evaluation is that of another row.
     package func restart() {
         earlierExpressions = 0
-        budget = initialBudget
+        left = initialBudget
     }
 
     private func spendExpressions(_ count: Int) throws(ExpressionError) {
-        budget.expressions -= count
-        if budget.expressions < 0 {
+        left.expressions -= count
+        if left.expressions < 0 {
             throw .exhausted(
                 "Unable to evaluate the expression as the maximum of \(expressionsMax) expressions to evaluate "
                     + "has been reached.")
@@ -227,12 +237,17 @@ package final class Evaluation {
 
     /// Pays for bytes that are read, compared or searched.
     package func spendWork(_ bytes: Int) throws(ExpressionError) {
-        try Evaluation.spend(bytes, of: &budget.workBytes, orFail: "The evaluation reads too many bytes.")
+        try Evaluation.spend(bytes, of: &left.workBytes, orFail: "The evaluation reads too many bytes.")
+    }
+
+    /// Pays for looking for a member: in document bytes the search passes over the members before it.
+    package func spendMemberSearch(in operand: Operand) throws(ExpressionError) {
+        if case .encodedMap(let slice) = operand { try spendWork(slice.byteCount / 4) }
     }
 
     /// Pays for bytes that are built.
     package func spendMemory(_ bytes: Int) throws(ExpressionError) {
-        try Evaluation.spend(bytes, of: &budget.memoryBytes, orFail: "The evaluation builds values of too many bytes.")
+        try Evaluation.spend(bytes, of: &left.memoryBytes, orFail: "The evaluation builds values of too many bytes.")
         try spendWork(bytes)
     }
 

@@ -6,6 +6,7 @@ package import Calls
 package import DocumentModel
 package import DocumentStore
 package import FirestoreMessages
+package import Storage
 
 /// Decides who may call. One object serves all loops of a server. Thread-safe.
 package protocol AccessControl: AnyObject, Sendable {
@@ -104,10 +105,14 @@ package struct JudgedState {
     package let reader: StoreReader
     /// Without a transaction, which would take note of what rules read.
     package let point: ReadPoint
+    /// What reads of rules do that meet bytes which are not in memory.
+    package let cold: ColdRead
 
-    package init(_ reader: StoreReader, _ point: ReadPoint) {
+    /// - Parameter cold: `.pends` for a caller that asks again after `pending`.
+    package init(_ reader: StoreReader, _ point: ReadPoint, _ cold: ColdRead = .waits) {
         self.reader = reader
         self.point = point.withoutTransaction
+        self.cold = cold
     }
 
     /// Microseconds after which a state is not the present one any more.
@@ -117,7 +122,7 @@ package struct JudgedState {
     package func present() throws(RequestError) -> JudgedState? {
         let now = SystemClock.microseconds()
         if now <= point.readMicroseconds + Self.presentMicroseconds { return nil }
-        return JudgedState(reader, try reader.readPoint(.latest, in: point.database))
+        return JudgedState(reader, try reader.readPoint(.latest, in: point.database), cold)
     }
 }
 

@@ -39,7 +39,7 @@ final class JudgedCommit {
         request.basis = nil
         do throws(RequestError) {
             let point = try service.reader.readPoint(.latest, in: request.writes.database)
-            step(try access.judge(request.writes, service.judged(at: point)))
+            step(try access.judge(request.writes, JudgedState(service.reader, point)))
         } catch {
             refuse(error)
         }

@@ -11,9 +11,6 @@ enum PatternFunctions {
         PipelineFunction("like", 2, .strict(like)),
     ]
 
-    /// What a search costs for each byte of the text, in copies of a byte.
-    private static let searchCost = 4
-
     private static func contains(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
         let (text, pattern) = try textAndPattern("regex_contains", operands, evaluation)
         return .boolean(pattern.firstMatch(in: text) != nil)
@@ -41,6 +38,8 @@ enum PatternFunctions {
             guard let found = range(of: match) else { return }
             try evaluation.spendMemory(40 + found.count)
             matches.append(.string(String(decoding: bytes[found], as: UTF8.self)))
+            // The search for the next match may look at what is left again.
+            try evaluation.spendWork(pattern.furtherSearchCost(bytes.count - (match[0]?.upperBound ?? 0)))
         }
         return .list(matches)
     }
@@ -56,7 +55,7 @@ enum PatternFunctions {
         let text = try StringFunctions.text("like", operands[0], evaluation)
         let source = try StringFunctions.text("like", operands[1], evaluation)
         let pattern = try compiled("like", expression(ofLike: source), evaluation)
-        try evaluation.spendWork(searchCost * text.utf8.count)
+        try evaluation.spendWork(pattern.searchCost(text.utf8.count))
         return .boolean(pattern.matchesWhole(text))
     }
 
@@ -84,8 +83,9 @@ enum PatternFunctions {
         _ name: String, _ operands: [Operand], _ evaluation: Evaluation
     ) throws(ExpressionError) -> (String, Pattern) {
         let text = try StringFunctions.text(name, operands[0], evaluation)
-        try evaluation.spendWork(searchCost * text.utf8.count)
-        return (text, try compiled(name, try StringFunctions.text(name, operands[1], evaluation), evaluation))
+        let pattern = try compiled(name, try StringFunctions.text(name, operands[1], evaluation), evaluation)
+        try evaluation.spendWork(pattern.searchCost(text.utf8.count))
+        return (text, pattern)
     }
 
     private static func compiled(

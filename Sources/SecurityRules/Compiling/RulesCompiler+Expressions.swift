@@ -58,12 +58,6 @@ extension RulesCompiler {
 
     private static let slice = Functions.function(
         "@range", ExpressionFunction.Overload([.any, .any, .any], Subscripts.slice))
-    /// The number of segments is that of the source.
-    private static func pathFunction(_ count: Int) -> ExpressionFunction {
-        Functions.function(
-            "path", ExpressionFunction.Overload(Array(repeating: .any, count: count), Conversions.makePath))
-    }
-
     private mutating func typeTest(
         _ operand: ExpressionSyntax, _ name: NameSyntax, in frame: CompilingFrame
     ) -> ExpressionNode {
@@ -79,7 +73,8 @@ extension RulesCompiler {
     }
 
     private mutating func path(_ segments: [PathSegmentSyntax], in frame: CompilingFrame) -> ExpressionNode {
-        var parts: [ExpressionID] = []
+        var operands: [ExpressionID] = []
+        var parts: [PathTemplate.Part] = []
         var literals: [RulesPath.Segment] = []
         for segment in segments {
             let constant: RulesPath.Segment
@@ -88,14 +83,16 @@ extension RulesCompiler {
             case .capture(let name): constant = .capture(name, nil)
             case .globCapture(let name): constant = .glob(name, nil)
             case .expression(let part):
-                parts.append(expression(part, in: frame))
+                operands.append(expression(part, in: frame))
+                parts.append(.computed)
                 continue
             }
             literals.append(constant)
-            parts.append(append(.constant(.object(RulesPath([constant]))), segment.range))
+            parts.append(.constant(constant))
+            operands.append(append(.constant(.object(RulesPath([constant]))), segment.range))
         }
         if literals.count == segments.count { return .constant(.object(RulesPath(literals))) }
-        return .call(Self.pathFunction(parts.count), parts)
+        return .form(PathTemplate(parts: parts).body, operands)
     }
 
     // MARK: Names

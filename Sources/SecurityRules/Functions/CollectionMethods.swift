@@ -116,11 +116,11 @@ extension Functions {
     static let mapMethods: [ExpressionFunction] = [
         method(
             "get",
-            overload(.map, .string, .any) { _, operands throws(ExpressionError) in
-                try member([operands[1]], of: operands[0]) ?? operands[2]
+            overload(.map, .string, .any) { evaluation, operands throws(ExpressionError) in
+                try member(evaluation, [operands[1]], of: operands[0]) ?? operands[2]
             },
             overload(.map, .list, .any) { evaluation, operands throws(ExpressionError) in
-                try member(try evaluation.elements(operands[1]), of: operands[0]) ?? operands[2]
+                try member(evaluation, try evaluation.elements(operands[1]), of: operands[0]) ?? operands[2]
             },
             overload(.constraint, .string, .any) { _, operands throws(ExpressionError) in
                 try provenMember([operands[1]], of: operands[0])
@@ -173,7 +173,9 @@ extension Functions {
     }
 
     /// The part of a map that a list of names leads to; nil if there is none.
-    private static func member(_ names: [Operand], of map: Operand) throws(ExpressionError) -> Operand? {
+    private static func member(
+        _ evaluation: Evaluation, _ names: [Operand], of map: Operand
+    ) throws(ExpressionError) -> Operand? {
         var part = map
         for name in names {
             guard case .string(let name) = name else {
@@ -184,6 +186,7 @@ extension Functions {
                 guard let value = map[name] else { return nil }
                 part = value
             case .encodedMap(let slice):
+                try evaluation.spendMemberSearch(in: part)
                 part = slice.member(name)
                 if case .absent = part { return nil }
             default: return nil

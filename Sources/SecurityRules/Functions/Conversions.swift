@@ -22,20 +22,6 @@ enum Conversions {
         .failed(
             "Type conversion error. Argument: [\(text.prefix(200))], From type: [string], To type: [\(type.rawValue)].")
     }
-
-    /// The path that segments of texts, values and paths make.
-    static let makePath: FunctionBody = { evaluation, operands throws(ExpressionError) in
-        var segments: [RulesPath.Segment] = []
-        for operand in operands {
-            if let path = RulesPath.from(operand) {
-                segments += path.segments
-            } else {
-                segments.append(.literal(try text(operand)))
-            }
-        }
-        try evaluation.spendMemory(32 * segments.count)
-        return .object(RulesPath(segments))
-    }
 }
 
 extension Functions {

@@ -3,9 +3,6 @@
 internal import Expressions
 
 enum Patterns {
-    /// A search costs so many times what a copy of the text costs.
-    private static let searchFactor = 8
-
     static func invalid(_ source: String) -> ExpressionError {
         .failed("Invalid regular expression pattern. Pattern: \(source.prefix(200)).")
     }
@@ -22,7 +19,7 @@ enum Patterns {
     static func matches(
         _ evaluation: Evaluation, _ text: String, _ pattern: Pattern
     ) throws(ExpressionError) -> Bool {
-        try evaluation.spendWork(searchFactor * text.utf8.count)
+        try evaluation.spendWork(pattern.searchCost(text.utf8.count))
         return pattern.matchesWhole(text)
     }
 
@@ -74,10 +71,13 @@ enum Patterns {
         _ evaluation: Evaluation, _ text: String, _ pattern: Pattern,
         _ body: ([Range<Int>?]) throws(ExpressionError) -> Void
     ) throws(ExpressionError) {
-        try evaluation.spendWork(searchFactor * text.utf8.count)
+        let count = text.utf8.count
+        try evaluation.spendWork(pattern.searchCost(count))
         try pattern.forEachMatch(in: text) { match throws(ExpressionError) in
             try evaluation.spendMemory(64)
             try body(match)
+            // The search for the next match may look at what is left again.
+            try evaluation.spendWork(pattern.furtherSearchCost(count - (match[0]?.upperBound ?? 0)))
         }
     }
 }

@@ -26,7 +26,10 @@ enum Subscripts {
         if case .null = operand { throw .nullValue }
         if index.unproven != nil { throw .unproven }
         if case .string(let name) = index {
-            if !operand.types.isDisjoint(with: [.map, .path, .constraint]) { return try member(name, of: operand) }
+            if !operand.types.isDisjoint(with: [.map, .path, .constraint]) {
+                try evaluation.spendMemberSearch(in: operand)
+                return try member(name, of: operand)
+            }
         } else if case .integer(let number) = index {
             switch operand {
             case .list(let elements): return elements[try check(number, elements.count)]

@@ -9,6 +9,8 @@ package struct DocumentAddress: Hashable, Sendable, CustomStringConvertible {
 
     package init(_ segments: [String]) { utf8 = Array(segments.joined(separator: "/").utf8) }
 
+    init(utf8: [UInt8]) { self.utf8 = utf8 }
+
     package var description: String { String(decoding: utf8, as: UTF8.self) }
 
     package var segments: [String] { description.split(separator: "/").map(String.init) }
@@ -58,14 +60,14 @@ package protocol DocumentAccess: AnyObject {
 ///
 /// Used by one thread at a time.
 package final class AccessLedger {
-    /// What counts once.
-    struct Call: Hashable {
+    /// What counts once. There are few of them, so that they are looked for one after the other.
+    struct Call: Equatable {
         /// `exists` and `existsAfter`; else `get` and `getAfter`.
         let asksExistence: Bool
         let address: DocumentAddress
     }
 
-    private var calls: Set<Call> = []
+    private var calls: [Call] = []
     private let max: Int
 
     package init(max: Int = RulesLimits.accessCallsOfMany) { self.max = max }
@@ -74,12 +76,12 @@ package final class AccessLedger {
     func count(_ call: Call) -> Bool {
         if calls.contains(call) { return true }
         if calls.count >= max { return false }
-        calls.insert(call)
+        calls.append(call)
         return true
     }
 
     /// Takes calls back: those of a judgement that is made again.
-    func forget(_ calls: Set<Call>) { self.calls.subtract(calls) }
+    func forget(_ calls: [Call]) { self.calls.removeAll { calls.contains($0) } }
 
     /// Whether a call was counted.
     func has(_ call: Call) -> Bool { calls.contains(call) }

@@ -14,6 +14,17 @@ enum TargetSegment: Sendable {
     var text: String? {
         if case .known(let text) = self { text } else { nil }
     }
+
+    /// The target of a path below `documents`.
+    static func known(_ path: [String], database: String) -> [TargetSegment] {
+        var target: [TargetSegment] = []
+        target.reserveCapacity(path.count + 5)
+        target.append(.known("databases"))
+        target.append(.known(database))
+        target.append(.known("documents"))
+        for segment in path { target.append(.known(segment)) }
+        return target
+    }
 }
 
 /// Finds the statements whose paths fit a target in every case.
@@ -25,18 +36,21 @@ struct PathMatcher {
 
     /// Visits the statements in the order of the text; false if `visit` ended it.
     func run(_ nodes: [MatchNode]) -> Bool {
-        nodes.allSatisfy { match($0, 0, at: 0, captures: []) }
+        var captures: [Operand] = []
+        return nodes.allSatisfy { match($0, 0, at: 0, &captures) }
     }
 
     /// Matches the pattern of a block from one of its segments on with the target from an offset on.
-    private func match(_ node: MatchNode, _ segment: Int, at: Int, captures: [Operand]) -> Bool {
-        guard segment < node.pattern.count else { return enter(node, at: at, captures: captures) }
+    ///
+    /// - Parameter captures: the values of the wildcards before; the same afterwards.
+    private func match(_ node: MatchNode, _ segment: Int, at: Int, _ captures: inout [Operand]) -> Bool {
+        guard segment < node.pattern.count else { return enter(node, at: at, &captures) }
         switch node.pattern[segment] {
         case .literal(let text):
             guard at < target.count, let known = target[at].text, known.hasSameUTF8(as: text) else {
                 return true
             }
-            return match(node, segment + 1, at: at + 1, captures: captures)
+            return match(node, segment + 1, at: at + 1, &captures)
         case .capture:
             guard at < target.count else { return true }
             let value: Operand
@@ -45,7 +59,7 @@ struct PathMatcher {
             case .unknown: value = .object(UnknownValue(.string))
             case .anyNumber: return true
             }
-            return match(node, segment + 1, at: at + 1, captures: captures + [value])
+            return match(node, segment + 1, at: at + 1, taking: value, &captures)
         case .glob:
             // In version 1 it takes all that is left, one segment at least; in version 2 it does if nothing follows.
             let isLast = segment == node.pattern.count - 1 && node.children.isEmpty
@@ -53,10 +67,19 @@ struct PathMatcher {
             guard first <= target.count else { return true }
             for end in first...target.count {
                 let value = glob(target[at..<end])
-                if !match(node, segment + 1, at: end, captures: captures + [value]) { return false }
+                if !match(node, segment + 1, at: end, taking: value, &captures) { return false }
             }
             return true
         }
+    }
+
+    /// As ``match(_:_:at:_:)``, after a wildcard with a value.
+    private func match(
+        _ node: MatchNode, _ segment: Int, at: Int, taking value: Operand, _ captures: inout [Operand]
+    ) -> Bool {
+        captures.append(value)
+        defer { captures.removeLast() }
+        return match(node, segment, at: at, &captures)
     }
 
     private func glob(_ taken: ArraySlice<TargetSegment>) -> Operand {
@@ -64,11 +87,11 @@ struct PathMatcher {
         return .object(texts.count == taken.count ? RulesPath(literals: texts) : UnknownValue(.path))
     }
 
-    private func enter(_ node: MatchNode, at: Int, captures: [Operand]) -> Bool {
+    private func enter(_ node: MatchNode, at: Int, _ captures: inout [Operand]) -> Bool {
         if at == target.count {
             for statement in node.statements where !visit(statement, captures) { return false }
         }
-        return node.children.allSatisfy { match($0, 0, at: at, captures: captures) }
+        return node.children.allSatisfy { match($0, 0, at: at, &captures) }
     }
 }
 

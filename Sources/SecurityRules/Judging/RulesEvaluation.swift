@@ -27,12 +27,13 @@ final class RulesEvaluation: EvaluationHost {
     /// A document that a query names by `__name__`: its path below `documents`.
     var named: [String]?
 
-    private(set) var reads: Set<DocumentRead> = []
-    private(set) var needed: Set<DocumentRead> = []
+    /// What was read, each once, and what was found. There are few, so that they are looked for one after the other.
+    private(set) var reads: [DocumentRead] = []
+    private var answers: [DocumentAnswer] = []
     private(set) var debugLines: [String] = []
-    private var calls: Set<AccessLedger.Call> = []
+    private var calls: [AccessLedger.Call] = []
     /// The calls that the ledger did not have before.
-    private var newCalls: Set<AccessLedger.Call> = []
+    private var newCalls: [AccessLedger.Call] = []
     private var resource: Operand?
     private var newResource: Operand?
     private(set) var hasReadNewResource = false
@@ -58,7 +59,7 @@ final class RulesEvaluation: EvaluationHost {
         case RulesInput.resource: return try currentDocument()
         case RulesInput.auth: return request.auth
         case 3: return .string(request.method.rawValue)
-        case 4: return .object(RulesPath(literals: Self.root(request.database) + (named ?? request.path)))
+        case 4: return .object(RulesPath(database: request.database, below: named ?? request.path))
         case 5: return .timestamp(request.time)
         case 6: return try newDocument()
         case 7:
@@ -84,10 +85,10 @@ final class RulesEvaluation: EvaluationHost {
         let path = named ?? request.path
         let operand: Operand
         if named == nil, case .known(let fields) = request.resource {
-            operand = fields.map { document(path, $0) } ?? .null
+            operand = fields.map { document(at: path, $0) } ?? .null
         } else {
             switch try read(DocumentRead(DocumentAddress(path), .before)) {
-            case .found(let fields): operand = document(path, fields)
+            case .found(let fields): operand = document(at: path, fields)
             // A query that names a document has no results if there is none; its rules cannot read it.
             default:
                 if named != nil { throw .failed("Variable read error. Variable: [resource].") }
@@ -105,19 +106,23 @@ final class RulesEvaluation: EvaluationHost {
         switch request.newResource {
         case .none: throw .undefinedProperty("resource")
         case .deleted: operand = .null
-        case .fields(let fields): operand = document(request.path, fields)
+        case .fields(let fields): operand = document(at: request.path, fields)
         }
         newResource = operand
         return operand
     }
 
     /// A document as rules see it: `data`, `id` and `__name__`.
-    private func document(_ path: [String], _ fields: [UInt8]) -> Operand {
+    private static func document(_ path: RulesPath, id: String, _ fields: [UInt8]) -> Operand {
         .map(
             OperandMap(sorted: [
-                ("__name__", .object(RulesPath(literals: Self.root(request.database) + path))),
-                ("data", .encodedMap(EncodedSlice(documentFields: fields))), ("id", .string(path.last ?? "")),
+                ("__name__", .object(path)), ("data", .encodedMap(EncodedSlice(documentFields: fields))),
+                ("id", .string(id)),
             ]))
+    }
+
+    private func document(at path: [String], _ fields: [UInt8]) -> Operand {
+        Self.document(RulesPath(database: request.database, below: path), id: path.last ?? "", fields)
     }
 
     static func root(_ database: String) -> [String] { ["databases", database, "documents"] }
@@ -152,13 +157,23 @@ final class RulesEvaluation: EvaluationHost {
     // MARK: Documents
 
     private func read(_ read: DocumentRead) throws(ExpressionError) -> DocumentAnswer {
-        reads.insert(read)
-        let answer = access.document(read)
+        let answer: DocumentAnswer
+        if let known = reads.firstIndex(of: read) {
+            answer = answers[known]
+        } else {
+            answer = access.document(read)
+            reads.append(read)
+            answers.append(answer)
+        }
         if case .pending = answer {
-            needed.insert(read)
             throw ExpressionError(.pending, "The document \(read.address) is not read yet.")
         }
         return answer
+    }
+
+    /// What was asked for and is not known yet.
+    var needed: [DocumentRead] {
+        zip(reads, answers).compactMap { read, answer in if case .pending = answer { read } else { nil } }
     }
 
     /// Reads the document of `get`, `exists` and so on.
@@ -168,21 +183,14 @@ final class RulesEvaluation: EvaluationHost {
         _ path: RulesPath, _ state: DocumentState, asksExistence: Bool
     ) throws(ExpressionError) -> Operand? {
         dependsOnCallerAlone = false
-        let segments = try path.boundValues()
-        let root = Self.root(request.database)
-        guard segments.count > root.count, segments.count % 2 == 1,
-            zip(segments, root).allSatisfy({ $0.hasSameUTF8(as: $1) }),
-            segments.allSatisfy({ !$0.isEmpty })
-        else { throw .failed("Service call error: \(path.text.prefix(200)) is not the path of a document.") }
-        let below = Array(segments.dropFirst(root.count))
+        let named = try NamedDocument(path, database: request.database)
         // No document has such a name.
-        if below.contains(where: { $0.utf8.contains(UInt8(ascii: "/")) }) { return nil }
-        let address = DocumentAddress(below)
+        guard let address = named.address else { return nil }
         try count(AccessLedger.Call(asksExistence: asksExistence, address: address))
         // Before a commit and without one both states are the same.
         let isWrite = request.method != .get && request.method != .list
         switch try read(DocumentRead(address, isWrite ? state : .before)) {
-        case .found(let fields): return document(below, fields)
+        case .found(let fields): return Self.document(path.unnamed, id: named.id, fields)
         case .deleted: return .null
         default: return nil
         }
@@ -191,12 +199,12 @@ final class RulesEvaluation: EvaluationHost {
     private func count(_ call: AccessLedger.Call) throws(ExpressionError) {
         if calls.contains(call) { return }
         let max = request.method == .list ? RulesLimits.accessCallsOfMany : RulesLimits.accessCalls
-        let isNew = ledger.map { !$0.has(call) } ?? false
+        let isNew = ledger?.has(call) == false
         guard calls.count < max, ledger?.count(call) ?? true else {
             throw .failed("Service call error: more than \(max) documents are read.")
         }
-        calls.insert(call)
-        if isNew { newCalls.insert(call) }
+        calls.append(call)
+        if isNew { newCalls.append(call) }
     }
 
     /// Takes back what the judgement has counted: it is made again, with other calls.

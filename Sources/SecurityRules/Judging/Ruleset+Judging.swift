@@ -30,7 +30,7 @@ extension Ruleset {
         on request: RulesRequest, _ host: RulesEvaluation, _ evaluation: Evaluation
     ) -> Verdict {
         if request.method == .list { return QueryProof(self, host, evaluation).verdict() }
-        let target = (RulesEvaluation.root(request.database) + request.path).map { TargetSegment.known($0) }
+        let target = TargetSegment.known(request.path, database: request.database)
         return host.verdict(judgement(of: target, host, evaluation))
     }
 

@@ -29,9 +29,9 @@ package struct Verdict: Sendable {
     /// The statements whose paths and methods fit, in the order of the text, up to the one that decided. For a query
     /// with alternatives: those of the alternative that was denied, or of the last one.
     package let statements: [Statement]
-    /// What the evaluation has read, or would have read: a commit that relies on the verdict is valid while all of it
-    /// is unchanged.
-    package let reads: Set<DocumentRead>
+    /// What the evaluation has read, or would have read, each once: a commit that relies on the verdict is valid while
+    /// all of it is unchanged.
+    package let reads: [DocumentRead]
     /// Whether the evaluation has read `request.resource`.
     package let readsNewResource: Bool
     /// The values that `debug()` was given, in order.

@@ -51,7 +51,7 @@ struct QueryProof {
             host.named = path
             host.queried = nil
             evaluation.restartExpressions()
-            let target = (RulesEvaluation.root(host.request.database) + path).map { TargetSegment.known($0) }
+            let target = TargetSegment.known(path, database: host.request.database)
             return [ruleset.judgement(of: target, host, evaluation)]
         }
         guard let cases = CaseFacts.cases(of: conditions) else { return nil }
@@ -69,12 +69,11 @@ struct QueryProof {
 
     /// The path of the documents of the query, as far as it is known.
     private var target: [TargetSegment] {
-        let root = RulesEvaluation.root(host.request.database).map { TargetSegment.known($0) }
-        let path = host.request.path.map { TargetSegment.known($0) }
+        let path = TargetSegment.known(host.request.path, database: host.request.database)
         if host.request.query?.from.first?.allDescendants == true, let collection = path.last {
-            return root + path.dropLast() + [.anyNumber, collection, .unknown]
+            return path.dropLast() + [.anyNumber, collection, .unknown]
         }
-        return root + path + [.unknown]
+        return path + [.unknown]
     }
 
     /// The path below `documents` of the one document with the name that the conditions demand.

@@ -21,6 +21,19 @@ final class RulesPath: LanguageValue {
 
     init(literals: some Sequence<String>) { segments = literals.map { .literal($0) } }
 
+    /// The path of a document, or of a collection.
+    ///
+    /// - Parameter path: its segments below `documents`.
+    init(database: String, below path: [String]) {
+        var segments: [Segment] = []
+        segments.reserveCapacity(3 + path.count)
+        segments.append(.literal("databases"))
+        segments.append(.literal(database))
+        segments.append(.literal("documents"))
+        for segment in path { segments.append(.literal(segment)) }
+        self.segments = segments
+    }
+
     var operandTypes: OperandTypes { .language(0) }
 
     /// The path that an operand is: a path, or a reference in a document, whose project is left out.
@@ -72,6 +85,23 @@ final class RulesPath: LanguageValue {
             if case .glob(let name, nil) = segment { throw .unbound(name) }
         }
         return []
+    }
+
+    /// Calls a closure with the value of each segment, in order; throws for a wildcard without one.
+    func forEachValue(_ body: (String) -> Void) throws(ExpressionError) {
+        for segment in segments {
+            switch segment {
+            case .literal(let text), .capture(_, let text?): body(text)
+            case .glob(_, let texts?): texts.forEach(body)
+            case .capture(let name, nil), .glob(let name, nil): throw .unbound(name)
+            }
+        }
+    }
+
+    /// The path of the same values without wildcards, all of which have values.
+    var unnamed: RulesPath {
+        let isLiteral = segments.allSatisfy { if case .literal = $0 { true } else { false } }
+        return isLiteral ? self : RulesPath(literals: values ?? [])
     }
 
     /// Bytes of all values, about.

@@ -28,6 +28,8 @@ cre2_pattern *cre2_compile(const char *pattern, size_t count, int64_t memory_max
 
 void cre2_delete(cre2_pattern *pattern) { delete pattern; }
 
+int cre2_program_size(const cre2_pattern *pattern) { return pattern->expression.ProgramSize(); }
+
 int cre2_group_count(const cre2_pattern *pattern) { return pattern->expression.NumberOfCapturingGroups(); }
 
 int cre2_group_named(const cre2_pattern *pattern, const char *name, size_t count) {

@@ -43,6 +43,17 @@ struct PatternTests {
     }
 
     @Test
+    func `A search costs what its pattern can make of a text`() throws {
+        let simple = try #require(Pattern("a.c"))
+        let slow = try #require(Pattern(".*a.{900}x"))
+        #expect(simple.searchCost(1_000) < 200_000)
+        #expect(slow.searchCost(1_000) > 10_000_000)
+        // A pattern of a certain length looks no further than that.
+        #expect(simple.furtherSearchCost(1 << 20) < 100)
+        #expect(try #require(Pattern("a(.*x)?")).furtherSearchCost(1 << 20) >= 1 << 20)
+    }
+
+    @Test
     func `A pattern that would take exponential time elsewhere takes linear time`() throws {
         let pattern = try #require(Pattern("(a*)*b"))
         #expect(!pattern.matchesWhole(String(repeating: "a", count: 100_000)))

@@ -252,6 +252,36 @@ struct JudgingTests {
         #expect(try !isAllowed(times: 30))
     }
 
+    /// Each takes seconds for a text of 1 MiB, or for a document of as many bytes.
+    @Test(arguments: [
+        "!resource.data.s.matches('.*a.{900}x')", "!resource.data.s.matches(resource.data.p)",
+        "resource.data.s.replace('a(.*x)?', '').size() == 0",
+        "resource.data.s.split('a(.*x)?').size() == 1",
+    ])
+    func `A pattern that is made to be slow judges short texts alone`(condition: String) throws {
+        let ruleset = try Ruleset(rules(condition))
+        func isAllowed(_ count: Int) -> Bool {
+            let text = String(repeating: "a", count: count)
+            let fields: MapValue = ["s": .string(text), "p": .string("(a|aa)*a(a|aa){400}x")]
+            return ruleset.judge(request(resource: fields)).isAllowed
+        }
+        #expect(isAllowed(1_000))
+        #expect(!isAllowed(1 << 20))
+    }
+
+    @Test(arguments: ["resource.data.z == 1", "resource.data['z'] == 1", "resource.data.get('z', 0) == 1"])
+    func `Looking for a field is paid for with the size of its document`(part: String) throws {
+        var fields: MapValue = [:]
+        for index in 100_000..<200_000 { fields["f\(index)"] = .null }
+        fields["z"] = 1
+        func isAllowed(times count: Int) throws -> Bool {
+            let parts = Array(repeating: part, count: count).joined(separator: ", ")
+            return try Ruleset(rules("[\(parts)].hasOnly([true])")).judge(request(resource: fields)).isAllowed
+        }
+        #expect(try isAllowed(times: 20))
+        #expect(try !isAllowed(times: 120))
+    }
+
     /// Sets compare values of one hash with each other, so the hash has to count all parts of a value.
     @Test(arguments: [RulesEquality.Mode.member, .contained])
     func `Similar values have different hashes in sets and lists`(mode: RulesEquality.Mode) throws {

@@ -21,6 +21,9 @@ cre2_pattern *cre2_compile(const char *pattern, size_t count, int64_t memory_max
 /// Frees a pattern; NULL is allowed.
 void cre2_delete(cre2_pattern *pattern);
 
+/// The number of instructions of the compiled program: a search takes at most so many steps for each byte of a text.
+int cre2_program_size(const cre2_pattern *pattern);
+
 /// The number of capturing groups, without the whole match.
 int cre2_group_count(const cre2_pattern *pattern);
 
