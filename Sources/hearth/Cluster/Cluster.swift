@@ -41,8 +41,7 @@ final class Cluster: Sendable {
         guard let database = arguments.value(of: ServeSettings.cluster) else {
             guard let kept else { return nil }
             throw CommandFailure(
-                "\(directory) caches the store \(kept) of a cluster and is not a store by itself: serve it with --cluster"
-            )
+                "\(directory) caches the store \(kept) of a cluster and is not independent: serve it with --cluster")
         }
         for flag in ["follow", "fork-of", "archive"] where arguments.given.contains(flag) {
             throw UsageError(message: "--cluster and --\(flag) cannot be combined")
