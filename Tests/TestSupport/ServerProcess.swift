@@ -90,9 +90,13 @@ package final class HearthProcess: @unchecked Sendable {
         streamsOpen.enter()
         let handle = pipe.fileHandleForReading
         Thread.detachNewThread { [self] in
+            var buffer = [UInt8](repeating: 0, count: 64 << 10)
             while true {
-                let data = handle.availableData
-                if data.isEmpty { break }
+                // `availableData` traps when a signal interrupts the read.
+                let count = read(handle.fileDescriptor, &buffer, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                if count <= 0 { break }
+                let data = Data(buffer[..<count])
                 collected.withLock { append(&$0, data) }
                 changed.signal()
             }

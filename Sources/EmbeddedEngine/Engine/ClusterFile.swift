@@ -42,12 +42,4 @@ package enum ClusterFile {
         guard Directory.exists(directory + "/FORMAT") else { return nil }
         return try Manifest.read(in: directory + "/runs").checkpoint
     }
-
-    /// Removes what a directory caches; its mark goes last. Nobody may have it open.
-    package static func discard(_ directory: String) throws(StorageError) {
-        for entry in try Directory.names(in: directory) where entry != name {
-            try Directory.removeAll("\(directory)/\(entry)")
-        }
-        try Directory.removeFile("\(directory)/\(name)")
-    }
 }

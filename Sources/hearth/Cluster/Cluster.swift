@@ -41,8 +41,7 @@ final class Cluster: Sendable {
         guard let database = arguments.value(of: ServeSettings.cluster) else {
             guard let kept else { return nil }
             throw CommandFailure(
-                "\(directory) caches the store \(kept) of a cluster and is not a store by itself: serve it with --cluster"
-            )
+                "\(directory) caches the store \(kept) of a cluster and is not independent: serve it with --cluster")
         }
         for flag in ["follow", "fork-of", "archive"] where arguments.given.contains(flag) {
             throw UsageError(message: "--cluster and --\(flag) cannot be combined")
@@ -135,10 +134,13 @@ final class Cluster: Sendable {
 
     /// Makes a new directory: from the last base, or from nothing if the log has everything.
     private func fill(from session: PostgreSQLSession, _ row: StoreRow) throws {
-        if Directory.exists(directory), try ClusterFile.read(in: directory) == nil,
-            try !Directory.names(in: directory).isEmpty
-        {
-            throw CommandFailure("\(directory) is neither empty nor a data directory")
+        if Directory.exists(directory) {
+            // What was being discarded when the process ended goes; anything else stays.
+            if try ClusterFile.read(in: directory) != nil {
+                try discard()
+            } else if try !Directory.names(in: directory).isEmpty {
+                throw CommandFailure("\(directory) is neither empty nor a data directory")
+            }
         }
         let mark: (String) throws -> Void = { [tables] directory in
             try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
@@ -156,6 +158,19 @@ final class Cluster: Sendable {
             log(.info, "base_progress", ["bytes": String(bytes), "of": String(base.byteCount)])
         }
         log(.info, "base_fetched", ["sequence": String(base.place.sequence)])
+    }
+
+    /// Removes what the directory caches: the mark of a whole store first, that of a cache last. Nobody has it open.
+    private func discard() throws {
+        try Directory.removeFile("\(directory)/FORMAT")
+        for name in try Directory.names(in: directory) where name != "CLUSTER" {
+            let path = "\(directory)/\(name)"
+            if Directory.status(of: path).isDirectory {
+                try Directory.removeAll(path)
+            } else {
+                try Directory.removeFile(path)
+            }
+        }
     }
 
     /// The place of the directory in the log.
@@ -204,6 +219,7 @@ final class Cluster: Sendable {
 
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
+        host.beginStopping()
         bases.withLock { $0 }?.stop()
         driver.withLock { $0 }?.beginStopping(withinMilliseconds: mustRestart ? 0 : 5_000)
     }
@@ -221,7 +237,7 @@ final class Cluster: Sendable {
         guard let reason = host.restartReason else { return }
         switch reason {
         case .deposed: break
-        case .outdated, .diverged: try ClusterFile.discard(directory)
+        case .outdated, .diverged: try discard()
         case .refused(let message): throw CommandFailure(message)
         }
         execv("/proc/self/exe", CommandLine.unsafeArgv)

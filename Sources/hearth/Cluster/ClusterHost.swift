@@ -16,6 +16,7 @@ final class ClusterHost: MemberHost {
         var leader: String?
         var reason: RestartReason?
         var known: KnownLeader?
+        var isStopping = false
         var server: @Sendable (String) -> KnownLeader.Server? = { _ in nil }
     }
 
@@ -50,6 +51,9 @@ final class ClusterHost: MemberHost {
 
     private var store: DocumentStore? { state.withLock { $0.store } }
 
+    /// The server is ending: groups that cannot be applied any more do not count as failures.
+    func beginStopping() { state.withLock { $0.isStopping = true } }
+
     /// Why the process must start again; nil if it need not.
     var restartReason: RestartReason? { state.withLock { $0.reason } }
 
@@ -62,12 +66,12 @@ final class ClusterHost: MemberHost {
             }
         }
         guard let store else { return completion(false) }
-        store.follow(records) { [log] result in
-            if case .failure(let error) = result {
-                log(.error, "cluster_apply_failed", ["message": error.message])
-                return completion(false)
-            }
-            completion(true)
+        store.follow(records) { [self] result in
+            guard case .failure(let error) = result else { return completion(true) }
+            // The store may be closed already. The group stays in the log.
+            if state.withLock({ $0.isStopping }) { return }
+            log(.error, "cluster_apply_failed", ["message": error.message])
+            completion(false)
         }
     }
 
