@@ -4,7 +4,6 @@
 //     fail-sync    syncs of the log fail with EIO
 //     slow-sync    syncs take 0.7 s longer
 //     fail-runs    writes to files of runs fail with EIO
-//     slow-runs    writes to files of runs take 20 ms longer
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -35,11 +34,9 @@ static bool is_of_runs(int descriptor) {
 
 // Whether the write must fail.
 static bool write_fails(int descriptor) {
-    bool fails = wants("fail-runs"), is_slow = wants("slow-runs");
-    if ((!fails && !is_slow) || !is_of_runs(descriptor)) return false;
-    if (is_slow) usleep(20000);
-    if (fails) errno = EIO;
-    return fails;
+    if (!wants("fail-runs") || !is_of_runs(descriptor)) return false;
+    errno = EIO;
+    return true;
 }
 
 static int sync_of(int descriptor, long call) {

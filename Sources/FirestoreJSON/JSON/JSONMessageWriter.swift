@@ -50,7 +50,8 @@ package struct JSONMessageWriter: Sendable {
         }
     }
 
-    /// Appends the message in an `Any`. Of a type that `proto/` does not declare, or that is no object, only the name.
+    /// Appends the message in an `Any`, with its type. Other types than those of `proto/` that are objects are appended
+    /// without their fields.
     private func appendAny(_ bytes: RawSpan, _ depth: Int, _ output: inout ByteBuffer) throws(InvalidDocument) {
         var (url, value) = ("", bytes.extracting(0..<0))
         var reader = WireReader(bytes)
