@@ -15,13 +15,19 @@ enum ConsoleLink {
             view = "rules"
         } else if error.code == .failedPrecondition, error.message.contains(" index") {
             view = "indexes"
-        } else if let name = error.documentName, name.hasPrefix(database.documentsRoot + "/") {
+        } else if let path = path(in: error.documentName ?? error.message, database) {
             view = "data"
-            query += "&path=\(encoded(String(name.dropFirst(database.documentsRoot.count + 1))))"
+            query += "&path=\(encoded(path))"
         } else {
             return nil
         }
         return "\(server)/console#/\(view)?\(query)"
+    }
+
+    /// What follows the name of the documents root in a text; nil if it is not there.
+    private static func path(in text: String, _ database: DatabaseName) -> String? {
+        guard let root = text.firstRange(of: database.documentsRoot + "/") else { return nil }
+        return String(text[root.upperBound...])
     }
 
     /// Percent-encoded, except for what a fragment may have (RFC 3986, section 3.5) and no parser of parameters takes.

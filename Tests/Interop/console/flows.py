@@ -250,9 +250,9 @@ def flow_hostile_data_is_text(context):
     for path, shown in (("large/one", "yyyy"), ("large/deep", "deep")):
         page.run(f"location.hash = '#/data?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, path: '{path}'}})")
         page.until(f"document.querySelector('.document')?.innerText.includes('{shown}')", path)
-    for _ in range(20):
-        page.run("[...document.querySelectorAll('.disclosure')].filter(b => b.getClientRects().length && b.innerText === '▸')[0]?.click()")
-    page.text("bottom")
+    page.until(
+        "(() => { [...document.querySelectorAll('.disclosure')].filter(b => b.getClientRects().length && b.innerText === '▸')[0]?.click();"
+        " return document.body.innerText.includes('bottom'); })()", "the deepest map")
     for view in ("query", "watch", "time", "indexes"):
         page.run(f"location.hash = '#/{view}?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: 'large --limit 10'}})")
         page.until(f"location.hash.startsWith('#/{view}') && document.querySelector('h1') !== null", view)
