@@ -111,7 +111,11 @@ struct ReplicaTests {
         // Rules would close an open source to a replica without a token.
         var source = try ServerProcess(data: data, arguments: ["--insecure"])
         let port = source.port
+        let first = try TestClient(source)
+        try await first.set("c/x", number: 0)
+        await first.close()
         let replica = try replica(of: source)
+        try await expect(replica, "c/x", is: 0)
         for round in 1...3 {
             let client = try TestClient(source)
             try await client.set("c/x", number: round)
