@@ -106,40 +106,6 @@ struct ReplicaTests {
         try expectSound()
     }
 
-    @Test
-    func `A replica continues after clean restarts of a source without log-keep, and follows its rules`() async throws {
-        // Rules would close an open source to a replica without a token.
-        var source = try ServerProcess(data: data, arguments: ["--insecure"])
-        let port = source.port
-        let replica = try replica(of: source)
-        for round in 1...3 {
-            let client = try TestClient(source)
-            try await client.set("c/x", number: round)
-            await client.close()
-            // The last commits of the source are made while it stops.
-            #expect(source.stop() == 0)
-            source = try ServerProcess(data: data, port: port, arguments: ["--insecure"])
-        }
-        try await expect(replica, "c/x", is: 3)
-        let file = directory.path(of: "firestore.rules")
-        try """
-        rules_version = '2';
-        service cloud.firestore { match /databases/{database}/documents {
-        match /c/{x} { allow read: if true; allow write: if request.auth != null; }
-        } }
-        """.write(toFile: file, atomically: true, encoding: .utf8)
-        let applied = try HearthBinary.run(["rules", "apply", file, "--data", data])
-        #expect(applied.status == 0, "\(applied.errors)")
-        #expect(replica.process.waitForError("rules_followed"), "\(replica.process.errors)")
-        let http = HTTPTestClient(port: replica.port)
-        #expect(http.request("GET", Self.documents + "/c/x")?.status == 200)
-        #expect(http.request("GET", Self.documents + "/d/x")?.status == 403)
-        #expect(!replica.process.errors.contains("replica_outdated"), "\(replica.process.errors)")
-        #expect(replica.stop() == 0)
-        #expect(source.stop() == 0)
-        try expectSound()
-    }
-
     private static let documents = "/v1/projects/hearth/databases/(default)/documents"
 
     @Test
