@@ -26,7 +26,7 @@ enum QueuedRequest: Sendable {
     /// Whether the request ends with a commit to the log.
     var needsLog: Bool {
         switch self {
-        case .commit, .batch, .declare: true
+        case .commit, .batch, .declare, .changeDatabase: true
         case .begin, .lock, .release, .follow: false
         }
     }
