@@ -170,9 +170,12 @@ extension MemberDriver {
         }
     }
 
+    /// Ends the connection after a reply that does not tell the outcome: that of the statement is unknown.
     private func giveUpLog(_ reason: String) {
         log.connection.close()
-        handle(.ended(reason), of: log)
+        _ = log.noteEnd(BootClock.milliseconds())
+        host.note(.connectionLost(log.name, reason: reason))
+        loseLog()
     }
 
     private func takeRead(_ outcome: SQLOutcome) {

@@ -67,9 +67,11 @@ struct MemberDriverTests {
         }
         for _ in 0..<4 {
             let before = first.host.state.groups.count
-            try waitUntil("groups are appended: \(first.host.state.events.suffix(10))") {
-                first.host.state.groups.count > before + 20
+            try waitUntil("groups are appended") {
+                first.host.state.groups.count > before + 20 || !first.host.state.restarts.isEmpty
             }
+            let state = first.host.state
+            try #require(state.restarts.isEmpty, "\(state.restarts), after \(state.events.suffix(20))")
             server.stop(SIGQUIT)
             try server.start()
         }

@@ -11,7 +11,7 @@ enum ClusterCommand: MainThreadSubcommand {
     static let words = ["ACTION"]
     static let actions = ["status"]
     static let cluster = Flag<String>(
-        "cluster", "URL", required: true, help: "The database, as for hearth serve --cluster.")
+        "cluster", "URL", required: false, help: "The database, as for hearth serve --cluster.")
     static let json = Flag(switch: "json", help: "Prints one JSON object.")
     static let flagGroups = [FlagGroup(heading: "Flags", flags: [cluster, json])]
 
@@ -29,7 +29,10 @@ enum ClusterCommand: MainThreadSubcommand {
 
     static func run(_ arguments: ParsedArguments) throws {
         _ = try action(arguments)
-        let session = try PostgreSQLSession(address: arguments[cluster])
+        guard let address = arguments.value(of: cluster) else {
+            throw UsageError(message: "cluster status needs --cluster URL, the database")
+        }
+        let session = try PostgreSQLSession(address: address)
         defer { session.close() }
         guard try session.run(StoreTables.exists).first?.number(0) == 1 else {
             throw CommandFailure("the database has no tables of a cluster: no server has used it yet")

@@ -12,7 +12,7 @@ enum CommandGuide {
         ("change a document", "set, update, delete"),
         ("copy or delete a collection", "copy, delete --recursive"),
         ("list, create or delete databases", "databases list, databases create, databases delete"),
-        ("load or export JSON lines", "load, export"),
+        ("load or export JSON lines or CSV", "load, export"),
         ("copy a live Firestore", "migrate --from-firestore PROJECT"),
         ("why is a query slow?", "query --explain"),
         ("which indexes are missing?", "indexes suggest"),
@@ -21,6 +21,7 @@ enum CommandGuide {
         ("return to a backup", "restore --data DIR FROM"),
         ("try something on real data", "fork DIR NEW"),
         ("is a directory intact?", "check --data DIR"),
+        ("who leads a cluster?", "cluster status"),
         ("rescue a damaged directory", "salvage DIR OUT"),
         ("open it with a new version", "upgrade DIR"),
         ("change security rules", "rules apply FILE"),
@@ -43,9 +44,11 @@ enum CommandGuide {
     static let outputs: [(command: String, output: Output)] = [
         ("serve", .change), ("ls", .json), ("get", .documents), ("query", .documents), ("watch", .json),
         ("set", .change), ("update", .change), ("delete", .change), ("copy", .change), ("load", .change),
-        ("export", .documents), ("import", .change), ("check", .json), ("backup", .change), ("archive", .json),
+        ("export", .documents), ("migrate", .change), ("import", .change), ("check", .json), ("backup", .change),
+        ("archive", .json),
         ("fork", .change), ("restore", .change), ("salvage", .change), ("upgrade", .change), ("promote", .change),
-        ("databases", .json), ("indexes", .json), ("rules", .json), ("token", .json), ("status", .json),
+        ("cluster", .json), ("databases", .json), ("indexes", .json), ("rules", .json), ("token", .json),
+        ("status", .json),
         ("health", .json), ("completion", .text), ("manual", .text),
     ]
 
