@@ -24,8 +24,9 @@ package final class KnownLeader: Sendable {
     }
 
     package enum Location: Sendable {
-        /// This server takes the writes.
-        case here
+        /// This server takes the writes. Calls that were under way at another one come to it through its port, nil
+        /// where none can be: a repetition has the same form everywhere.
+        case here(through: Server?)
         case at(Server)
         /// Nobody does, or it is not known who. Calls wait.
         case unknown
@@ -75,5 +76,14 @@ package final class KnownLeader: Sendable {
 extension KnownLeader.Location {
     fileprivate var isHere: Bool {
         if case .here = self { true } else { false }
+    }
+
+    /// Where calls are forwarded to.
+    var server: KnownLeader.Server? {
+        switch self {
+        case .at(let server): server
+        case .here(let server): server
+        case .unknown: nil
+        }
     }
 }

@@ -126,7 +126,7 @@ final class LeaderLink: CallForwarder {
     /// The connection to the server that takes the writes; nil if that is not known.
     func connect() -> ClientConnection? {
         if let connection { return connection }
-        guard !isClosed, case .at(let server) = context.leader.location else { return nil }
+        guard !isClosed, let server = context.leader.location.server else { return nil }
         var configuration = ClientConfiguration()
         configuration.connectMilliseconds = 5_000
         configuration.keepAliveMilliseconds = 5_000

@@ -85,7 +85,7 @@ final class ClusterHost: MemberHost {
     func lead(_ epoch: Epoch, above time: UInt64) {
         state.withLock { $0.leader = nil }
         store?.lead(above: time)
-        move(to: .here)
+        move(to: .here(through: state.withLock { $0.server }(advertised)))
         log(.info, "cluster_leads", ["epoch": String(epoch.number), "address": advertised])
     }
 
