@@ -24,6 +24,12 @@ package final class HTTPTestClient {
         self.descriptor = descriptor
     }
 
+    /// Nil where nobody listens, as while a server starts again.
+    package init?(ifListening port: Int) {
+        guard let descriptor = LoopbackSocket.connect(port: UInt16(port)) else { return nil }
+        self.descriptor = descriptor
+    }
+
     deinit { close(descriptor) }
 
     /// Sends the text as it stands.

@@ -46,7 +46,7 @@ final class ClusterNode: @unchecked Sendable {
     func signal(_ number: Int32) { server?.process.signal(number) }
 
     /// The page of metrics; empty while the server does not answer.
-    var metrics: String { HTTPTestClient(port: port).request("GET", "/metrics")?.body ?? "" }
+    var metrics: String { HTTPTestClient(ifListening: port)?.request("GET", "/metrics")?.body ?? "" }
 
     var leads: Bool { metrics.contains("hearth_cluster_leads 1\n") }
 
