@@ -13,7 +13,9 @@ enum QueryForm {
     ) {
         hasher.combine(database)
         // Most queries are below the root.
-        if parent.utf8.count > database.documentsRoot.utf8.count { hasher.combine(collections(of: parent, database)) }
+        if parent.utf8.count > database.utf8.count + "/documents".utf8.count {
+            hasher.combine(collections(of: parent, database))
+        }
         for selector in query.from {
             hasher.combine(selector.collectionID)
             hasher.combine(selector.allDescendants)
@@ -28,7 +30,19 @@ enum QueryForm {
         hasher.combine(query.startAt == nil)
         hasher.combine(query.endAt == nil)
         hasher.combine(query.findNearest?.vectorField)
-        for aggregation in aggregations { hasher.combine(word(aggregation)) }
+        for aggregation in aggregations { hash(aggregation.operation, into: &hasher) }
+    }
+
+    private static func hash(_ operation: Aggregation.Operation, into hasher: inout Hasher) {
+        switch operation {
+        case .count: hasher.combine(0)
+        case .sum(let field):
+            hasher.combine(1)
+            hasher.combine(field)
+        case .average(let field):
+            hasher.combine(2)
+            hasher.combine(field)
+        }
     }
 
     private static func hash(_ filter: Filter, into hasher: inout Hasher) {
