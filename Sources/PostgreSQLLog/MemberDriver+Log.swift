@@ -173,8 +173,7 @@ extension MemberDriver {
     /// Ends the connection after a reply that does not tell the outcome: that of the statement is unknown.
     private func giveUpLog(_ reason: String) {
         log.connection.close()
-        _ = log.noteEnd(BootClock.milliseconds())
-        host.note(.connectionLost(log.name, reason: reason))
+        noteEnd(of: log, reason)
         loseLog()
     }
 

@@ -277,11 +277,16 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
             if hasEnded { return }
             channel === lease ? takeLease(outcome) : takeLog(outcome)
         case .ended(let reason):
-            let wasSent = channel.noteEnd(BootClock.milliseconds())
-            host.note(.connectionLost(channel.name, reason: reason))
-            if hasEnded { return }
-            if wasSent { channel === lease ? loseLease() : loseLog() }
+            if noteEnd(of: channel, reason) { channel === lease ? loseLease() : loseLog() }
         }
+    }
+
+    /// - Returns: whether the end leaves a statement without a reply that still matters.
+    @discardableResult
+    func noteEnd(of channel: MemberChannel, _ reason: String) -> Bool {
+        let wasSent = channel.noteEnd(BootClock.milliseconds())
+        host.note(.connectionLost(channel.name, reason: reason))
+        return wasSent && !hasEnded
     }
 
     /// Gives up a connection that does not answer: the outcome of its statement is unknown.

@@ -1,6 +1,7 @@
 // The form of a query: everything but its values and the ids of the documents above its collection.
 
 internal import DocumentModel
+internal import QueryEngine
 
 /// Hashes and texts of forms.
 enum QueryForm {
@@ -13,9 +14,7 @@ enum QueryForm {
     ) {
         hasher.combine(database)
         // Most queries are below the root.
-        if parent.utf8.count > database.utf8.count + "/documents".utf8.count {
-            hasher.combine(collections(of: parent, database))
-        }
+        if parent.utf8.count > rootByteCount(database) { hasher.combine(collections(of: parent, database)) }
         for selector in query.from {
             hasher.combine(selector.collectionID)
             hasher.combine(selector.allDescendants)
@@ -85,9 +84,12 @@ enum QueryForm {
         return String(words.joined(separator: " ").prefix(charactersMax))
     }
 
+    /// The length of the name of a database's documents, counted without making it.
+    private static func rootByteCount(_ database: DatabaseName) -> Int { database.utf8.count + "/documents".utf8.count }
+
     /// The path of a parent below the documents, with a star for each id, and a slash at its end; empty for the root.
     private static func collections(of parent: String, _ database: DatabaseName) -> String {
-        let root = database.documentsRoot.utf8.count
+        let root = rootByteCount(database)
         if parent.utf8.count <= root + 1 { return "" }
         let path = parent.utf8.dropFirst(root + 1).split(separator: UInt8(ascii: "/"))
         return path.enumerated().map { index, segment in
@@ -100,7 +102,7 @@ enum QueryForm {
         case nil: []
         case .and(let parts): parts.flatMap { conditions($0) }
         case .or(let parts): [parts.map { conditions($0).joined(separator: " and ") }.joined(separator: " or ")]
-        case .field(let path, let operation, _): ["\(path) \(symbol(operation)) ?"]
+        case .field(let path, let operation, _): ["\(path) \(operation.symbol) ?"]
         case .unary(let path, let operation): ["\(path) \(operation.name)"]
         }
     }
@@ -110,21 +112,6 @@ enum QueryForm {
         case .count: "--count"
         case .sum(let field): "--sum \(field)"
         case .average(let field): "--avg \(field)"
-        }
-    }
-
-    private static func symbol(_ operation: FieldOperator) -> String {
-        switch operation {
-        case .lessThan: "<"
-        case .lessThanOrEqual: "<="
-        case .greaterThan: ">"
-        case .greaterThanOrEqual: ">="
-        case .equal: "=="
-        case .notEqual: "!="
-        case .arrayContains: "array-contains"
-        case .isIn: "in"
-        case .arrayContainsAny: "array-contains-any"
-        case .notIn: "not-in"
         }
     }
 }

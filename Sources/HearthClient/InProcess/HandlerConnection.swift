@@ -10,12 +10,10 @@ import NativeProtocol
 final class HandlerConnection: PooledConnection, @unchecked Sendable {
     // Unchecked: everything runs on the thread of the pool's loop, where the service calls back, too.
 
-    private let id: ConnectionPool.ConnectionID
-    /// Refers to this connection too, until the connection is closed.
-    private let pool: ConnectionPool
+    let id: ConnectionPool.ConnectionID
+    let pool: ConnectionPool
     private let connection: InProcessConnection
-    /// Whether this side is closing it: calls that end now end for this reason.
-    private var isClosing = false
+    private(set) var isClosing = false
 
     init(_ id: ConnectionPool.ConnectionID, pool: ConnectionPool, to service: any ServiceHandler) {
         self.id = id
@@ -35,11 +33,7 @@ final class HandlerConnection: PooledConnection, @unchecked Sendable {
         let options = RequestOptions(deadlineMilliseconds: deadlineMilliseconds, requestID: requestID)
         return connection.start(
             call.method.rpc, call.request, isComplete: !call.isBidirectional, options,
-            handler: Receiver(call: call, connection: self))
-    }
-
-    private func ended(_ call: PooledCall, _ outcome: CallOutcome) {
-        pool.ended(call, on: id, outcome, isClosing: isClosing)
+            handler: PooledCallReceiver(call: call, connection: self))
     }
 
     func close() {
@@ -47,19 +41,5 @@ final class HandlerConnection: PooledConnection, @unchecked Sendable {
         isClosing = true
         connection.close()
         pool.closed(id, "the connection to the store in this process was closed")
-    }
-
-    /// Receives the messages of a call.
-    private final class Receiver: StartedCallHandler {
-        private let call: PooledCall
-        private let connection: HandlerConnection
-
-        init(call: PooledCall, connection: HandlerConnection) {
-            self.call = call
-            self.connection = connection
-        }
-
-        func received(_ message: RawSpan) { call.received(message) }
-        func finished(_ outcome: CallOutcome) { connection.ended(call, outcome) }
     }
 }

@@ -49,14 +49,12 @@ package protocol TransportConnection: AnyObject {
 final class ForeignConnection: PooledConnection, @unchecked Sendable {
     // Unchecked: everything runs on the thread of the pool's loop, where the transport calls back, too.
 
-    private let id: ConnectionPool.ConnectionID
-    /// Refers to this connection too, until the connection is closed.
-    private let pool: ConnectionPool
+    let id: ConnectionPool.ConnectionID
+    let pool: ConnectionPool
     private let transport: any ClientTransport
     private var connection: (any TransportConnection)?
     private var isDialled = false
-    /// Whether this side is closing it: calls that end now end for this reason.
-    private var isClosing = false
+    private(set) var isClosing = false
 
     init(_ id: ConnectionPool.ConnectionID, pool: ConnectionPool, over transport: any ClientTransport) {
         self.id = id
@@ -88,30 +86,12 @@ final class ForeignConnection: PooledConnection, @unchecked Sendable {
         }
         return connection.start(
             call.method, call.request, isComplete: !call.isBidirectional, deadlineMilliseconds: deadlineMilliseconds,
-            handler: Receiver(call: call, connection: self))
-    }
-
-    private func ended(_ call: PooledCall, _ outcome: CallOutcome) {
-        pool.ended(call, on: id, outcome, isClosing: isClosing)
+            handler: PooledCallReceiver(call: call, connection: self))
     }
 
     func close() {
         guard !isClosing else { return }
         isClosing = true
         if isDialled { connection?.close() } else { pool.closed(id, "the connection was closed before it was opened") }
-    }
-
-    /// Receives the messages of a call.
-    private final class Receiver: StartedCallHandler, Sendable {
-        private let call: PooledCall
-        private let connection: ForeignConnection
-
-        init(call: PooledCall, connection: ForeignConnection) {
-            self.call = call
-            self.connection = connection
-        }
-
-        func received(_ message: RawSpan) { call.received(message) }
-        func finished(_ outcome: CallOutcome) { connection.ended(call, outcome) }
     }
 }

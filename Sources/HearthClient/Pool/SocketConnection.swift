@@ -9,13 +9,11 @@ import NativeProtocol
 final class SocketConnection: PooledConnection, @unchecked Sendable {
     // Unchecked: everything runs on the thread of the pool's loop, where the transport calls back, too.
 
-    private let id: ConnectionPool.ConnectionID
-    /// Refers to this connection too, until the connection is closed.
-    private let pool: ConnectionPool
+    let id: ConnectionPool.ConnectionID
+    let pool: ConnectionPool
     private var connection: ClientConnection?
     private var isDialled = false
-    /// Whether this side is closing it: calls that end now end for this reason.
-    private var isClosing = false
+    private(set) var isClosing = false
 
     init(_ id: ConnectionPool.ConnectionID, pool: ConnectionPool) {
         self.id = id
@@ -59,10 +57,6 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
             if outcome.code == .ok { call.received(reply) }
             self.ended(call, outcome)
         }
-    }
-
-    fileprivate func ended(_ call: PooledCall, _ outcome: CallOutcome) {
-        pool.ended(call, on: id, outcome, isClosing: isClosing)
     }
 
     func close() {

@@ -159,8 +159,8 @@ package struct FieldTest: Sendable {
 }
 
 extension FieldOperator {
-    /// The operator as plans show it.
-    var symbol: String {
+    /// The operator as plans and forms of queries show it.
+    package var symbol: String {
         switch self {
         case .lessThan: "<"
         case .lessThanOrEqual: "<="

@@ -11,17 +11,16 @@ internal import NativeProtocol
 final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     // Sendable: used on the loop's thread alone; the connection calls back there too.
 
-    private let link: LeaderLink
+    let link: LeaderLink
     private let call: Call
     private let request: [UInt8]
     private let forwarding: FirestoreMessages.Method.Forwarding
     private let isInTransaction: Bool
     /// Names the request in all attempts; nil if its client has named it, or nothing changes.
     private let ticket: CommitSequence.Ticket?
-    private var attempts: ForwardedAttempts
+    var attempts: ForwardedAttempts
     private var upstream: ClientCall?
-    /// The pause before the next attempt.
-    private var pause: EventLoop.Timer?
+    var pause: EventLoop.Timer?
     /// Messages that are not sent yet, each with the version that must be visible first.
     private var messages: [(version: UInt64, bytes: [UInt8])] = []
     private var waitingBytes = 0
@@ -72,13 +71,13 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
 
     // MARK: Attempts
 
-    private func attempt() {
+    func attempt() {
         pause = nil
         guard !isOver else { return }
         guard call.isOpen else { return finish() }
         let now = call.loop.nowMilliseconds
         guard !attempts.isOver(now) else { return fail(.noLeader("")) }
-        guard let connection = link.connect() else { return tryLater(CallOutcome(.unavailable, isUnprocessed: true)) }
+        guard let connection = link.connect() else { return tryLater("") }
         let options = RequestOptions(
             deadlineMilliseconds: UInt32(clamping: attempts.endsAt - now),
             requestID: ticket.map { link.requestID($0) } ?? call.head.requestID)
@@ -86,26 +85,14 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
             FirestoreMessages.Method.adminForward.rpc, request, isComplete: true, options, handler: self)
     }
 
-    private func tryLater(_ outcome: CallOutcome) {
-        let milliseconds = attempts.nextPause()
-        guard !attempts.isOver(call.loop.nowMilliseconds + milliseconds) else {
-            return fail(.noLeader(outcome.message))
-        }
-        pause = link.loop.schedule(afterMilliseconds: milliseconds) { [self] in attempt() }
-    }
-
-    func leaderMoved() {
-        guard let timer = pause.take() else { return }
-        link.loop.cancel(timer)
-        attempt()
-    }
-
     /// An attempt has failed.
     private func failed(_ outcome: CallOutcome) {
         // CANCELLED is the end of a connection that this server has closed.
         let isLost = outcome.code == .unavailable || outcome.code == .cancelled
         guard isLost else { return fail(RequestError(outcome.code, outcome.message)) }
-        if !hasSent, messages.isEmpty, outcome.isUnprocessed || forwarding != .changes { return tryLater(outcome) }
+        if !hasSent, messages.isEmpty, outcome.isUnprocessed || forwarding != .changes {
+            return tryLater(outcome.message)
+        }
         fail(isInTransaction ? .transactionLost : .noLeader(outcome.message))
     }
 
@@ -150,7 +137,7 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
         finish()
     }
 
-    private func fail(_ error: RequestError) {
+    func fail(_ error: RequestError) {
         if error.code == .unavailable { call.noteRetry(afterSeconds: 1) }
         if isStream {
             end = .failure(error)
@@ -167,7 +154,7 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
         isOver = true
         if isStream { service.counters.streamsOpen.subtract() }
         if let ticket { link.finish(ticket) }
-        if let timer = pause.take() { link.loop.cancel(timer) }
+        endPause()
         upstream.take()?.cancel()
         link.remove(self)
     }

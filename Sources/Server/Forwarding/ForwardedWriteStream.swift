@@ -17,7 +17,7 @@ internal import NativeProtocol
 final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @unchecked Sendable {
     // Sendable: used on the loop's thread alone; the connection calls back there too.
 
-    private let link: LeaderLink
+    let link: LeaderLink
     private let call: Call
     private let head: ForwardedHead
     private let first: [UInt8]
@@ -40,9 +40,8 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     private var answers: [(version: UInt64, bytes: [UInt8])] = []
     private var visibleVersion: UInt64 = 0
     private var isWaiting = false
-    /// Since when there is no connection, and the pause before the next attempt.
-    private var attempts: ForwardedAttempts
-    private var pause: EventLoop.Timer?
+    var attempts: ForwardedAttempts
+    var pause: EventLoop.Timer?
     /// How the stream ends after its answers; nil inside for OK.
     private var end: RequestError??
     /// How it ends when the other server has answered everything.
@@ -113,7 +112,7 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
 
     // MARK: Attempts
 
-    private func attempt() {
+    func attempt() {
         pause = nil
         guard !isOver, end == nil else { return }
         guard call.isOpen else { return finish() }
@@ -137,19 +136,7 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
         return head.request(message.bytes)
     }
 
-    private func tryLater(_ reason: String) {
-        let milliseconds = attempts.nextPause()
-        guard !attempts.isOver(call.loop.nowMilliseconds + milliseconds) else { return fail(.noLeader(reason)) }
-        pause = link.loop.schedule(afterMilliseconds: milliseconds) { [self] in attempt() }
-    }
-
-    func leaderMoved() {
-        guard let timer = pause.take() else { return }
-        link.loop.cancel(timer)
-        attempt()
-    }
-
-    private func fail(_ error: RequestError) {
+    func fail(_ error: RequestError) {
         if end == nil { end = .some(error) }
         upstream.take()?.cancel()
         call.resume()
@@ -160,7 +147,7 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
         isOver = true
         service.counters.streamsOpen.subtract()
         service.longLivedStreams.remove(self)
-        if let timer = pause.take() { link.loop.cancel(timer) }
+        endPause()
         upstream.take()?.cancel()
         link.remove(self)
     }

@@ -24,8 +24,8 @@ package final class KnownLeader: Sendable {
     }
 
     package enum Location: Sendable {
-        /// This server takes the writes. Calls that were under way at another one come to it through its port, nil
-        /// where none can be: a repetition has the same form everywhere.
+        /// This server takes the writes. `through` is its own address, by which calls that wait for a leader reach it
+        /// with the identifiers of their earlier attempts. If it is nil, they wait for another leader.
         case here(through: Server?)
         case at(Server)
         /// Nobody does, or it is not known who. Calls wait.

@@ -166,12 +166,40 @@ final class LeaderLink: CallForwarder {
 }
 
 /// A call that another server answers. Confined to its loop.
-protocol ForwardedWork: AnyObject {
+protocol ForwardedWork: AnyObject, Sendable {
     /// Bytes of the request that is kept for repetitions.
     var requestBytes: Int { get }
+    var link: LeaderLink { get }
+    var attempts: ForwardedAttempts { get set }
+    /// The pause before the next attempt.
+    var pause: EventLoop.Timer? { get set }
+
+    /// Sends the request to the server that takes the writes now.
+    func attempt()
+    /// Ends the call.
+    func fail(_ error: RequestError)
+}
+
+extension ForwardedWork {
+    /// - Parameter reason: why there is no reply yet, in words; may be empty.
+    func tryLater(_ reason: String) {
+        let milliseconds = attempts.nextPause()
+        guard !attempts.isOver(link.loop.nowMilliseconds + milliseconds) else { return fail(.noLeader(reason)) }
+        pause = link.loop.schedule(afterMilliseconds: milliseconds) { [self] in attempt() }
+    }
 
     /// Another server may take the call now.
-    func leaderMoved()
+    func leaderMoved() {
+        if endPause() { attempt() }
+    }
+
+    /// - Returns: whether there was a pause.
+    @discardableResult
+    func endPause() -> Bool {
+        guard let timer = pause.take() else { return false }
+        link.loop.cancel(timer)
+        return true
+    }
 }
 
 /// Times of attempts, in milliseconds of the loop.

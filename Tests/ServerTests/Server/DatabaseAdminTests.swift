@@ -16,35 +16,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct DatabaseAdminTests {
-    /// A server, and a connection to its socket.
-    private final class Admin {
-        let live: LiveDatabaseServer
-        private let loop = EventLoopGroup(count: 1, name: "test-databases")
-        private let connection: ClientConnection
-
-        init(_ change: (inout DatabaseServerConfiguration) -> Void = { _ in }) throws {
-            live = try LiveDatabaseServer(change)
-            connection = try ClientConnection.connect(
-                toSocketAt: AdminSocket.path(in: live.directory.path(of: "data")), on: loop.next())
-        }
-
-        deinit {
-            connection.close()
-            loop.stop()
-        }
-
-        func failure(_ method: FirestoreMessages.Method, _ request: some FirestoreMessage) -> CallOutcome {
-            live.call(method, request.encodedBytes(), on: connection).outcome
-        }
-
-        func reply<Reply: FirestoreMessage>(
-            _ method: FirestoreMessages.Method, _ request: some FirestoreMessage, as type: Reply.Type = Reply.self
-        ) throws -> Reply {
-            let (outcome, reply) = live.call(method, request.encodedBytes(), on: connection)
-            try #require(outcome.code == .ok, "\(outcome.message)")
-            return try Reply(wire: reply.byteSpan)
-        }
-
+    private final class Admin: AdminConnection {
         private static let nothing: [UInt8] = []
 
         func finish(_ started: LongRunningOperation) throws -> LongRunningOperation {
