@@ -314,6 +314,13 @@ package final class DocumentStore: Sendable {
         versions.whenReadable(version, completion: completion)
     }
 
+    /// Whether a time, in microseconds, that another server of the store may have given out is not visible here yet.
+    /// False for a store that takes the writes itself.
+    package func isBehind(_ time: UInt64) -> Bool { versions.isBehind(time) }
+
+    /// Elapsed milliseconds of the store's clock.
+    package var elapsedMilliseconds: UInt64 { configuration.clock.elapsedMilliseconds }
+
     /// Whether a read must wait before ``StoreReader/readPoint(_:in:)``: for locks, or for commits that are not visible
     /// yet. Then call ``prepareRead(_:locking:completion:)``.
     ///

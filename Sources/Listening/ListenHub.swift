@@ -49,10 +49,11 @@ package final class ListenHub {
     private var sessions: [ObjectIdentifier: ListenSession] = [:]
     /// Sessions that have something to send since they were woken last.
     private var touched: [ListenSession] = []
-    /// Sessions that wait for what they read, by the numbers of their waits.
-    private var waiting: [UInt64: ListenSession] = [:]
+    /// What waits for the storage, by the numbers of the waits.
+    private var waiting: [UInt64: (Result<Void, RequestError>) -> Void] = [:]
     private var waits: UInt64 = 0
     private let endedWaits = EndedWaits()
+    private var versionWaits = VersionWaits()
     var shared = SharedReads()
     /// Memory of the targets of all sessions, for ``ListenLimits/targetBytes``.
     package internal(set) var targetBytes = 0
@@ -179,24 +180,51 @@ package final class ListenHub {
         return nil
     }
 
-    // MARK: Reads that have to wait
+    // MARK: Waits
 
     /// Has ``ListenSession/storageIsReady(_:)`` called when what the session's last read lacked is in memory.
     func waitForStorage(_ session: ListenSession) {
+        let end = beginWait { session.storageIsReady($0) }
+        reader.whenReady(end)
+    }
+
+    /// Calls `completion` on this thread when everything up to a version is visible, or with `UNAVAILABLE` when it is
+    /// not within ``VersionWaits/patienceMilliseconds``.
+    func whenVisible(_ version: UInt64, _ completion: @escaping (Result<Void, RequestError>) -> Void) {
+        if versionWaits.add(version, at: store.elapsedMilliseconds, completion) { ask(for: version) }
+    }
+
+    private func ask(for version: UInt64) {
+        let completion = beginWait { [weak self] outcome in self?.versionAnswered(version, outcome) }
+        store.whenVisible(version, completion: completion)
+    }
+
+    private func versionAnswered(_ version: UInt64, _ outcome: Result<Void, RequestError>) {
+        let (ended, next) = versionWaits.end(
+            outcome, of: version, visible: store.currentReadTime, now: store.elapsedMilliseconds)
+        for end in ended { end() }
+        guard let next else { return }
+        // A store that takes the writes by now lacks no version.
+        if store.isBehind(next) { ask(for: next) } else { versionAnswered(next, .success(())) }
+    }
+
+    /// - Parameter completion: called on this thread.
+    /// - Returns: what ends the wait; it may be called on any thread.
+    private func beginWait(
+        _ completion: @escaping (Result<Void, RequestError>) -> Void
+    ) -> @Sendable (Result<Void, RequestError>) -> Void {
         waits += 1
-        waiting[waits] = session
-        reader.whenReady { [endedWaits, wakeUp, number = waits] outcome in
+        waiting[waits] = completion
+        return { [endedWaits, wakeUp, number = waits] outcome in
             endedWaits.add((number, outcome))
             wakeUp()
         }
     }
 
-    /// Wakes the sessions whose reads need not wait any more.
+    /// Continues what has waited and need not wait any more.
     package func continueReads() {
         if waiting.isEmpty { return }
-        for (number, outcome) in endedWaits.takeAll() {
-            waiting.removeValue(forKey: number)?.storageIsReady(outcome)
-        }
+        for (number, outcome) in endedWaits.takeAll() { waiting.removeValue(forKey: number)?(outcome) }
     }
 
     // MARK: Changes

@@ -31,6 +31,8 @@ package enum ListenStep: Sendable {
     case yielding
     /// It has nothing to send, or must wait for what it reads; ask again after its wake-up.
     case waiting
+    /// The stream cannot be served: it ends with the error.
+    case failed(RequestError)
 }
 
 /// The server's side of one Listen stream. Confined to the thread of its hub.
@@ -47,7 +49,12 @@ package final class ListenSession {
     /// Decides what the client may see; nil if it may see everything.
     let judge: (any TargetJudge)?
     private let wake: () -> Void
+    private let whenNewest: WhenNewest?
     private var isOpen = true
+    /// Why the stream cannot be served any more.
+    private var failure: RequestError?
+    /// The newest of the tokens that were not visible here when they came; 0 if there was none.
+    private var newestToken: UInt64 = 0
 
     /// Active targets by their ids, those that wait included.
     var targets: [Int32: Target] = [:]
@@ -88,14 +95,17 @@ package final class ListenSession {
     /// - Parameters:
     ///   - database: the database of the stream's first request.
     ///   - judge: decides what the client may see; nil if it may see everything.
+    ///   - whenNewest: nil if this server always shows the newest state.
     ///   - wake: has ``next(into:)`` called again.
     package init(
-        _ hub: ListenHub, database: DatabaseName, judge: (any TargetJudge)?, wake: @escaping () -> Void
+        _ hub: ListenHub, database: DatabaseName, judge: (any TargetJudge)?, whenNewest: WhenNewest? = nil,
+        wake: @escaping () -> Void
     ) {
         self.hub = hub
         self.database = database
         self.judge = judge
         self.wake = wake
+        self.whenNewest = whenNewest
         reader = hub.reader(of: database)
         reader.tally = ReadTally()
         queue = MessageQueue(namePrefix: reader.namePrefix)
@@ -171,6 +181,7 @@ package final class ListenSession {
             hub.targetBytes += byteCount
             targets[id] = target
             commands.append(.add(target))
+            awaitNewest(for: target)
         } catch {
             commands.append(.refuse(id, error))
         }
@@ -207,6 +218,44 @@ package final class ListenSession {
         removeJudgement(of: target)
         hub.remove(target, of: database)
         if load?.target === target { load = nil }
+    }
+
+    // MARK: Waiting for the state of a target
+
+    /// Calls back on the session's thread when everything is visible here that was acknowledged before it was called.
+    package typealias WhenNewest = (@escaping (Result<Void, RequestError>) -> Void) -> Void
+
+    /// The first snapshot of a target shows everything that was acknowledged before it was added.
+    private func awaitNewest(for target: Target) {
+        if let version = target.resumption?.version, hub.store.isBehind(version) {
+            newestToken = max(newestToken, version)
+        }
+        guard let whenNewest else { return awaitToken(of: target) }
+        target.isAwaited = true
+        whenNewest { [weak self] outcome in
+            self?.waited(for: target, outcome) { $0.awaitToken(of: target) }
+        }
+    }
+
+    /// A client that comes from another server is shown no state before the one that it has seen there, also of targets
+    /// that it resumes without a token.
+    private func awaitToken(of target: Target) {
+        target.isAwaited = hub.store.isBehind(newestToken)
+        guard target.isAwaited else { return }
+        hub.whenVisible(newestToken) { [weak self] outcome in
+            self?.waited(for: target, outcome) { _ in target.isAwaited = false }
+        }
+    }
+
+    private func waited(
+        for target: Target, _ outcome: Result<Void, RequestError>, _ proceed: (ListenSession) -> Void
+    ) {
+        guard isOpen, target.isActive else { return }
+        switch outcome {
+        case .success: proceed(self)
+        case .failure(let error): failure = error
+        }
+        wake()
     }
 
     // MARK: Changes
@@ -315,6 +364,7 @@ package final class ListenSession {
     /// Appends the next message, if there is one.
     package func next(into output: inout ByteBuffer) -> ListenStep {
         while isOpen {
+            if let failure { return .failed(failure) }
             if mustJudge {
                 steps += 1
                 stepJudgement()
@@ -329,8 +379,9 @@ package final class ListenSession {
                 steps += 1
                 stepReading()
                 if load != nil || snapshot != nil, queue.isEmpty, !isWaitingForStorage { return .yielding }
-            } else if !commands.isEmpty {
-                perform(commands.removeFirst())
+            } else if let command = commands.first, !isAwaited(command) {
+                commands.removeFirst()
+                perform(command)
             } else if !beginSnapshot() {
                 return .waiting
             }
@@ -341,6 +392,11 @@ package final class ListenSession {
     private func stepReading() {
         defer { reader.cold = .pends }
         if load != nil { stepLoad() } else { stepSnapshot() }
+    }
+
+    /// Commands after one that waits wait too, so that targets are added in the order of their requests.
+    private func isAwaited(_ command: Command) -> Bool {
+        if case .add(let target) = command { target.isActive && target.isAwaited } else { false }
     }
 
     private func perform(_ command: Command) {
@@ -362,6 +418,8 @@ package final class ListenSession {
         hub.advance()
         guard target.isActive else { return }
         target.since = hub.position
+        failure = hub.store.strictReadRefusal
+        if failure != nil { return }
         hub.insert(target, of: database)
         guard let resumption = target.resumption else { return load(target, from: nil) }
         if let version = resumption.version, version >= hub.store.oldestResumeTime, version <= target.since {

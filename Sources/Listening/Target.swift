@@ -28,6 +28,8 @@ final class Target {
 
     /// False after it was removed: nothing of it is sent any more.
     var isActive = true
+    /// Whether the state that its first snapshot must show is not visible yet.
+    var isAwaited = false
     /// Whether the router sends it changes.
     var isRouted = false
     /// Where it is in the list of its query.

@@ -70,6 +70,7 @@ struct HostileListenTests {
             switch session.next(into: &output) {
             case .waiting: return count
             case .yielding: continue
+            case .failed(let error): throw error
             case .message:
                 let bytes = output.copyBytes()
                 _ = try ListenResponse(wire: bytes.byteSpan)

@@ -201,6 +201,12 @@ final class VersionClock: Sendable {
         return max(published, closed.load(ordering: .acquiring))
     }
 
+    /// Whether a time that the leader, or another follower, may have given out is above the closed time.
+    func isBehind(_ time: UInt64) -> Bool {
+        guard let closedTime else { return false }
+        return time > closedTime && time <= latestReadable
+    }
+
     /// The leader makes no commit at or below a time, and all before are published here.
     func close(_ time: UInt64) {
         closed.max(time, ordering: .acquiringAndReleasing)

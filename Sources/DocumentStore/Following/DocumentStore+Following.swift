@@ -70,8 +70,8 @@ extension DocumentStore {
 
     // MARK: Servers that may lead
 
-    /// Why a strict read is not answered; nil if it is.
-    var strictReadRefusal: RequestError? {
+    /// Why a strict read is not answered; nil if it is. To be asked after the version that is read was chosen.
+    package var strictReadRefusal: RequestError? {
         guard let holdsLease = configuration.holdsLease, standing.takesWrites, !holdsLease() else { return nil }
         return RequestError(.unavailable, "This server does not know whether it still leads; try again.")
     }

@@ -21,9 +21,12 @@ package protocol CallForwarder: AnyObject {
         _ call: Call, _ method: FirestoreMessages.Method, _ request: RawSpan, isInTransaction: Bool
     ) throws(RequestError)
 
-    /// Does work on the loop when everything is visible here that was acknowledged before.
+    /// Calls back on the loop when everything is visible here that was acknowledged before, or with `UNAVAILABLE` when
+    /// the other server did not answer in time. Not called if the call is over by then.
     ///
-    /// - Parameter work: not done if the call is over by then.
+    /// - Parameter isListener: the call is one of the long-lived streams, which are bounded elsewhere.
     /// - Throws: `RESOURCE_EXHAUSTED` if too many reads wait.
-    func whenNewest(_ call: Call, _ work: @escaping () -> Void) throws(RequestError)
+    func whenNewest(
+        _ call: Call, isListener: Bool, _ completion: @escaping (Result<Void, RequestError>) -> Void
+    ) throws(RequestError)
 }

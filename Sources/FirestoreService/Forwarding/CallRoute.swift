@@ -10,6 +10,7 @@ internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
+internal import Listening
 
 /// Which server answers a call.
 enum CallRoute: Equatable {
@@ -66,14 +67,29 @@ extension FirestoreService {
         case .hereNewest:
             guard forwarder.readsAreStrict else { return false }
             let request = [UInt8](copying: request)
-            try forwarder.whenNewest(call) { [self] in
+            try forwarder.whenNewest(call, isListener: false) { [self] outcome in
                 do {
+                    try outcome.get()
                     try performHere(call, method, request.byteSpan)
                 } catch {
+                    if case .failure = outcome { call.noteRetry(afterSeconds: 1) }
                     failOrRepeat(call, method, request.byteSpan, error)
                 }
             }
             return true
+        }
+    }
+
+    /// Has the first snapshots of a stream show everything that was acknowledged before; nil if they do anyway.
+    func whenNewest(_ call: Call) -> ListenSession.WhenNewest? {
+        guard let forwarder else { return nil }
+        return { completion in
+            guard forwarder.isNeeded, forwarder.readsAreStrict else { return completion(.success(())) }
+            do throws(RequestError) {
+                try forwarder.whenNewest(call, isListener: true, completion)
+            } catch {
+                completion(.failure(error))
+            }
         }
     }
 

@@ -73,7 +73,8 @@ private final class ListenStream: CallStream, LongLivedStream {
         let access = try StreamAccess(service, call, database)
         let session = ListenSession(
             service.listeners(on: call.loop).hub, database: database,
-            judge: service.accessControl == nil ? nil : access, wake: { call.resume() })
+            judge: service.accessControl == nil ? nil : access, whenNewest: service.whenNewest(call),
+            wake: { call.resume() })
         do throws(RequestError) {
             try session.receive(first)
         } catch {
@@ -159,6 +160,12 @@ private final class ListenStream: CallStream, LongLivedStream {
         case .yielding:
             call.resumeLater()
             return .waiting
+        case .failed(let error):
+            if error.code == .unavailable { call.noteRetry(afterSeconds: 1) }
+            closeSession()
+            over()
+            let status = service.requestError(error, call)
+            return .failed(status.code, status.message)
         }
     }
 

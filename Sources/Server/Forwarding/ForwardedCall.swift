@@ -8,6 +8,9 @@ internal import FirestoreService
 internal import NativeProtocol
 
 /// A call with one request message that another server answers. Confined to its loop.
+///
+/// It is the source of the reply also where that is one message: so it learns that its client has cancelled the call,
+/// and cancels it at the other server.
 final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     // Sendable: used on the loop's thread alone; the connection calls back there too.
 
@@ -62,10 +65,8 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
 
     func begin() {
         link.add(self)
-        if isStream {
-            service.counters.streamsOpen.add()
-            call.stream(self)
-        }
+        if isStream { service.counters.streamsOpen.add() }
+        call.stream(self)
         attempt()
     }
 
@@ -116,36 +117,21 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
             visibleVersion = version
         }
         guard call.isOpen else { return finish() }
-        if isStream {
-            waitUntilVisible()
-            call.resume()
-        } else {
-            answer()
-        }
+        waitUntilVisible()
+        call.resume()
     }
 
-    private var isFirstVisible: Bool { messages.first.map { !changes || $0.version <= visibleVersion } ?? false }
-
-    /// Ends a unary call with its reply when that may be seen.
-    private func answer() {
-        guard !messages.isEmpty else {
-            return fail(RequestError(.internal, "The server that takes the writes sent no reply."))
-        }
-        guard isFirstVisible else { return waitUntilVisible() }
-        let bytes = messages.removeFirst().bytes
-        service.succeed(call) { $0.append(ForwardedReply.message(of: bytes.byteSpan)) }
-        finish()
+    /// Whether the first message may be sent: its client then sees here what it says, and a reply of one message is
+    /// whole.
+    private var isFirstReady: Bool {
+        guard let first = messages.first else { return false }
+        return (!changes || first.version <= visibleVersion) && (isStream || end != nil)
     }
 
     func fail(_ error: RequestError) {
         if error.code == .unavailable { call.noteRetry(afterSeconds: 1) }
-        if isStream {
-            end = .failure(error)
-            call.resume()
-        } else {
-            service.fail(call, error)
-            finish()
-        }
+        end = .failure(error)
+        call.resume()
     }
 
     /// Nothing is sent any more.
@@ -159,12 +145,17 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
         link.remove(self)
     }
 
-    // MARK: The client's stream
+    // MARK: The client
 
     func next(into output: inout ByteBuffer) -> SourceStep {
-        if isFirstVisible {
+        if isFirstReady {
             let bytes = messages.removeFirst().bytes
             output.append(ForwardedReply.message(of: bytes.byteSpan))
+            guard isStream else {
+                service.ended(call)
+                finish()
+                return .lastMessage
+            }
             hasSent = true
             waitingBytes -= bytes.count
             if isPaused, waitingBytes <= Self.waitingBytesMax / 2 {
@@ -197,8 +188,7 @@ extension ForwardedCall: ClientCallHandler {
         guard !isOver, let version = ForwardedReply.version(of: message) else { return }
         messages.append((version, [UInt8](copying: message)))
         waitingBytes += message.byteCount
-        guard isStream else { return }
-        if !isPaused, waitingBytes > Self.waitingBytesMax {
+        if isStream, !isPaused, waitingBytes > Self.waitingBytesMax {
             isPaused = true
             upstream.pauseMessages()
         }
@@ -211,7 +201,9 @@ extension ForwardedCall: ClientCallHandler {
         self.upstream = nil
         guard call.isOpen else { return finish() }
         guard outcome.code == .ok else { return failed(outcome) }
-        guard isStream else { return answer() }
+        if !isStream, messages.isEmpty {
+            return fail(RequestError(.internal, "The server that takes the writes sent no reply."))
+        }
         end = .success(())
         call.resume()
     }

@@ -2,6 +2,8 @@
 //
 //     read, read, read ──► asked once: the newest version ──► visible here ──► all three are made
 //
+// So are the first snapshots of listeners.
+//
 // A read that comes while a question is under way waits for the next one: the answer under way may be older than what
 // was acknowledged since.
 
@@ -16,7 +18,9 @@ internal import NativeProtocol
 final class NewestVersions {
     fileprivate struct Read {
         let call: Call
-        let work: () -> Void
+        /// Whether it is one of ``NewestVersions/countMax``.
+        let isCounted: Bool
+        let completion: (Result<Void, RequestError>) -> Void
         var attempts: ForwardedAttempts
     }
 
@@ -34,15 +38,20 @@ final class NewestVersions {
 }
 
 extension LeaderLink {
-    func whenNewest(_ call: Call, _ work: @escaping () -> Void) throws(RequestError) {
-        guard newest.count < NewestVersions.countMax else {
-            throw RequestError(.resourceExhausted, "Too many reads wait for the server that takes the writes.")
+    func whenNewest(
+        _ call: Call, isListener: Bool, _ completion: @escaping (Result<Void, RequestError>) -> Void
+    ) throws(RequestError) {
+        if !isListener {
+            guard newest.count < NewestVersions.countMax else {
+                throw RequestError(.resourceExhausted, "Too many reads wait for the server that takes the writes.")
+            }
+            newest.count += 1
         }
-        newest.count += 1
         var attempts = ForwardedAttempts(of: call)
         let end = min(attempts.endsAt - min(attempts.endsAt, loop.nowMilliseconds), NewestVersions.patienceMilliseconds)
         attempts.restart(loop.nowMilliseconds, milliseconds: end)
-        newest.waiting.append(NewestVersions.Read(call: call, work: work, attempts: attempts))
+        newest.waiting.append(
+            NewestVersions.Read(call: call, isCounted: !isListener, completion: completion, attempts: attempts))
         askLater(milliseconds: 0)
     }
 
@@ -98,8 +107,12 @@ extension LeaderLink {
     }
 
     private func resume(_ reads: [NewestVersions.Read]) {
-        newest.count -= reads.count
-        for read in reads where read.call.isOpen { read.work() }
+        for read in reads { end(read, .success(())) }
+    }
+
+    private func end(_ read: NewestVersions.Read, _ outcome: Result<Void, RequestError>) {
+        if read.isCounted { newest.count -= 1 }
+        if read.call.isOpen { read.completion(outcome) }
     }
 
     /// Those that have time left are asked for again.
@@ -107,11 +120,7 @@ extension LeaderLink {
         var pause: UInt64 = 0
         for var read in reads {
             guard read.call.isOpen, !read.attempts.isOver(loop.nowMilliseconds) else {
-                newest.count -= 1
-                if read.call.isOpen {
-                    read.call.noteRetry(afterSeconds: 1)
-                    service.fail(read.call, RequestError.noLeader(reason))
-                }
+                end(read, .failure(.noLeader(reason)))
                 continue
             }
             pause = max(pause, read.attempts.nextPause())

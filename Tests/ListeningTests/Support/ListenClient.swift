@@ -28,12 +28,17 @@ final class ListenClient {
         var isAdded = false
         /// Whether the server has sent RESET on this stream.
         var wasReset = false
+        /// What was acknowledged when it was asked for: its snapshots show that.
+        var acknowledged: UInt64 = 0
     }
 
     let harness: ListenHarness
     /// Judges the targets of the sessions that follow.
     var judge: TestJudge?
     private(set) var session: ListenSession?
+    /// The server of the present session, if it is not that of the harness.
+    private var follower: FollowerHarness?
+    private var hub: ListenHub { follower?.hub ?? harness.hub }
     private(set) var targets: [Int32: TargetState] = [:]
     /// Targets as they are with the messages since the last snapshot.
     private var staged: [Int32: TargetState] = [:]
@@ -53,9 +58,12 @@ final class ListenClient {
 
     // MARK: Requests
 
-    func connect() throws {
+    /// - Parameter follower: the server to connect to; nil is that of the harness.
+    func connect(to follower: FollowerHarness? = nil) throws {
+        self.follower = follower
         session = ListenSession(
-            harness.hub, database: harness.database, judge: judge,
+            hub, database: harness.database, judge: judge,
+            whenNewest: follower.map { follower in { follower.questions.append($0) } },
             wake: { [weak self] in self?.wakes += 1 })
         latestTime = readTime
     }
@@ -72,8 +80,8 @@ final class ListenClient {
     }
 
     /// Connects and lists every target again, from the last snapshot.
-    func resume(expectedCount: Bool = false) throws {
-        try connect()
+    func resume(at follower: FollowerHarness? = nil, expectedCount: Bool = false) throws {
+        try connect(to: follower)
         let token = ResumeToken(microseconds: readTime)
         var writer = ByteBuffer()
         token.encode(into: &writer)
@@ -95,6 +103,7 @@ final class ListenClient {
     func send(
         _ id: Int32, _ subject: Subject, resume: ListenTarget.Resume?, expectedCount: Int32?, once: Bool = false
     ) throws {
+        staged[id]?.acknowledged = harness.acknowledged
         let kind: ListenTarget.Kind =
             switch subject {
             case .documents(let paths): .documents(paths.map(harness.name))
@@ -132,10 +141,11 @@ final class ListenClient {
             case .waiting:
                 if !session.isWaitingForStorage { return }
                 try waitUntil("storage is ready") {
-                    harness.hub.continueReads()
+                    hub.continueReads()
                     return !session.isWaitingForStorage
                 }
             case .yielding: continue
+            case .failed(let error): throw error
             case .message:
                 left -= 1
                 let bytes = output.copyBytes()
@@ -177,7 +187,7 @@ final class ListenClient {
     private func expectAllowed(_ id: Int32) throws {
         #expect(!denied.contains(id), "a message of target \(id), which is removed")
         guard let judge, isAdded(id), let subject = staged[id]?.subject else { return }
-        let isAllowed = try judge.allows(subject, at: harness.hub.position)
+        let isAllowed = try judge.allows(subject, at: hub.position)
         #expect(isAllowed, "a message of target \(id), \(subject)")
     }
 
@@ -235,6 +245,7 @@ final class ListenClient {
         for (id, state) in targets where state.isCurrent {
             let expected = try harness.results(of: state.subject, at: time)
             #expect(state.documents == expected, "target \(id), \(state.subject), at \(time)")
+            #expect(time >= state.acknowledged, "target \(id) lacks what was acknowledged before it was asked for")
         }
     }
 }

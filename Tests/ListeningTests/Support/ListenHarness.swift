@@ -35,6 +35,8 @@ final class ListenHarness {
     let limits: ListenLimits
     /// Wake-ups of the hub so far.
     let wakeUps: WakeUps
+    /// The commit time of the last commit.
+    private(set) var acknowledged: UInt64 = 0
 
     /// Whether the storage engine under test has files.
     static let hasFiles =
@@ -148,7 +150,8 @@ final class ListenHarness {
         let done = Monitor<Result<CommitResult, RequestError>?>(nil)
         store.commit(CommitRequest(writes: list)) { result in done.update { $0 = result } }
         clock.advance(milliseconds: 1)
-        return try done.wait { $0 }.get().commitMicroseconds
+        acknowledged = try done.wait { $0 }.get().commitMicroseconds
+        return acknowledged
     }
 
     func set(_ path: String, _ fields: [String: Value]) throws { _ = try commit([(path, fields)]) }

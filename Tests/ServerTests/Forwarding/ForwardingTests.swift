@@ -240,4 +240,55 @@ struct ForwardingTests {
         let refused = pair.source.stream(.adminForward, unserved.request(message.byteSpan)).outcome
         #expect(refused.code == .unimplemented)
     }
+
+    @Test
+    func `A call that its client cancels at a follower is cancelled at the source`() throws {
+        let pair = try ServerPair(source: { $0.store.concurrencyMode = .pessimistic })
+        #expect(try pair.source.commit("c/x", 1).code == .ok)
+        let transaction = try pair.source.begin(.readWrite)
+        #expect(try pair.source.number("c/x", .transaction(transaction)) == 1)
+        // It waits for the lock of the transaction.
+        let started = pair.source.gateway.totals["calls_started"] ?? 0
+        let listener = MessageListener()
+        let fields = Harness.fields(["a": .integer(2)])
+        let call = pair.follower.connection.stream(
+            FirestoreMessages.Method.commit.rpc, try LiveDatabaseServer.commitRequest("c/x", fields), isComplete: true,
+            handler: listener)
+        try waitUntil("the source has the call") { (pair.source.gateway.totals["calls_started"] ?? 0) > started }
+        #expect(pair.source.gateway.totals["calls_abandoned"] == 0)
+        call.cancel()
+        try listener.ended.wait(until: "the call has ended")
+        #expect(listener.state.withLock { $0.outcome.code } == .cancelled)
+        try waitUntil("the source has no call") { pair.source.gateway.totals["calls_abandoned"] == 1 }
+        let rollback = RollbackRequest(database: Harness.database, transaction: transaction)
+        #expect(pair.source.call(.rollback, rollback.encodedBytes()).outcome.code == .ok)
+        #expect(try pair.follower.commit("c/x", 3).code == .ok)
+        #expect(try pair.follower.number("c/x") == 3)
+    }
+
+    @Test
+    func `A page writes through a session at a follower, also when the connection to the source is lost`() throws {
+        let pair = try ServerPair()
+        let page = WebPage(pair.follower)
+        #expect(try page.open().status == 200)
+        _ = try page.listen()
+        _ = try page.frame(with: "streamId")
+        for number in 0..<12 {
+            _ = try page.set("c/w\(number)")
+            if number % 3 == 0 { pair.leader.move(to: pair.leader.location) }
+            #expect(try page.frame(with: "commitTime").contains("writeResults"))
+            // It is at both servers when the page hears of it.
+            for server in [pair.follower, pair.source] {
+                let request = GetDocumentRequest(name: Harness.name("c/w\(number)"))
+                #expect(server.call(.getDocument, request.encodedBytes()).outcome.code == .ok)
+            }
+        }
+        // The session is this server's alone.
+        let other = WebPage(pair.source)
+        #expect(other.request("POST", "&SID=\(page.id)&RID=9", body: "count=0")?.body == "Unknown SID")
+        #expect(page.request("POST", "&SID=\(page.id)&RID=9&TYPE=terminate", body: "")?.status == 200)
+        for server in [pair.follower, pair.source] {
+            try waitUntil("the call has ended") { server.gateway.totals["streams_open"] == 0 }
+        }
+    }
 }

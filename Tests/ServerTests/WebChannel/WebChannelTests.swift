@@ -11,100 +11,11 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct WebChannelTests {
-    private static let write = "/google.firestore.v1.Firestore/Write/channel?VER=8"
     private static let database = "projects/p/databases/d"
-
-    /// A page's session of Write; each request has its own connection, which may be on another loop.
-    private final class Page {
-        let port: Int
-        private(set) var id = ""
-        private var backChannel: HTTPTestClient?
-        private var sent = 0
-        private var received = 0
-
-        init(_ live: LiveDatabaseServer) { port = Int(live.gateway.port) }
-
-        func request(_ method: String, _ query: String, body: String? = nil) -> HTTPTestClient.Reply? {
-            let headers = ["Origin: http://localhost:3000", "Content-Type: application/x-www-form-urlencoded"]
-            return HTTPTestClient(port: port).request(
-                method, WebChannelTests.write + query, body: body, headers: headers)
-        }
-
-        /// Opens a session and returns the response.
-        func open(_ body: String = "count=1&ofs=0&req0___data__={\"database\":\"projects/p/databases/d\"}") throws
-            -> HTTPTestClient.Reply
-        {
-            let reply = try #require(request("POST", "&RID=59074&CVER=22&X-HTTP-Session-Id=gsessionid&t=1", body: body))
-            id = reply.body.split(separator: "\"").dropFirst(3).first.map(String.init) ?? ""
-            sent = body.contains("count=1") ? 1 : 0
-            return reply
-        }
-
-        /// Sends a message, repeatedly if asked to, and returns the body of the last response.
-        func send(_ json: String, times: Int = 1) throws -> String {
-            let body = "count=1&ofs=\(sent)&req0___data__=\(json)"
-            sent += 1
-            let replies = (0..<times).map { _ in request("POST", "&SID=\(id)&RID=1&AID=\(received)", body: body) }
-            let last = try #require(replies.last ?? nil)
-            #expect(last.status == 200)
-            return last.body
-        }
-
-        func set(_ path: String, mask: String = "") throws -> String {
-            let name = "\(WebChannelTests.database)/documents/\(path)"
-            return try send("{\"writes\":[{\"update\":{\"name\":\"\(name)\",\"fields\":{}}\(mask)}]}")
-        }
-
-        /// Opens a back channel and reads its head.
-        func listen(_ parameters: String = "&CI=0") throws -> HTTPTestClient.Reply {
-            ask(parameters)
-            return try head()
-        }
-
-        /// Opens a back channel.
-        func ask(_ parameters: String) {
-            let client = HTTPTestClient(port: port)
-            client.send(
-                """
-                GET \(WebChannelTests.write)&RID=rpc&SID=\(id)&AID=\(received)\(parameters)&TYPE=xmlhttp HTTP/1.1\r
-                Host: localhost\r
-                Origin: http://localhost:3000\r\n\r\n
-                """)
-            backChannel = client
-        }
-
-        /// The head of the back channel, which comes with its first frame.
-        func head() throws -> HTTPTestClient.Reply { try #require(backChannel?.head()) }
-
-        /// The next frame on the back channel, without its length; empty at the end of the response.
-        func frame() throws -> String {
-            let chunk = try #require(backChannel?.chunk())
-            guard let end = chunk.firstIndex(of: "\n") else { return chunk }
-            let json = String(chunk[chunk.index(after: end)...])
-            #expect(Int(chunk[..<end]) == json.utf16.count)
-            return json
-        }
-
-        /// Reads frames until one has the text.
-        func frame(with text: String) throws -> String {
-            for _ in 0..<20 {
-                let frame = try frame()
-                if frame.contains(text) { return frame }
-                if frame.isEmpty { break }
-            }
-            Issue.record("no frame has \(text)")
-            return ""
-        }
-
-        func acknowledge(_ id: Int) { received = id }
-
-        /// Cuts the connection of the back channel.
-        func cut() { backChannel = nil }
-    }
 
     @Test func `A page writes through a session`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         let opened = try page.open()
         #expect(opened.status == 200)
         #expect(opened.headers["content-type"] == "text/plain; charset=utf-8")
@@ -128,7 +39,7 @@ import Testing
 
     @Test func `A long poll ends with its first frame`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         _ = try page.listen("&CI=1")
         #expect(try page.frame().hasPrefix("[[1,[{\"streamId\""))
@@ -145,7 +56,7 @@ import Testing
 
     @Test func `What a broken connection lost is sent again`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         _ = try page.listen()
         let first = try page.frame(with: "streamId")
@@ -156,8 +67,8 @@ import Testing
 
     @Test func `A second back channel ends the first`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
-        let other = Page(live)
+        let page = WebPage(live)
+        let other = WebPage(live)
         _ = try page.open()
         _ = try page.listen()
         _ = try page.frame(with: "streamId")
@@ -168,7 +79,7 @@ import Testing
 
     @Test func `A repeated message counts once`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         _ = try page.listen()
         let name = "\(Self.database)/documents/c/a"
@@ -182,7 +93,7 @@ import Testing
 
     @Test func `A failure of the stream is the last array`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         _ = try page.listen()
         _ = try page.set("c/none", mask: ",\"currentDocument\":{\"exists\":true}")
@@ -194,7 +105,7 @@ import Testing
     @Test(arguments: ["{", "[]", "{\"nonsense\":1}", "\"x\"", "{\"database\":5}", ""])
     func `A message that cannot be read fails the stream`(json: String) throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open("count=1&ofs=0&req0___data__=\(json)")
         _ = try page.listen()
         #expect(try page.frame(with: "error").contains("INVALID_ARGUMENT"))
@@ -210,7 +121,7 @@ import Testing
         let elsewhere = TestAuthorization.user("alice", claims: "\"iss\":\"other\"")
         func request(_ method: String, _ query: String, _ user: String?, body: String? = nil) -> HTTPTestClient.Reply? {
             HTTPTestClient(port: Int(live.gateway.port)).request(
-                method, Self.write + query, body: body, headers: user.map { ["Authorization: \($0)"] } ?? [])
+                method, WebPage.write + query, body: body, headers: user.map { ["Authorization: \($0)"] } ?? [])
         }
         let opened = try #require(request("POST", "&RID=1" + first, alice, body: "count=0"))
         let id = opened.body.split(separator: "\"").dropFirst(3).first.map(String.init) ?? ""
@@ -237,11 +148,11 @@ import Testing
         let live = try LiveDatabaseServer {
             $0.authorization = try? TestAuthorization.make("match /{p=**} { allow read, write; }")
         }
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         func status(_ headers: [String]) -> Int? {
             HTTPTestClient(port: page.port).request(
-                "POST", Self.write + "&SID=\(page.id)&RID=2", body: "count=0", headers: headers)?.status
+                "POST", WebPage.write + "&SID=\(page.id)&RID=2", body: "count=0", headers: headers)?.status
         }
         #expect(status(["Authorization: \(TestAuthorization.user("alice"))"]) == 400)
         #expect(status([]) == 200)
@@ -249,7 +160,7 @@ import Testing
 
     @Test func `The database may be in the URL only, and the first message may come later`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         let encoded = "projects%2Fp%2Fdatabases%2Fd"
         let opened = try #require(page.request("POST", "&RID=1&database=\(encoded)", body: "count=0"))
         #expect(opened.status == 200)
@@ -262,7 +173,7 @@ import Testing
 
     @Test func `Responses may be read by pages of allowed origins`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         for reply in [try page.open(), try #require(page.request("GET", "&SID=unknown&RID=rpc&AID=0"))] {
             #expect(reply.headers["access-control-allow-origin"] == "http://localhost:3000")
             #expect(reply.headers["access-control-allow-credentials"] == "true")
@@ -270,13 +181,13 @@ import Testing
             #expect(reply.headers["vary"] == "Origin")
         }
         let foreign = HTTPTestClient(port: page.port)
-        let refused = foreign.request("POST", Self.write, body: "count=0", headers: ["Origin: https://evil.example"])
+        let refused = foreign.request("POST", WebPage.write, body: "count=0", headers: ["Origin: https://evil.example"])
         #expect(refused?.status == 403)
     }
 
     @Test func `Six back channels of one browser end in turn and continue where they were`() throws {
         let live = try LiveDatabaseServer()
-        let pages = (0..<6).map { _ in Page(live) }
+        let pages = (0..<6).map { _ in WebPage(live) }
         for page in pages { _ = try page.open() }
         for page in pages {
             _ = try page.listen()
@@ -297,7 +208,7 @@ import Testing
 
     @Test func `Long polls of a browser that holds six end with a no-op`() throws {
         let live = try LiveDatabaseServer()
-        let pages = (0..<6).map { _ in Page(live) }
+        let pages = (0..<6).map { _ in WebPage(live) }
         for page in pages {
             _ = try page.open("count=0")
             page.ask("&CI=1")
@@ -313,7 +224,7 @@ import Testing
 
     @Test func `Requests that are of no session are refused`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         #expect(page.request("GET", "&RID=rpc")?.status == 400)
         #expect(page.request("GET", "&SID=\(page.id)&RID=rpc&AID=77&CI=0")?.status == 400)
@@ -331,7 +242,7 @@ import Testing
         let log = TestLog()
         let authorization = try TestAuthorization.make("match /none { allow get; }", log: log.log)
         let live = try LiveDatabaseServer { $0.authorization = authorization }
-        let page = Page(live)
+        let page = WebPage(live)
         let write = "{\"writes\":[{\"delete\":\"\(Self.database)/documents/c/a\"}]}"
         let message = "count=2&ofs=0&req0___data__={\"database\":\"\(Self.database)\"}&req1___data__=\(write)"
         func header(_ uid: String) -> String {
@@ -354,18 +265,18 @@ import Testing
             $0.webChannel.sessionsMax = 2
             $0.webChannel.idleMilliseconds = 200
         }
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
-        _ = try Page(live).open()
+        _ = try WebPage(live).open()
         let third = page.request("POST", "&RID=1", body: "count=0")
         #expect(third?.status == 429)
         try waitUntil("the sessions have expired") { live.gateway.totals["streams_open"] == 0 }
-        #expect(try Page(live).open().status == 200)
+        #expect(try WebPage(live).open().status == 200)
     }
 
     @Test func `A page whose connection closes is noticed`() throws {
         let live = try LiveDatabaseServer { $0.webChannel.idleMilliseconds = 200 }
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         _ = try page.listen()
         _ = try page.frame(with: "streamId")
@@ -379,7 +290,7 @@ import Testing
             $0.webChannel.unacknowledgedBytesMax = 16 << 10
             $0.webChannel.waitingMessagesMax = 20
         }
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         // Its responses fill the session; then the stream stops it, and its messages wait; then there are too many.
         for number in 0..<400 { _ = try page.set("c/\(number)") }
@@ -390,7 +301,7 @@ import Testing
 
     @Test func `All sessions together are bounded in bytes`() throws {
         let live = try LiveDatabaseServer { $0.webChannel.bytesTotalMax = 5_000 }
-        let page = Page(live)
+        let page = WebPage(live)
         _ = try page.open()
         _ = try page.listen()
         for number in 0..<200 {
@@ -404,8 +315,8 @@ import Testing
 
     @Test func `A server that drains ends the streams and their back channels`() throws {
         let live = try LiveDatabaseServer()
-        let page = Page(live)
-        let waiting = Page(live)
+        let page = WebPage(live)
+        let waiting = WebPage(live)
         _ = try page.open()
         _ = try page.listen()
         _ = try waiting.open("count=0")
