@@ -8,6 +8,15 @@ struct LogRecord {
     let bytes: UnsafeRawBufferPointer
 }
 
+/// Records that follow each other in a frame.
+@safe
+struct LogRecordGroup {
+    /// Version (8 bytes, little-endian), length (4 bytes), bytes, for each. Lent by the frame.
+    let bytes: UnsafeRawBufferPointer
+    let count: Int
+    let lastVersion: CommitVersion
+}
+
 /// The records of a whole frame, in order. Valid while its bytes are.
 @safe
 struct LogFrameRecords {
@@ -50,6 +59,21 @@ struct LogFrameRecords {
         return unsafe LogRecord(
             version: CommitVersion(microseconds: recordVersion),
             bytes: UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + length)]))
+    }
+
+    /// The records that are left, at once. None is left afterwards.
+    /// - Parameter first: records up to this version are left out.
+    /// - Returns: nil if there are no others.
+    /// - Throws: as ``next()``.
+    mutating func rest(after first: CommitVersion) throws(StorageError) -> LogRecordGroup? {
+        var (start, count) = (offset, 0)
+        while let record = try next() {
+            if record.version <= first { start = offset } else { count += 1 }
+        }
+        if count == 0 { return nil }
+        return unsafe LogRecordGroup(
+            bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<end]), count: count,
+            lastVersion: CommitVersion(microseconds: version))
     }
 
     private var damage: StorageError {

@@ -11,8 +11,9 @@ package import Storage
 ///
 ///     let records = log.records(after: version)
 ///     while try records.next() { … records.version, records.record … }
+///     while try records.nextGroup() { … records.version, records.group … }    // the same, many records at once
 ///
-/// Memory: one group.
+/// Memory: one group, and at least 1 MiB while there are many.
 @safe
 package final class LogRecords {
     private let log: WriteAheadLog
@@ -23,10 +24,23 @@ package final class LogRecords {
     private var offset = LogFormat.framesStart
     /// The last version of the frame read last; nil before the first.
     private var previous: UInt64?
+    /// What was read last.
+    private var window = Window()
     private let buffer = HeapBuffer(capacity: 64 << 10)
     private var records: LogFrameRecords?
     private var current: LogRecord?
+    private var currentGroup: LogRecordGroup?
 
+    /// The bytes of a segment that are in the buffer.
+    private struct Window {
+        var segment: LogSegment?
+        /// Of the first byte in the segment.
+        var offset = 0
+        var byteCount = 0
+    }
+
+    /// Bytes to read at once while more than one group is durable.
+    private static let windowBytes = 1 << 20
     /// More memory than this is given back after a large group.
     private static let bytesKeptMax = 8 << 20
 
@@ -35,8 +49,9 @@ package final class LogRecords {
         first = version
     }
 
-    /// The version of the record that `next()` went to; undefined before that and at the end.
-    package var version: CommitVersion { current?.version ?? first }
+    /// The version of the record that `next()` went to, or of the last one of `nextGroup()`; undefined before that and
+    /// at the end.
+    package var version: CommitVersion { current?.version ?? currentGroup?.lastVersion ?? first }
 
     /// The bytes of that record, until the next call of `next()`; empty before that and at the end.
     package var record: RawSpan {
@@ -57,11 +72,33 @@ package final class LogRecords {
                 current = record
                 return true
             }
-            current = nil
-            records = nil
             if try !readFrame() { return false }
         }
     }
+
+    /// Goes to the records that come next in one group of commits, all at once; false if there are none yet.
+    /// - Throws: as ``next()``.
+    package func nextGroup() throws(StorageError) -> Bool {
+        while true {
+            current = nil
+            currentGroup = try records?.rest(after: first)
+            if currentGroup != nil { return true }
+            if try !readFrame() { return false }
+        }
+    }
+
+    /// The records that `nextGroup()` went to, as they lie in the log: version (8 bytes, little-endian), length (4
+    /// bytes), bytes, for each. Until the next call of `next()` or `nextGroup()`; empty before that and at the end.
+    package var group: RawSpan {
+        @_lifetime(borrow self)
+        get {
+            let bytes = unsafe currentGroup?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
+            return unsafe _overrideLifetime(RawSpan(_unsafeBytes: bytes), borrowing: self)
+        }
+    }
+
+    /// How many records `group` has.
+    package var groupCount: Int { currentGroup?.count ?? 0 }
 }
 
 // MARK: - Frames
@@ -72,6 +109,7 @@ extension LogRecords {
 
     /// Reads the next durable frame; false if there is none.
     private func readFrame() throws(StorageError) -> Bool {
+        (current, currentGroup, records) = (nil, nil, nil)
         // From here on there must be a frame after `reached`.
         guard reached < log.durableVersion else { return false }
         var place = try nextPlace()
@@ -83,7 +121,8 @@ extension LogRecords {
                 segment = place.segment
                 offset = place.offset + frame.frameBytes
                 previous = frame.lastVersion
-                let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<frame.frameBytes])
+                let start = place.offset - window.offset
+                let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[start..<(start + frame.frameBytes)])
                 records = unsafe LogFrameRecords(frame, bytes, file: place.segment.file.path)
                 return true
             }
@@ -109,28 +148,47 @@ extension LogRecords {
         return frame.previousVersion <= first.microseconds
     }
 
-    /// Reads the frame at a place; nil if no whole frame of the segment's life is there.
+    /// The frame at a place, whose bytes are in the window then; nil if no whole frame of the segment's life is there.
     private func frame(at place: (segment: LogSegment, offset: Int)) throws(StorageError) -> LogFrameHeader? {
-        let (segment, offset) = place
-        let left = segment.byteCount - offset
-        guard left >= LogFormat.frameHeaderBytes else { return nil }
-        buffer.shrink(to: Self.bytesKeptMax)
-        guard try read(segment, at: offset, LogFormat.frameHeaderBytes),
-            let frame = unsafe LogFrameHeader(
-                unverified: UnsafeRawBufferPointer(buffer.all), at: offset, nonce: segment.nonce, bytesLeft: left)
-        else { return nil }
-        buffer.reserve(frame.frameBytes, keeping: 0)
-        guard try read(segment, at: offset, frame.frameBytes) else { return nil }
-        let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<frame.frameBytes])
-        // The segment may have got another life between both reads.
-        let same = unsafe LogFrameHeader(unverified: bytes, at: offset, nonce: segment.nonce, bytesLeft: left)
-        return unsafe same == frame && frame.isWhole(bytes) ? frame : nil
+        // What was read before the frame was written shows no frame, or a part of one.
+        if let frame = wholeFrame(at: place) { return frame }
+        try read(LogFormat.frameHeaderBytes, at: place)
+        guard let frame = header(at: place) else { return nil }
+        let isLast = frame.lastVersion >= log.durableVersion.microseconds
+        try read(isLast ? frame.frameBytes : max(frame.frameBytes, Self.windowBytes), at: place)
+        return wholeFrame(at: place)
     }
 
-    /// Reads bytes of a segment to the start of the buffer; false if the file does not have them.
-    private func read(_ segment: LogSegment, at offset: Int, _ byteCount: Int) throws(StorageError) -> Bool {
-        let target = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.all[..<byteCount])
-        return unsafe try segment.file.read(into: target, at: offset) == byteCount
+    /// The frame at a place as far as the window shows it; its sum is not verified.
+    private func header(at place: (segment: LogSegment, offset: Int)) -> LogFrameHeader? {
+        let (segment, offset) = place
+        let start = offset - window.offset
+        guard window.segment === segment, start >= 0, window.byteCount - start >= LogFormat.frameHeaderBytes else {
+            return nil
+        }
+        let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[start..<window.byteCount])
+        return unsafe LogFrameHeader(
+            unverified: bytes, at: offset, nonce: segment.nonce, bytesLeft: segment.byteCount - offset)
+    }
+
+    private func wholeFrame(at place: (segment: LogSegment, offset: Int)) -> LogFrameHeader? {
+        guard let frame = header(at: place) else { return nil }
+        let bytes = unsafe UnsafeRawBufferPointer(
+            rebasing: buffer.all[(place.offset - window.offset)..<window.byteCount])
+        return unsafe frame.isWhole(bytes) ? frame : nil
+    }
+
+    /// Reads bytes of a segment into the window, as far as the segment has them.
+    private func read(
+        _ byteCount: Int, at place: (segment: LogSegment, offset: Int)
+    ) throws(StorageError) {
+        let count = max(0, min(byteCount, place.segment.byteCount - place.offset))
+        window.segment = nil
+        buffer.shrink(to: Self.bytesKeptMax)
+        buffer.reserve(count, keeping: 0)
+        let target = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.all[..<count])
+        let read = unsafe try place.segment.file.read(into: target, at: place.offset)
+        window = Window(segment: place.segment, offset: place.offset, byteCount: read)
     }
 
     /// Why the records after `reached` cannot be read.

@@ -114,6 +114,7 @@ extension WriteAheadLog {
     ///   - start: what was last made durable of `position(after:)`.
     ///   - checkpoint: records up to here are not visited.
     ///   - finished: gets the outcome of each group.
+    ///   - visit: gets the records of the log, and then those of `EngineOptions.restoredRecords`.
     /// - Throws: `corrupt` if something synced is missing, `inputOutput`, or what `visit` throws.
     package func recover(
         from start: LogPosition, after checkpoint: CommitVersion, finished: @escaping LogAppender.Outcome,
@@ -124,6 +125,13 @@ extension WriteAheadLog {
             directory: directory, firstSegment: start.segment, checkpoint: checkpoint, isReadOnly: options.isReadOnly
         ) { version, record in
             try visit(version, unsafe RawSpan(_unsafeBytes: record))
+        }
+        try options.restoredRecords? { version, record in
+            guard version > log.lastVersion else { return }
+            try visit(version, record)
+            // The log begins after them.
+            log.lastVersion = version
+            log.base = version
         }
         if options.writesLog { try prepareEnd(of: &log) }
         pool.adopt(log)

@@ -381,7 +381,8 @@ package final class DocumentStore: Sendable {
             transactionsAborted: counters.transactionsAborted.load(ordering: .relaxed),
             repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),
             housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
-            transactionsOpen: transactions.openCount, requestsQueued: load.requests, bytesQueued: load.bytes,
+            transactionsOpen: transactions.openCount, transactionBytes: transactions.byteCount,
+            requestsQueued: load.requests, bytesQueued: load.bytes,
             databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
             archive: archiver?.statistics, followers: replication.followers, isFollowing: replication.isConnected,
             lagMicroseconds: lagMicroseconds, cluster: configuration.clusterFigures?(), engine: engine.statistics)

@@ -50,6 +50,10 @@ package struct StoreConfiguration: Sendable {
     /// Documents and ranges one transaction may read before it gets `RESOURCE_EXHAUSTED`; bounds its read set.
     package var transactionReadsMax = 100_000
 
+    /// Bytes that all open transactions may hold together, by their reads and by writes that wait for the commit.
+    /// Beyond it begins, reads and such writes get `RESOURCE_EXHAUSTED`.
+    package var transactionBytesMax = 1 << 30
+
     /// How long a transaction may be idle during its turn before others stop waiting for it, in milliseconds.
     package var turnIdleMilliseconds: UInt64 = 1_000
 

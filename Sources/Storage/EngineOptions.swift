@@ -36,6 +36,14 @@ package struct EngineOptions: Sendable {
     /// its runs lack comes from there.
     package var sharedLog: (any SharedLog)?
 
+    /// Records after those of the directory's log, which opening replays too: those of a restore. They are durable when
+    /// a checkpoint has them, and so at the latest when the engine has been closed without an error.
+    package var restoredRecords: RestoredRecords?
+
+    /// Calls its argument with each record, in order; the bytes are valid for the call. Throws what keeps it from
+    /// reading them, and what the argument throws.
+    package typealias RestoredRecords = @Sendable ((CommitVersion, RawSpan) throws -> Void) throws -> Void
+
     /// Whether the directory has a log that is written.
     package var writesLog: Bool { !isReadOnly && sharedLog == nil }
 

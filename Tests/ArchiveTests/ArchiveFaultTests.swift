@@ -37,9 +37,8 @@ import Testing
         }
     }
 
-    private func restore(_ version: UInt64? = nil) throws {
-        _ = try ArchiveRestore.run(
-            from: archive, to: restored, upTo: version.map { CommitVersion(microseconds: $0) })
+    private func restoreHere(_ version: UInt64? = nil) throws {
+        _ = try restore(from: archive, to: restored, upTo: version)
     }
 
     @Test(arguments: [ENOSPC, EIO])
@@ -101,7 +100,7 @@ import Testing
         for version in [20, 220, 221, 240] as [UInt64] {
             try expectRestored(model, upTo: version, from: archive, to: restored)
         }
-        let lost = error { try restore(100) }
+        let lost = error { try restoreHere(100) }
         #expect(lost?.code == .versionTooOld)
         #expect(lost?.message.contains("between versions 20 and 100") == true)
         #expect(try ArchiveCheck.run(archive) == [])
@@ -175,7 +174,7 @@ import Testing
                     try expectRestored(model, upTo: 1_600, from: archive, to: restored)
                     continue
                 }
-                let found = error { try restore() }
+                let found = error { try restoreHere() }
                 #expect(found?.code == .corrupt && found?.file == path, "\(path): \(String(describing: found))")
                 #expect(found?.remedy?.contains("hearth archive check") == true)
                 #expect(!FileManager.default.fileExists(atPath: restored))
@@ -189,7 +188,7 @@ import Testing
         try expectRestored(model, upTo: 700, from: archive, to: restored)
         Files.remove(ArchiveFormat.recordFile(files[0].number, in: archive))
         #expect(try ArchiveCheck.run(archive) != [])
-        #expect(error { try restore(700) }?.code != nil)
+        #expect(error { try restoreHere(700) }?.code != nil)
         try expectRestored(model, upTo: base.version.microseconds, from: archive, to: restored)
     }
 
@@ -205,7 +204,7 @@ import Testing
         try commit(11...20, to: archived, &model)
         #expect(try archived.store.engine.fork(to: directory.path(of: "fork")) == 0)
         try archived.close()
-        try restore()
+        try restoreHere()
         for other in ["fork", "restored", "new"] {
             let refusal = error { _ = try ArchivedStore(directory.path(of: other), archive: archive) }
             #expect(refusal?.message.contains("of another store") == true, "\(other)")
@@ -247,7 +246,7 @@ import Testing
         #expect(first > 800)
         try expectRestored(model, upTo: first, from: archive, to: restored)
         try expectRestored(model, upTo: 1_000, from: archive, to: restored)
-        #expect(error { try restore(first - 1) }?.message.contains("begins with version \(first)") == true)
+        #expect(error { try restoreHere(first - 1) }?.message.contains("begins with version \(first)") == true)
         #expect(try ArchiveCheck.run(archive) == [])
         #expect(try ArchiveRetention.pruneUnused(archive, before: .max).bases == catalogue.bases.count - 1)
         try expectRestored(model, upTo: 1_000, from: archive, to: restored)
@@ -259,7 +258,7 @@ import Testing
         try commit(1...10, to: archived, &model)
         try archived.archiveAll()
         try archived.close()
-        try restore()
+        try restoreHere()
         #expect(!FileManager.default.fileExists(atPath: "\(restored)/TIMELINE"))
         var options = EngineOptions.small
         options.clock = { 777 }

@@ -91,7 +91,7 @@ import Testing
             let version = first + UInt64(random.below(Int(model.last - first + 1)))
             let target = directory.path(of: "restored")
             do {
-                _ = try ArchiveRestore.run(from: copy, to: target, upTo: CommitVersion(microseconds: version))
+                _ = try ArchiveTests.restore(from: copy, to: target, upTo: version)
             } catch let error as StorageError {
                 #expect(error.file != nil && error.remedy != nil, "\(file): \(error)")
                 #expect(!FileManager.default.fileExists(atPath: target))

@@ -97,12 +97,26 @@ final class FailingDirectory: Sendable {
     func end() { watch.withLock { $0?.end() } }
 }
 
+/// Restores a state of an archive, as `hearth restore` does.
+func restore(
+    from archive: String, to target: String, upTo version: UInt64? = nil, _ options: EngineOptions = .small
+) throws -> ArchiveRestore.Outcome {
+    try ArchiveRestore.run(
+        from: archive, to: target, upTo: version.map { CommitVersion(microseconds: $0) },
+        replay: { records in
+            var options = options
+            options.beginsTimeline = false
+            options.restoredRecords = records
+            try Store(target, options).engine.close()
+        })
+}
+
 /// What a restored directory must have.
 func expectRestored(
     _ model: Model, upTo version: UInt64, from archive: String, to target: String,
     sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
-    let outcome = try ArchiveRestore.run(from: archive, to: target, upTo: CommitVersion(microseconds: version))
+    let outcome = try restore(from: archive, to: target, upTo: version)
     #expect(outcome.version.microseconds <= version, sourceLocation: sourceLocation)
     let restored = try Store(target, .small)
     let found = try restored.scan(to: [0xF0])

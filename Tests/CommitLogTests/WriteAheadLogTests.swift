@@ -98,6 +98,29 @@ extension LogRecords {
         }
         return seen
     }
+
+    /// The records of the next groups, up to `count` groups.
+    fileprivate func takeGroups(_ count: Int = .max) throws(StorageError) -> [Seen] {
+        var seen: [Seen] = []
+        var groups = 0
+        while groups < count, try nextGroup() {
+            groups += 1
+            let bytes = group.withUnsafeBytes { Bytes($0) }
+            let before = seen.count
+            var offset = 0
+            func number(_ byteCount: Int) -> UInt64 {
+                defer { offset += byteCount }
+                return bytes[offset..<(offset + byteCount)].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+            }
+            while offset < bytes.count {
+                let (version, length) = (number(8), Int(number(4)))
+                seen.append(Seen(version: version, bytes: Bytes(bytes[offset..<(offset + length)])))
+                offset += length
+            }
+            #expect(seen.count - before == groupCount && seen.last?.version == version.microseconds)
+        }
+        return seen
+    }
 }
 
 @Suite(.timeLimit(.minutes(20))) struct WriteAheadLogTests {
@@ -125,6 +148,7 @@ extension LogRecords {
             #expect(open.log.statistics.segmentsInUse > 3)
             for version in 0...61 {
                 #expect(try open.reader(after: UInt64(version)).take() == Array(all.dropFirst(version)))
+                #expect(try open.reader(after: UInt64(version)).takeGroups() == Array(all.dropFirst(version)))
             }
         }
         let again = try OpenLog(directory.path, from: 1, after: 20)
@@ -338,6 +362,7 @@ extension LogRecords {
                     open.log.trim(before: position)
                 case 1: followers.append((open.reader(after: all.last?.version ?? 0), all.count))
                 case 2, 3: for index in followers.indices { try follow(&followers[index], all, random.below(9)) }
+                case 4: for index in followers.indices { try followGroups(&followers[index], all, random.below(4)) }
                 default:
                     var group: [Seen] = []
                     var last = all.last?.version ?? 0
@@ -360,6 +385,18 @@ extension LogRecords {
         do throws(StorageError) {
             let seen = try follower.reader.take(count)
             #expect(seen == Array(all[follower.next...].prefix(count)))
+            follower.next += seen.count
+        } catch {
+            #expect(error.code == .versionTooOld)
+        }
+    }
+
+    /// Reads up to `count` groups, the rest of one that was begun among them; what was trimmed is skipped.
+    private func followGroups(_ follower: inout (reader: LogRecords, next: Int), _ all: [Seen], _ count: Int) throws {
+        do throws(StorageError) {
+            let seen = try follower.reader.takeGroups(count)
+            #expect(seen == Array(all[follower.next...].prefix(seen.count)))
+            #expect(count == 0 || !seen.isEmpty || follower.next == all.count)
             follower.next += seen.count
         } catch {
             #expect(error.code == .versionTooOld)

@@ -92,10 +92,10 @@ struct MetricsTests {
         #expect(page.problems == [])
         #expect(value("hearth_collection_documents", "c") == 3 && value("hearth_collection_documents", "s") == 2)
         #expect(value("hearth_collection_document_bytes", "c") > 0 && value("hearth_collection_index_entries", "c") > 0)
-        let bounds = ["memtables", "commit_queue", "web_sessions", "listeners"].map { part in
+        let bounds = ["memtables", "commit_queue", "transactions", "web_sessions", "listeners"].map { part in
             page.samples["hearth_memory_max_bytes{part=\"\(part)\"}"].map { Int($0) / (1 << 20) }
         }
-        #expect(bounds == [16, 3, 8, 8])
+        #expect(bounds == [16, 3, 4, 8, 8])
         #expect(page.samples["hearth_memory_bytes{part=\"memtables\"}"] != nil)
         #expect(page.samples["hearth_memory_bytes{part=\"others\"}"] ?? 0 > 0)
         #expect(page.samples["hearth_memory_budget_bytes"] == Double(64 << 20))

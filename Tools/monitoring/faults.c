@@ -4,6 +4,7 @@
 //     fail-sync    syncs of the log fail with EIO
 //     slow-sync    syncs take 0.7 s longer
 //     fail-runs    writes to files of runs fail with EIO
+//     slow-merges  writes of merges to files of runs take 0.3 s longer
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -32,8 +34,14 @@ static bool is_of_runs(int descriptor) {
     return strstr(path, "/runs/") != NULL;
 }
 
-// Whether the write must fail.
+static bool is_merge(void) {
+    char name[16];
+    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "merge") == 0;
+}
+
+// Whether the write must fail. Waits if it must be slow.
 static bool write_fails(int descriptor) {
+    if (wants("slow-merges") && is_merge() && is_of_runs(descriptor)) usleep(300000);
     if (!wants("fail-runs") || !is_of_runs(descriptor)) return false;
     errno = EIO;
     return true;

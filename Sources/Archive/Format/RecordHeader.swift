@@ -43,30 +43,32 @@ package struct RecordHeader: Equatable, Sendable {
     /// What the next file says of this one.
     var sum: UInt64 { ArchiveFiles.sum(fields) }
 
-    /// The header without its sum.
-    private var fields: [UInt8] {
-        var bytes = ByteBuffer(capacity: Self.byteCount)
-        let words = [
+    /// The header without its sum, in words of 8 bytes.
+    private var words: [UInt64] {
+        [
             ArchiveFormat.recordsMagic, Self.format, number, owner.store.high, owner.store.low,
             owner.timeline.microseconds, previousSum, after.microseconds, last.microseconds, UInt64(recordCount),
             UInt64(payloadBytes), payloadSum,
         ]
+    }
+
+    private var fields: [UInt8] {
+        var bytes = ByteBuffer(capacity: Self.byteCount)
         for word in words { bytes.append(littleEndian: word) }
         return bytes.copyBytes()
     }
 
-    /// The bytes of the header.
-    var encoded: [UInt8] {
-        var bytes = ByteBuffer(capacity: Self.byteCount)
-        bytes.append(fields)
-        bytes.append(littleEndian: sum)
-        return bytes.copyBytes()
+    /// Writes the header over the first bytes of a file.
+    func write(to file: inout ByteBuffer) {
+        for (index, word) in (words + [sum]).enumerated() { file.overwrite(at: 8 * index, littleEndian: word) }
     }
 
+    /// - Parameter file: the records after room for the header.
     init(
         number: UInt64, owner: ArchiveOwner, previousSum: UInt64, after: CommitVersion, last: CommitVersion,
-        recordCount: Int, payload: RawSpan
+        recordCount: Int, file: RawSpan
     ) {
+        let payload = file.extracting(droppingFirst: Self.byteCount)
         self.number = number
         self.owner = owner
         self.previousSum = previousSum
@@ -96,55 +98,5 @@ package struct RecordHeader: Equatable, Sendable {
         recordCount = count
         payloadBytes = payload
         payloadSum = word(88)
-    }
-}
-
-/// A file of records in memory, whose sums are right.
-struct RecordFile {
-    let header: RecordHeader
-    private let path: String
-    private let bytes: [UInt8]
-
-    /// Reads a file and verifies its sums.
-    ///
-    /// - Parameter known: its header. The last file of an archive may have been replaced since by one that has more.
-    /// - Throws: `corrupt`, `inputOutput`.
-    init(_ known: RecordHeader, in directory: String) throws(StorageError) {
-        path = ArchiveFormat.recordFile(known.number, in: directory)
-        let contents = try ArchiveFiles.read(path, byteCountMax: RecordHeader.fileBytesMax)
-        let found = RecordHeader(contents.byteSpan)
-        bytes = contents
-        header = found ?? known
-        guard let found, found == known || found.continues(known), bytes.count == found.fileBytes,
-            ArchiveFiles.sum(bytes.byteSpan.extracting(droppingFirst: RecordHeader.byteCount)) == found.payloadSum
-        else { throw damage(0) }
-    }
-
-    /// Visits the records in order; the bytes are valid for the call.
-    /// - Throws: `corrupt` if the payload is not what the header says; what `body` throws.
-    func visit(_ body: (CommitVersion, RawSpan) throws(StorageError) -> Void) throws(StorageError) {
-        let span = bytes.byteSpan
-        var offset = RecordHeader.byteCount
-        var version = header.after
-        for _ in 0..<header.recordCount {
-            guard span.byteCount - offset >= RecordHeader.recordHeaderBytes else { throw damage(offset) }
-            let next = unsafe span.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self)
-            let length = Int(
-                UInt32(littleEndian: unsafe span.unsafeLoadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
-            offset += RecordHeader.recordHeaderBytes
-            guard length <= span.byteCount - offset, UInt64(littleEndian: next) > version.microseconds else {
-                throw damage(offset)
-            }
-            version = CommitVersion(microseconds: UInt64(littleEndian: next))
-            try body(version, span.extracting(offset..<(offset + length)))
-            offset += length
-        }
-        guard offset == span.byteCount, version == header.last else { throw damage(offset) }
-    }
-
-    private func damage(_ offset: Int) -> StorageError {
-        StorageError(
-            .corrupt, "a file of records is damaged", file: path, offset: offset,
-            remedy: ArchiveFormat.remedy("this file"))
     }
 }

@@ -32,7 +32,7 @@ package enum ArchiveCheck {
         }
         for header in catalogue.files {
             do throws(StorageError) {
-                try RecordFile(header, in: directory).visit { _, _ in }
+                try RecordFile(header, in: directory).visit { _, _ in true }
             } catch {
                 problems.append(error)
             }

@@ -1,12 +1,10 @@
-internal import Basics
-internal import CommitLog
 internal import EmbeddedEngine
 internal import FileSystem
-internal import Glibc
 package import Storage
 
-/// Makes a data directory of an archive: the base's files, and a log with the records up to a version. What opens the
-/// directory replays the log, as after a crash.
+/// Makes a data directory of an archive: the base's files, and the records after it up to a version. The engine that
+/// opens the directory replays the records, as after a crash, and writes them to runs. They do not go through its log,
+/// which would write and read them once more.
 package enum ArchiveRestore {
     /// What was restored.
     package struct Outcome: Sendable {
@@ -24,11 +22,14 @@ package enum ArchiveRestore {
     ///   - target: a directory that does not exist. When this throws, none is left.
     ///   - version: nil for the last one.
     ///   - progress: gets the number of bytes written so far, on this thread.
+    ///   - replay: opens the directory on this thread with the records as `EngineOptions.restoredRecords`, and closes
+    ///     it. It throws what either throws.
     /// - Throws: `versionTooOld` if the archive does not have the version; `corrupt` if a file that is needed is
-    ///   damaged or missing; `unsupportedFormat`, `full`, `inputOutput`.
+    ///   damaged or missing; `unsupportedFormat`, `full`, `inputOutput`; what `replay` throws.
     package static func run(
         from archive: String, to target: String, upTo version: CommitVersion? = nil,
-        progress: @escaping WorkProgress.Handler = { _ in }
+        progress: @escaping WorkProgress.Handler = { _ in },
+        replay: (@escaping EngineOptions.RestoredRecords) throws -> Void
     ) throws -> Outcome {
         try Directory.checkApart(archive, target, for: "a restore")
         let catalogue = try ArchiveCatalogue(archive)
@@ -37,95 +38,19 @@ package enum ArchiveRestore {
             throw StorageError(.versionTooOld, "the archive has no complete base", file: archive)
         }
         let route = try catalogue.route(to: version)
+        let report = RestoreReport(route, progress)
         do {
-            var assembly = Assembly(route, catalogue, target, progress)
-            return try assembly.run(upTo: version)
+            let directory = try DirectoryAssembly(target)
+            try BaseCopy(route.base, from: archive, to: target).run { report.note($0) }
+            try directory.complete()
+            let records = ArchivedRecords(route, in: archive, upTo: version)
+            try replay { body in try records.read({ report.note($0) }, body) }
+            let (last, count) = records.outcome
+            return Outcome(
+                version: last, baseVersion: route.base.version, records: count, byteCount: report.byteCount)
         } catch {
             try? Directory.removeAll(target)
             throw error
         }
-    }
-}
-
-/// Writes the directory.
-private struct Assembly {
-    private let route: ArchiveCatalogue.Route
-    private let catalogue: ArchiveCatalogue
-    private let target: String
-    private let report: WorkProgress.Handler
-    private var progress: WorkProgress
-
-    private static let groupBytes = 4 << 20
-
-    init(
-        _ route: ArchiveCatalogue.Route, _ catalogue: ArchiveCatalogue, _ target: String,
-        _ report: @escaping WorkProgress.Handler
-    ) {
-        self.route = route
-        self.catalogue = catalogue
-        self.target = target
-        self.report = report
-        let bytes = route.base.byteCount + route.files.reduce(0) { $0 + $1.payloadBytes }
-        progress = WorkProgress("restoring", done: 0, total: bytes, .bytes)
-    }
-
-    mutating func run(upTo version: CommitVersion) throws -> ArchiveRestore.Outcome {
-        report(progress)
-        let directory = try DirectoryAssembly(target)
-        for part in route.base.parts { try copy(part) }
-        if Directory.exists("\(target)/rules") { try Directory.sync("\(target)/rules") }
-        let (last, records) = try writeLog(upTo: version)
-        try directory.complete()
-        return ArchiveRestore.Outcome(
-            version: last, baseVersion: route.base.version, records: records, byteCount: progress.done)
-    }
-
-    private mutating func note(_ bytes: Int) {
-        progress.done += bytes
-        report(progress)
-    }
-
-    private mutating func copy(_ part: ArchiveBase.Part) throws(StorageError) {
-        let path = "\(target)/\(part.path)"
-        try Directory.create(Directory.parent(of: path))
-        let output = try File(path, flags: O_RDWR | O_CREAT | O_EXCL)
-        var offset = 0
-        unsafe try BasePart.read(part, of: route.base, in: catalogue.directory) { bytes throws(StorageError) in
-            unsafe try output.write(bytes, at: offset)
-            offset += bytes.count
-            note(bytes.count)
-        }
-        try output.sync()
-    }
-
-    /// Writes the records after the base to a log.
-    /// - Returns: the last version, and how many records there are.
-    private mutating func writeLog(upTo version: CommitVersion) throws -> (CommitVersion, Int) {
-        var options = EngineOptions()
-        options.diskReserveBytes = 0
-        let log = WriteAheadLog(directory: "\(target)/log", options: options)
-        defer { log.close() }
-        let base = route.base.version
-        let appender = try log.recover(
-            from: LogPosition(segment: 0), after: base, finished: { _, _ in }, { _, _ in })
-        try log.startThreads()
-        var records = 0
-        for header in route.files {
-            let file = try RecordFile(header, in: catalogue.directory)
-            try file.visit { recordVersion, record throws(StorageError) in
-                guard recordVersion > base, recordVersion <= version else { return }
-                try appender.reserve(recordBytes: record.byteCount, mayUseReserve: false)
-                appender.append(record, version: recordVersion)
-                records += 1
-                if appender.stagedBytes >= Self.groupBytes { try Self.commit(appender) }
-            }
-            note(header.payloadBytes)
-        }
-        if !appender.isEmpty { try Self.commit(appender) }
-        return (appender.lastVersion, records)
-    }
-
-    private static func commit(_ appender: LogAppender) throws(StorageError) {
-        _ = try appender.synchronize(appender.seal())
     }
 }

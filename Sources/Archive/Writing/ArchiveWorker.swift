@@ -154,7 +154,10 @@ extension ArchiveWorker {
 
     private func lastRecord(of file: RecordHeader) throws(StorageError) -> [UInt8] {
         var last: [UInt8] = []
-        try RecordFile(file, in: settings.directory).visit { _, record in last = [UInt8](copying: record) }
+        try RecordFile(file, in: settings.directory).visit { _, record in
+            last = [UInt8](copying: record)
+            return true
+        }
         return last
     }
 

@@ -19,9 +19,9 @@ final class RecordWriter {
     private var after: CommitVersion
     private var last: CommitVersion
     private var recordCount = 0
-    private var payload = ByteBuffer(capacity: 64 << 10)
+    private var file = RecordWriter.emptyFile
     /// How much of it is durable.
-    private var written = (bytes: 0, records: 0)
+    private var written = (bytes: RecordHeader.byteCount, records: 0)
     /// Every record up to here is durable in the archive.
     private(set) var end: CommitVersion
     /// Whether files can be replaced.
@@ -32,7 +32,14 @@ final class RecordWriter {
     /// Size up to which the last file is replaced.
     private static let replacedBytesMax = 512 << 10
     /// More memory than this is given back after a large record.
-    private static let bytesKept = 16 << 20
+    private static let bytesKeptMax = 16 << 20
+
+    /// Room for the header alone.
+    private static var emptyFile: ByteBuffer {
+        var file = ByteBuffer(capacity: 64 << 10)
+        for _ in 0..<RecordHeader.byteCount { file.append(byte: 0) }
+        return file
+    }
 
     /// - Parameters:
     ///   - number: of the next file.
@@ -61,10 +68,13 @@ final class RecordWriter {
     func run() throws(StorageError) -> Int {
         var bytes = 0
         do throws(StorageError) {
-            while try records.next() {
-                let record = records.record
-                if payload.count > 0, payload.count + record.byteCount > Self.fileBytesMax { bytes += try write() }
-                append(record, records.version)
+            while try records.nextGroup() {
+                let group = records.group
+                if recordCount > 0, file.count + group.byteCount > Self.fileBytesMax { bytes += try write() }
+                // Records lie in groups of the log as they do in files of the archive.
+                file.append(group)
+                recordCount += records.groupCount
+                last = records.version
             }
             bytes += try write()
         } catch {
@@ -74,17 +84,9 @@ final class RecordWriter {
         return bytes
     }
 
-    private func append(_ record: RawSpan, _ version: CommitVersion) {
-        payload.append(littleEndian: version.microseconds)
-        payload.append(littleEndian: UInt32(record.byteCount))
-        payload.append(record)
-        recordCount += 1
-        last = version
-    }
-
     /// Forgets what is not durable.
     private func takeBack() {
-        payload.truncate(to: written.bytes)
+        file.truncate(to: written.bytes)
         recordCount = written.records
         last = end
         records = log.records(after: end)
@@ -93,29 +95,36 @@ final class RecordWriter {
     /// Writes the file, unless it is durable as it is.
     /// - Returns: its bytes.
     private func write() throws(StorageError) -> Int {
-        if payload.count == written.bytes { return 0 }
+        if file.count == written.bytes { return 0 }
         let header = RecordHeader(
             number: number, owner: owner, previousSum: previousSum, after: after, last: last,
-            recordCount: recordCount, payload: payload.bytes)
-        var file = ByteBuffer(capacity: header.fileBytes)
-        file.append(header.encoded)
-        file.append(payload.bytes)
-        let path = ArchiveFormat.recordFile(number, in: directory)
-        canReplace = try ArchiveFiles.write(
-            file.bytes, to: path, in: "\(directory)/\(ArchiveFormat.recordsName)")
+            recordCount: recordCount, file: file.bytes)
+        canReplace = try write(header)
         end = last
         log.hold(.archive, after: end)
-        written = (payload.count, recordCount)
-        if !canReplace || payload.count > Self.replacedBytesMax { beginFile(after: header) }
+        written = (file.count, recordCount)
+        if !canReplace || header.payloadBytes > Self.replacedBytesMax { beginFile(after: header) }
         return header.fileBytes
+    }
+
+    /// Writes the file with its header.
+    /// - Returns: whether it can be replaced later.
+    private func write(_ header: RecordHeader) throws(StorageError) -> Bool {
+        var whole = ByteBuffer(capacity: 0)
+        swap(&whole, &file)
+        defer { swap(&whole, &file) }
+        header.write(to: &whole)
+        let path = ArchiveFormat.recordFile(number, in: directory)
+        return try ArchiveFiles.write(whole.bytes, to: path, in: "\(directory)/\(ArchiveFormat.recordsName)")
     }
 
     private func beginFile(after header: RecordHeader) {
         number += 1
         previousSum = header.sum
         after = header.last
-        payload.reset(keeping: Self.bytesKept)
+        if file.capacity > Self.bytesKeptMax { file = Self.emptyFile }
+        file.truncate(to: RecordHeader.byteCount)
         recordCount = 0
-        written = (0, 0)
+        written = (RecordHeader.byteCount, 0)
     }
 }

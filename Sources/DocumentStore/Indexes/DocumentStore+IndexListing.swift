@@ -56,6 +56,21 @@ extension DocumentStore {
         } + overrides
     }
 
+    /// About how many documents and entries the builds and drops of a database have still to visit; 0 when they are
+    /// done.
+    package func indexWorkLeft(in database: DatabaseName) -> Int {
+        guard let number = databases.number(of: database) else { return 0 }
+        let documents = IndexMaintenance.documents(of: number)
+        let states = indexState.current
+        let indexes = states.declared.filter { $0.database == number && $0.state.hasWork }.map { index in
+            (from: index.state.position, to: index.state.phase == .clearing ? index.entries.to : documents.to)
+        }
+        let groups = states.groups.all.filter { $0.database == number && $0.state.hasWork }.map { group in
+            (from: group.state.position, to: documents.to)
+        }
+        return (indexes + groups).reduce(0) { $0 + estimate($1).entries }
+    }
+
     /// About what the entries of declared indexes take on disk. A damaged part counts as nothing.
     private func size(of shapes: Set<IndexShape>, in database: UInt32) -> KeyRangeEstimate {
         var size = KeyRangeEstimate()

@@ -26,6 +26,8 @@ package struct StoreStatistics: Sendable {
     package var housekeepingFailures: UInt64 = 0
     /// Transactions open now.
     package var transactionsOpen = 0
+    /// Bytes that they hold, about.
+    package var transactionBytes = 0
     /// Requests waiting for the commit thread now.
     package var requestsQueued = 0
     /// Bytes of their writes.

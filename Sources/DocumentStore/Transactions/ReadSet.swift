@@ -37,6 +37,11 @@ struct ReadRange: Sendable {
 
     var isEmpty: Bool { lower.byteSpan.compareBytes(upper.byteSpan) >= 0 }
 
+    /// Bytes of memory, about.
+    var byteCount: Int { Self.fixedBytes + lower.count + upper.count }
+
+    private static let fixedBytes = 256
+
     /// Removes the keys outside of other bounds.
     mutating func narrow(to keys: (lower: [UInt8], upper: [UInt8])) {
         if lower.byteSpan.compareBytes(keys.lower.byteSpan) < 0 { lower = keys.lower }
@@ -54,6 +59,7 @@ struct ReadSet: ~Copyable {
     /// Small to begin with: many transactions read two documents, or none.
     private(set) var documents = ByteTable(slotCount: 8, keyBytes: 64)
     private(set) var ranges: [ReadRange] = []
+    private var rangeBytes = 0
 
     private let maximum: Int
 
@@ -63,12 +69,17 @@ struct ReadSet: ~Copyable {
 
     /// Bytes of keys that one transaction may keep; with long names it is reached before the count is.
     private static let keyBytesMax = 32 << 20
+    /// Memory of a document beside its key, in bytes, about.
+    private static let documentBytes = 64
 
     init(maximum: Int) {
         self.maximum = maximum
     }
 
     var isEmpty: Bool { documents.count == 0 && ranges.isEmpty }
+
+    /// Bytes of memory, about.
+    var byteCount: Int { documents.keyBytes + Self.documentBytes * documents.count + rangeBytes }
 
     /// Takes note of a document read by its name.
     mutating func note(key: RawSpan, versionMicroseconds: UInt64) throws(RequestError) {
@@ -97,6 +108,7 @@ struct ReadSet: ~Copyable {
             return
         }
         ranges.append(range)
+        rangeBytes += range.byteCount
     }
 
     /// Of the documents that a query's walks went over, only those matter that also meet this filter.
@@ -108,6 +120,7 @@ struct ReadSet: ~Copyable {
             if let keys { ranges[position].narrow(to: keys) }
         }
         ranges.removeAll(where: \.isEmpty)
+        rangeBytes = ranges.reduce(0) { $0 + $1.byteCount }
     }
 
     private func checkRoom() throws(RequestError) {

@@ -44,15 +44,21 @@ final class StoreTransaction: Sendable {
         var lastReadMicroseconds: UInt64?
         var held: [WriteList] = []
         var heldBytes = 0
+        /// What was taken of the memory of all transactions.
+        var bytesTaken = 0
     }
 
     /// Reads and their validation pass yield points under its lock, so it cannot be a `Mutex`.
     private let state: Monitor<State>
+    private let memory: TransactionMemory
+
+    /// Memory of a transaction that has read nothing, in bytes, about.
+    private static let fixedBytes = 1_024
 
     init(
         identifier: TransactionIdentifier, database: DatabaseName, kind: Kind, account: TransactionAccount? = nil,
-        nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMax: Int
-    ) {
+        nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMax: Int, memory: TransactionMemory
+    ) throws(RequestError) {
         self.identifier = identifier
         self.database = database
         self.kind = kind
@@ -61,6 +67,17 @@ final class StoreTransaction: Sendable {
         self.age = age
         self.earlierConflicts = earlierConflicts
         state = Monitor(State(reads: ReadSet(maximum: readsMax), lastUsedMilliseconds: nowMilliseconds))
+        self.memory = memory
+        try state.withLock { (state) throws(RequestError) in try settle(&state) }
+    }
+
+    deinit { memory.giveBack(state.withLock { $0.bytesTaken }) }
+
+    /// Takes what the transaction needs now of the memory of all.
+    private func settle(_ state: inout State) throws(RequestError) {
+        let needed = Self.fixedBytes + state.reads.byteCount + state.heldBytes - state.bytesTaken
+        if needed > 0 { try memory.take(needed) } else { memory.giveBack(-needed) }
+        state.bytesTaken += needed
     }
 
     var isReadOnly: Bool {
@@ -110,6 +127,12 @@ final class StoreTransaction: Sendable {
                     "The transaction holds writes of more than \(DocumentStore.heldBytesMax) bytes.")
             }
             state.heldBytes += bytes
+            do throws(RequestError) {
+                try settle(&state)
+            } catch {
+                state.heldBytes -= bytes
+                throw error
+            }
             state.held.append(writes)
         }
     }
@@ -120,15 +143,22 @@ final class StoreTransaction: Sendable {
     /// Takes note of a document that was read, or found missing (version 0).
     func noteRead(key: RawSpan, versionMicroseconds: UInt64) throws(RequestError) {
         if isReadOnly { return }
-        try withReads { (reads) throws(RequestError) in
-            try reads.note(key: key, versionMicroseconds: versionMicroseconds)
-        }
+        try note { (reads) throws(RequestError) in try reads.note(key: key, versionMicroseconds: versionMicroseconds) }
     }
 
     /// Takes note of a range that was walked.
     func noteRead(_ range: ReadRange) throws(RequestError) {
         if isReadOnly { return }
-        try withReads { (reads) throws(RequestError) in try reads.note(range) }
+        try note { (reads) throws(RequestError) in try reads.note(range) }
+    }
+
+    /// Adds to the read set.
+    /// - Throws: `RESOURCE_EXHAUSTED` too if the transactions hold too much. The read is noted all the same.
+    private func note(_ body: (inout ReadSet) throws(RequestError) -> Void) throws(RequestError) {
+        try state.withLock { (state) throws(RequestError) in
+            try body(&state.reads)
+            try settle(&state)
+        }
     }
 
     /// A query has come to its end before all of what its walks went over: only documents that meet this filter matter.

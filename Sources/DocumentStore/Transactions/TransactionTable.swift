@@ -60,6 +60,7 @@ final class TransactionTable: Sendable {
 
     private let state = Mutex(State())
     private let configuration: StoreConfiguration
+    private let memory: TransactionMemory
     /// Part of the ids of this run of the server.
     private let run = TransactionIdentifier.randomRun()
 
@@ -68,7 +69,11 @@ final class TransactionTable: Sendable {
 
     init(configuration: StoreConfiguration) {
         self.configuration = configuration
+        memory = TransactionMemory(bytesMax: configuration.transactionBytesMax)
     }
+
+    /// Bytes that all open transactions hold, about.
+    var byteCount: Int { memory.bytes }
 
     var openCount: Int { state.withLock { $0.open.count } }
 
@@ -103,10 +108,10 @@ final class TransactionTable: Sendable {
         _ identifier: TransactionIdentifier, in database: DatabaseName, kind: StoreTransaction.Kind,
         retried: AbortedAttempt?, account: TransactionAccount?
     ) throws(RequestError) {
-        let transaction = StoreTransaction(
+        let transaction = try StoreTransaction(
             identifier: identifier, database: database, kind: kind, account: account, nowMilliseconds: nowMilliseconds,
             age: retried?.age ?? identifier.number, earlierConflicts: retried?.conflicts ?? [],
-            readsMax: configuration.transactionReadsMax)
+            readsMax: configuration.transactionReadsMax, memory: memory)
         let refusal = state.withLock { state -> RequestError? in
             if let account, account.open.count >= configuration.transactionsPerConnectionMax {
                 return tooManyOnConnection

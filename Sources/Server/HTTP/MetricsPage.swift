@@ -208,12 +208,13 @@ final class MetricsPage: Sendable {
         let parts: [(name: String, used: Int, most: Int)] = [
             ("memtables", statistics.engine.memtableBytes, memtablesMax),
             ("commit_queue", statistics.bytesQueued, configuration.queuedBytesMax),
+            ("transactions", statistics.transactionBytes, configuration.transactionBytesMax),
             ("web_sessions", sessions.heldBytesTotal, sessions.limits.bytesTotalMax),
             ("listeners", Int(clamping: counters.reduce(0) { $0 &+ $1.listenerBytes.value }), listenerBytesMax),
         ]
         page.family("hearth_memory_bytes", .gauge, "Memory of the parts that have a bound.")
         for part in parts { page.sample(["part": part.name], part.used) }
-        // Connections, transactions, the tables of the store, and the program itself.
+        // Connections, the tables of the store, and the program itself.
         let others = max(0, ProcessMemory.current.anonymous - parts.reduce(0) { $0 + $1.used })
         page.sample(["part": "others"], others)
         page.family("hearth_memory_max_bytes", .gauge, "The bound of each part; of others, what the budget leaves.")

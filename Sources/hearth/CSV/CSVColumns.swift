@@ -7,9 +7,10 @@ import DocumentModel
 /// The columns of a file, and the documents' shape that follows from their names.
 struct CSVColumns {
     struct Column {
-        /// As the header has it: a field path in the notation of queries, or `__name__`.
+        /// As the header has it: a field path in the notation of queries, `__name__`, or ``CSVColumns/errorName``.
         var name: String
-        var path: FieldPath
+        /// Whether it names the documents.
+        var isDocumentName: Bool
         var type: CSVType
     }
     private(set) var columns: [Column] = []
@@ -39,15 +40,22 @@ struct CSVColumns {
     /// The columns of an input that can be read once: its header names them, and columns without a type are strings.
     init(ofStandardInput types: CSVTypes) { pending = types }
 
+    /// The column of reasons in a file that `--skip-bad` has written. It is not stored.
+    static let errorName = "__error__"
+
     /// - Parameter header: the first record.
     init(_ header: [CSVReader.Cell]) throws(CommandFailure) {
         var seen: Set<FieldPath> = []
         for (number, cell) in header.enumerated() {
+            if cell.text == Self.errorName {
+                columns.append(Column(name: cell.text, isDocumentName: false, type: .skip))
+                continue
+            }
             guard let path = Self.path(cell.text) else {
                 throw CommandFailure("column \(number + 1): \(JSONText.quoted(cell.text)) is not the name of a field")
             }
             guard seen.insert(path).inserted else { throw CommandFailure("two columns have the name \(cell.text)") }
-            columns.append(Column(name: cell.text, path: path, type: .string))
+            columns.append(Column(name: cell.text, isDocumentName: path.isDocumentName, type: .string))
             root.add(path.segments[...], number)
         }
     }
@@ -61,23 +69,24 @@ struct CSVColumns {
 
     /// Sets the type of a column.
     mutating func set(_ type: CSVType, at column: Int) {
-        columns[column].type = columns[column].path.isDocumentName ? .string : type
+        if columns[column].name == Self.errorName { return }
+        columns[column].type = columns[column].isDocumentName ? .string : type
     }
 
     /// The column with a name; nil if there is none.
     func column(named name: String) -> Int? { columns.firstIndex { $0.name == name } }
 
     /// A record as a line of JSON, without its line feed.
-    func line(_ record: [CSVReader.Cell], _ reader: CSVReader) throws(CommandFailure) -> String {
+    func line(_ record: [CSVReader.Cell], _ reader: CSVReader) throws(CSVProblem) -> String {
         guard record.count == columns.count else {
-            throw reader.failure("the record has \(record.count) cells, and the header \(columns.count)")
+            throw reader.problem("the record has \(record.count) cells, and the header \(columns.count)")
         }
         return "{\(try members(of: root, record, reader).joined(separator: ","))}"
     }
 
     private func members(
         of node: Node, _ record: [CSVReader.Cell], _ reader: CSVReader
-    ) throws(CommandFailure) -> [String] {
+    ) throws(CSVProblem) -> [String] {
         var members: [String] = []
         for (name, member) in node.members {
             var value: String?
@@ -85,7 +94,7 @@ struct CSVColumns {
             let inner = try self.members(of: member, record, reader)
             if !inner.isEmpty {
                 if let column = member.column, value != nil {
-                    throw reader.failure("\(columns[column].name) has a value and members of a map")
+                    throw reader.problem("\(columns[column].name) has a value and members of a map")
                 }
                 let object = "{\(inner.joined(separator: ","))}"
                 // An object with one member that begins with $ is a value of another type.
@@ -99,18 +108,18 @@ struct CSVColumns {
 
     private func json(
         _ cell: CSVReader.Cell, _ column: Column, _ reader: CSVReader
-    ) throws(CommandFailure) -> String? {
+    ) throws(CSVProblem) -> String? {
         var cell = cell
         // An id may be the text null; a record without an id gets one.
-        if column.path.isDocumentName { cell.isQuoted = !cell.text.isEmpty }
+        if column.isDocumentName { cell.isQuoted = !cell.text.isEmpty }
         let (text, failure) = column.type.json(cell)
-        if let failure { throw reader.failure("\(column.name): \(failure)") }
+        if let failure { throw reader.problem("\(column.name): \(failure)") }
         return text
     }
 
     /// The types as `--types` has them.
     var typesText: String {
-        columns.filter { !$0.path.isDocumentName }.map { "\($0.name):\($0.type.rawValue)" }.joined(separator: ",")
+        columns.filter { !$0.isDocumentName }.map { "\($0.name):\($0.type.rawValue)" }.joined(separator: ",")
     }
 }
 

@@ -4,13 +4,15 @@
 final class CSVLines: ByteSource {
     private let reader: CSVReader
     private let columns: CSVColumns
+    private let skipsBad: Bool
 
     /// - Parameters:
     ///   - source: the file from its start.
     ///   - columns: of its header, with their types.
-    init(_ source: any ByteSource, name: String, _ columns: CSVColumns) throws(CommandFailure) {
-        reader = try CSVReader(source, name: name)
-        guard let header = try reader.next() else { throw CommandFailure("\(name) has no header") }
+    ///   - skipsBad: whether the line of a record that is not valid is a ``RefusedLine``. Otherwise it is an error.
+    init(_ source: any ByteSource, name: String, _ columns: CSVColumns, skipsBad: Bool) throws(CommandFailure) {
+        let (reader, header) = try CSVLines.open(source, name: name)
+        (self.reader, self.skipsBad) = (reader, skipsBad)
         if let types = columns.pending {
             var known = try CSVColumns(header)
             try types.apply(to: &known)
@@ -23,41 +25,96 @@ final class CSVLines: ByteSource {
         }
     }
 
+    /// Reads the header of a file.
+    static func open(
+        _ source: any ByteSource, name: String, keepsText: Bool = false
+    ) throws(CommandFailure) -> (CSVReader, header: [CSVReader.Cell]) {
+        do throws(CSVProblem) {
+            let reader = try CSVReader(source, name: name, keepsText: keepsText)
+            if let header = try reader.next() { return (reader, header) }
+        } catch {
+            throw CommandFailure(error.description)
+        }
+        throw CommandFailure("\(name) has no header")
+    }
+
     func read(into bytes: inout [UInt8], atMost count: Int) throws(CommandFailure) -> Bool {
         let start = bytes.count
-        while bytes.count - start < count, let record = try reader.next() {
-            bytes += try columns.line(record, reader).utf8
+        while bytes.count - start < count, let line = try next() {
+            bytes += line.utf8
             bytes.append(0x0A)
         }
         return bytes.count > start
+    }
+
+    private func next() throws(CommandFailure) -> String? {
+        do throws(CSVProblem) {
+            guard let record = try reader.next() else { return nil }
+            return try columns.line(record, reader)
+        } catch {
+            guard skipsBad, error.isLocal else { throw CommandFailure(error.description) }
+            return RefusedLine.text(error.reason)
+        }
+    }
+}
+
+/// The line of a record that is not valid. It has the reason. JSON begins with another byte.
+enum RefusedLine {
+    private static let mark: UInt8 = 0
+
+    static func text(_ reason: String) -> String { "\0" + String(reason.map { $0.isNewline ? " " : $0 }) }
+
+    /// The reason of such a line; nil for others.
+    static func reason(_ line: Span<UInt8>) -> String? {
+        guard line.count > 0, line[0] == mark else { return nil }
+        return String(decoding: (1..<line.count).map { line[$0] }, as: UTF8.self)
     }
 }
 
 /// What a CSV file holds, before it is loaded.
 struct CSVSurvey {
-    let columns: CSVColumns
-    let records: Int
+    private(set) var columns: CSVColumns
+    private(set) var records = 0
+    /// Records that are not valid.
+    private(set) var badRecords = 0
 
-    /// Finds the types of the columns of a file, and reads all cells as these types: a file with a wrong cell is not
-    /// loaded in part.
-    static func of(_ path: String, _ types: CSVTypes) throws(CommandFailure) -> CSVSurvey {
-        let reader = try CSVReader(try CSVSurvey.bytes(of: path), name: path)
-        guard let header = try reader.next() else { throw CommandFailure("\(path) has no header") }
-        var columns = try CSVColumns(header)
+    /// Finds the types of the columns of a file, and reads all cells as these types.
+    ///
+    /// - Parameter skipsBad: whether records that are not valid are counted. Otherwise one of them is an error, so that
+    ///   a file with a wrong cell is not loaded in part.
+    init(_ path: String, _ types: CSVTypes, skipsBad: Bool) throws(CommandFailure) {
+        let (reader, header) = try CSVLines.open(try CSVSurvey.bytes(of: path), name: path)
+        columns = try CSVColumns(header)
         try types.apply(to: &columns)
         var inferred = header.map { _ in CSVInference() }
-        var records = 0
-        while let record = try reader.next() {
-            records += 1
-            for (number, cell) in record.prefix(header.count).enumerated() { inferred[number].add(cell) }
+        do throws(CSVProblem) {
+            while let record = try Self.next(reader, skipsBad) {
+                records += 1
+                guard record.count == header.count else { continue }
+                for (number, cell) in record.enumerated() { inferred[number].add(cell) }
+            }
+        } catch {
+            throw CommandFailure(error.description)
         }
         for (number, column) in columns.columns.enumerated() where types.declared[column.name] == nil {
             columns.set(inferred[number].type, at: number)
         }
-        let lines = try CSVLines(try CSVSurvey.bytes(of: path), name: path, columns)
+        let lines = try CSVLines(try CSVSurvey.bytes(of: path), name: path, columns, skipsBad: skipsBad)
         var part: [UInt8] = []
-        while try lines.read(into: &part, atMost: 1 << 20) { part.removeAll(keepingCapacity: true) }
-        return CSVSurvey(columns: columns, records: records)
+        while try lines.read(into: &part, atMost: 1 << 20) {
+            badRecords += part.split(separator: 0x0A).count { RefusedLine.reason($0.span) != nil }
+            part.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// The next record; without cells if it is not valid.
+    private static func next(_ reader: CSVReader, _ skipsBad: Bool) throws(CSVProblem) -> [CSVReader.Cell]? {
+        do throws(CSVProblem) {
+            return try reader.next()
+        } catch {
+            guard skipsBad, error.isLocal else { throw error }
+            return []
+        }
     }
 
     /// The bytes of a file, decompressed.
@@ -72,8 +129,9 @@ struct CSVSurvey {
         let width = min(columns.columns.map(\.name.count).max() ?? 0, 40)
         let lines = columns.columns.map { column in
             let name = column.name + String(repeating: " ", count: max(0, width - column.name.count))
-            return "  \(name)  \(column.path.isDocumentName ? "the document's name" : column.type.rawValue)\n"
+            return "  \(name)  \(column.isDocumentName ? "the document's name" : column.type.rawValue)\n"
         }
-        return "\(path): \(ProgressLine.grouped(records)) records\n" + lines.joined()
+        let bad = badRecords == 0 ? "" : ", \(ProgressLine.grouped(badRecords)) of them not valid"
+        return "\(path): \(ProgressLine.grouped(records)) records\(bad)\n" + lines.joined()
     }
 }

@@ -1,5 +1,14 @@
 // Records of CSV (RFC 4180): cells between commas, records between line ends, quotes around cells that have either.
 
+/// Why a record cannot be read or stored.
+struct CSVProblem: Error, CustomStringConvertible {
+    /// With file and line.
+    let description: String
+    let reason: String
+    /// Whether the records after it can be read.
+    let isLocal: Bool
+}
+
 /// Reads records one after the other. Memory is bounded by the longest record.
 final class CSVReader {
     /// One cell. An empty text is quoted, and no value is not.
@@ -22,47 +31,70 @@ final class CSVReader {
     private var lines = 0
     /// The line in which the record that was read last begins, from 1.
     private(set) var line = 0
+    private let keepsText: Bool
+    /// The bytes of the record that was read last, as they are in the file, without its line end; empty unless they are
+    /// kept.
+    private(set) var text: [UInt8] = []
+    /// Whether a cell of the record is not UTF-8.
+    private var isInvalid = false
 
-    /// - Parameter source: UTF-8, with or without a byte order mark.
-    init(_ source: any ByteSource, name: String) throws(CommandFailure) {
+    /// - Parameters:
+    ///   - source: UTF-8, with or without a byte order mark.
+    ///   - keepsText: whether the bytes of records are kept.
+    init(_ source: any ByteSource, name: String, keepsText: Bool = false) throws(CSVProblem) {
         self.source = source
         self.name = name
+        self.keepsText = keepsText
         while buffer.count < 3, try fill() {}
         if buffer.starts(with: [0xEF, 0xBB, 0xBF]) { used = 3 }
     }
 
-    private func fill() throws(CommandFailure) -> Bool {
+    private func fill() throws(CSVProblem) -> Bool {
         if isAtEnd { return false }
         buffer.removeFirst(used)
         used = 0
-        isAtEnd = try !source.read(into: &buffer, atMost: Self.readBytes)
+        do throws(CommandFailure) {
+            isAtEnd = try !source.read(into: &buffer, atMost: Self.readBytes)
+        } catch {
+            throw CSVProblem(description: error.description, reason: error.description, isLocal: false)
+        }
         return !isAtEnd
     }
 
-    private func peek() throws(CommandFailure) -> UInt8? {
+    private func peek() throws(CSVProblem) -> UInt8? {
         if used == buffer.count, try !fill() { return nil }
         return buffer[used]
     }
 
-    /// The next record; nil at the end. Empty lines are skipped.
-    func next() throws(CommandFailure) -> [Cell]? {
-        while let byte = try peek(), byte == 0x0A || byte == 0x0D { skipLineEnd(byte) }
+    /// Goes past a byte of a record.
+    private func pass(_ byte: UInt8) {
+        used += 1
+        if keepsText { text.append(byte) }
+    }
+
+    /// The next record; nil at the end. Empty lines are skipped. After a problem that is local the next call has the
+    /// record after it.
+    func next() throws(CSVProblem) -> [Cell]? {
+        while let byte = try peek(), Self.endsLine(byte) { skipLineEnd(byte) }
         guard try peek() != nil else { return nil }
         line = lines + 1
+        text.removeAll(keepingCapacity: true)
+        isInvalid = false
         var cells: [Cell] = []
         var bytes = 0
         while true {
             let (cell, count) = try cell(bytes)
             bytes += count
             cells.append(cell)
-            guard let byte = try peek() else { return cells }
-            used += 1
-            if byte == UInt8(ascii: ",") { continue }
-            used -= 1
-            skipLineEnd(byte)
-            return cells
+            guard let byte = try peek(), byte == UInt8(ascii: ",") else { break }
+            pass(byte)
         }
+        if let byte = try peek() { skipLineEnd(byte) }
+        if isInvalid { throw problem("the text is not UTF-8") }
+        return cells
     }
+
+    private static func endsLine(_ byte: UInt8) -> Bool { byte == 0x0A || byte == 0x0D }
 
     private func skipLineEnd(_ byte: UInt8) {
         used += 1
@@ -70,48 +102,53 @@ final class CSVReader {
     }
 
     /// Reads up to the comma or the line end after a cell, which is left.
-    private func cell(_ before: Int) throws(CommandFailure) -> (Cell, bytes: Int) {
+    private func cell(_ before: Int) throws(CSVProblem) -> (Cell, bytes: Int) {
         if try peek() == UInt8(ascii: "\"") { return try quotedCell(before) }
         var bytes: [UInt8] = []
-        while let byte = try peek(), byte != UInt8(ascii: ","), byte != 0x0A, byte != 0x0D {
+        while let byte = try peek(), byte != UInt8(ascii: ","), !Self.endsLine(byte) {
             try take(byte, &bytes, before)
         }
-        return (Cell(text: try text(bytes)), bytes.count)
+        return (Cell(text: string(bytes)), bytes.count)
     }
 
-    private func quotedCell(_ before: Int) throws(CommandFailure) -> (Cell, bytes: Int) {
-        used += 1
+    private func quotedCell(_ before: Int) throws(CSVProblem) -> (Cell, bytes: Int) {
+        let quote = UInt8(ascii: "\"")
+        pass(quote)
         var bytes: [UInt8] = []
         while true {
-            guard let byte = try peek() else { throw failure("the quotes have no end") }
-            guard byte == UInt8(ascii: "\"") else {
+            guard let byte = try peek() else { throw problem("the quotes have no end", isLocal: false) }
+            guard byte == quote else {
                 if byte == 0x0A { lines += 1 }
                 try take(byte, &bytes, before)
                 continue
             }
-            used += 1
-            guard let after = try peek(), after == UInt8(ascii: "\"") else { break }
+            pass(byte)
+            guard let after = try peek(), after == quote else { break }
             try take(after, &bytes, before)
         }
-        if let after = try peek(), after != UInt8(ascii: ","), after != 0x0A, after != 0x0D {
-            throw failure("there is text after a cell in quotes")
+        if let after = try peek(), after != UInt8(ascii: ","), !Self.endsLine(after) {
+            while let byte = try peek(), !Self.endsLine(byte) { pass(byte) }
+            throw problem("there is text after a cell in quotes")
         }
-        return (Cell(text: try text(bytes), isQuoted: true), bytes.count)
+        return (Cell(text: string(bytes), isQuoted: true), bytes.count)
     }
 
-    private func take(_ byte: UInt8, _ bytes: inout [UInt8], _ before: Int) throws(CommandFailure) {
-        used += 1
+    private func take(_ byte: UInt8, _ bytes: inout [UInt8], _ before: Int) throws(CSVProblem) {
+        pass(byte)
         bytes.append(byte)
         if before + bytes.count > Self.recordBytesMax {
-            throw failure("the record is longer than \(Self.recordBytesMax >> 20) MiB")
+            throw problem("the record is longer than \(Self.recordBytesMax >> 20) MiB", isLocal: false)
         }
     }
 
-    private func text(_ bytes: [UInt8]) throws(CommandFailure) -> String {
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw failure("the text is not UTF-8") }
-        return text
+    private func string(_ bytes: [UInt8]) -> String {
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        isInvalid = true
+        return ""
     }
 
-    /// An error of the record that was read last.
-    func failure(_ reason: String) -> CommandFailure { CommandFailure("\(name):\(line): \(reason)") }
+    /// A problem of the record that was read last.
+    func problem(_ reason: String, isLocal: Bool = true) -> CSVProblem {
+        CSVProblem(description: "\(name):\(line): \(reason)", reason: reason, isLocal: isLocal)
+    }
 }

@@ -16,6 +16,15 @@ final class OutputFile {
 
     deinit { close(descriptor) }
 
+    /// Whether the file has no bytes.
+    var isEmpty: Bool {
+        get throws(CommandFailure) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw Self.failure(path) }
+            return status.st_size == 0
+        }
+    }
+
     /// Writes all of the bytes.
     func write(_ bytes: [UInt8]) throws(CommandFailure) {
         var rest = bytes[...]

@@ -49,7 +49,7 @@ struct ArchivedState {
         return StoreSelection(database: named, collection: collection)
     }
 
-    /// Makes a data directory of the state, and opens it once: the log is replayed, and so every commit is read.
+    /// Makes a data directory of the state. It is opened once, which replays the commits after the base.
     ///
     /// - Returns: what to say about it.
     func restore(to target: String, _ progress: @escaping WorkProgress.Handler) throws -> String {
@@ -70,12 +70,13 @@ struct ArchivedState {
     }
 
     private func restoreAll(to target: String, _ progress: @escaping WorkProgress.Handler) throws -> String {
-        let outcome = try ArchiveRestore.run(from: archive, to: target, upTo: version, progress: progress)
-        do {
-            _ = try DocumentStore.open(.forTool(target)).close()
-        } catch let error as StorageError {
-            throw CommandFailure("the restored directory cannot be opened: \(error)")
-        }
+        let outcome = try ArchiveRestore.run(
+            from: archive, to: target, upTo: version, progress: progress,
+            replay: { records in
+                var configuration = StoreConfiguration.forTool(target)
+                configuration.engine.restoredRecords = records
+                if let error = try DocumentStore.open(configuration).close() { throw error }
+            })
         let time = PointInTime(microseconds: outcome.version.microseconds).flagText
         return " as of \(time) (version \(outcome.version)): a base, and \(outcome.records) commits after it"
     }

@@ -8,6 +8,7 @@ import FirestoreMessages
 import FirestoreService
 import Indexing
 import Server
+import Storage
 import TextAnalysis
 
 /// Applies a `firestore.indexes.json`, or lists what is there.
@@ -55,7 +56,7 @@ enum IndexesCommand: AsyncSubcommand {
     static let flagGroups = [
         FlagGroup(
             heading: "Flags",
-            flags: [data, json] + ServerFlags.all)
+            flags: [data, json] + ServerFlags.all + ProgressFlags.all)
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -68,7 +69,7 @@ enum IndexesCommand: AsyncSubcommand {
             }
             let file = try IndexFile(json: try InputFile.contents(of: files[1]))
             for note in file.notes { CommandRouter.complain(note) }
-            try await apply(file.declaration, database, arguments[data])
+            try await apply(file.declaration, database, arguments[data], ProgressFlags.line(arguments))
         case ("list", 0):
             let listing = try await list(database, arguments).filter { $0.state != ListIndexesResponse.wanted }
             for index in listing { try print(index, isJSON: arguments[json]) }
@@ -106,7 +107,7 @@ enum IndexesCommand: AsyncSubcommand {
     }
 
     private static func apply(
-        _ wanted: IndexDeclaration, _ database: DatabaseName, _ directory: String
+        _ wanted: IndexDeclaration, _ database: DatabaseName, _ directory: String, _ progress: ProgressLine
     ) async throws {
         let what = "\(wanted.indexes.count) indexes and \(wanted.fieldOverrides.count) field overrides"
         if try applyByServer(wanted, database, directory) {
@@ -119,9 +120,17 @@ enum IndexesCommand: AsyncSubcommand {
             store.declareIndexes(wanted, in: database) { continuation.resume(returning: $0) }
         }
         try result.get()
+        var line = progress
+        defer { line.clear() }
+        var total = 0
         while store.indexListing(in: database).contains(where: { $0.state != .ready && $0.state != .waiting }) {
+            let left = store.indexWorkLeft(in: database)
+            // The entries of an index that is dropped may be more than they were when the work began.
+            total = max(total, left)
+            line.update(WorkProgress("building indexes", done: total - left, total: total, .entries))
             try await Task.sleep(for: .milliseconds(20))
         }
+        line.clear()
         try StandardOutput.print("\(what) applied and built")
     }
 

@@ -241,6 +241,9 @@ enum ServeSettings {
         .number(
             "max-transaction-reads", in: anyCount, \.store.transactionReadsMax,
             "Documents and ranges that one transaction may read. A further read gets RESOURCE_EXHAUSTED."),
+        .size(
+            "max-transaction-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.store.transactionBytesMax,
+            "Bytes of the reads and writes that all open transactions keep. A further one gets RESOURCE_EXHAUSTED."),
         .time(
             "turn-time", \.store.turnMilliseconds,
             "How long a retried transaction may keep others waiting for the documents of its conflict."),
@@ -406,8 +409,8 @@ enum ServeSettings {
     static let memory = Flag<ByteCount>(
         "memory", "SIZE", required: false,
         help: """
-            One budget for the memory of the server: memtables, queued commits, web sessions, listeners and \
-            connections get their shares of it, unless a flag gives the bound of a part. At least 64MiB.
+            One budget for the memory of the server: memtables, queued commits, transactions, web sessions, listeners \
+            and connections get their shares of it, unless a flag gives the bound of a part. At least 64MiB.
             """
     ) { $0.bytes >= 64 << 20 ? nil : "at least 64MiB" }
 
@@ -488,8 +491,8 @@ enum ServeSettings {
     }
 
     /// Gives the parts whose flags are not given their shares of a budget. There may be four times as many bytes in
-    /// memtables as in one, so these get a quarter, and the two others an eighth each. The rest is for connections,
-    /// transactions, listeners and the program.
+    /// memtables as in one, so these get a quarter, the queue and the web sessions an eighth each, and transactions a
+    /// sixteenth. The rest, 3 of 16 parts, is for tables and the program.
     ///
     /// Listeners and connections get an eighth each, by the number of connections that fits and by what the listeners
     /// of a loop may hold.
@@ -499,6 +502,7 @@ enum ServeSettings {
         func isGiven(_ name: String) -> Bool { all.contains { $0.flag.name == name && arguments.has($0.flag) } }
         if !isGiven("memtable") { configuration.store.engine.memtableBytesMax = bytes / 16 }
         if !isGiven("max-queued-bytes") { configuration.store.queuedBytesMax = bytes / 8 }
+        if !isGiven("max-transaction-bytes") { configuration.store.transactionBytesMax = bytes / 16 }
         if !isGiven("max-web-session-bytes") { configuration.webChannel.bytesTotalMax = bytes / 8 }
         configuration.memoryBudget = bytes
         configuration.service.boundListeners(bytes: bytes / 8 / max(1, configuration.loops))

@@ -57,12 +57,14 @@ enum ImportCommand: AsyncSubcommand {
         configuration.connectionsPerLoop = arguments[LoadCommand.connections]
         configuration.callsPerConnection = 1
         let client = try HearthClient(configuration)
+        let place: @Sendable (Int) -> String = { EntityInput.name(of: $0, in: folder) }
         var loader = Loader(
             Loader.Options(
                 input: input, database: database, statePath: LoadState.path(for: input),
                 open: { try EntityInput(folder, from: $0, rules) },
-                place: { EntityInput.name(of: $0, in: folder) }, commitsInFlight: arguments[LoadCommand.inFlight],
-                skipBadPath: arguments.value(of: skipBad), progressLine: ProgressFlags.line(arguments)),
+                place: place, commitsInFlight: arguments[LoadCommand.inFlight],
+                skipBadPath: arguments.value(of: skipBad), openBad: { try BadLines(path: $0, place: place) },
+                progressLine: ProgressFlags.line(arguments)),
             client: client, state: state, isResumed: arguments[resume])
         do {
             let summary = try await loader.run()

@@ -57,7 +57,7 @@ enum LoadCommand: AsyncSubcommand {
         help: "Limit of the memory for sorting documents by name, which makes loading faster."
     )
     static let skipBad = Flag<String>(
-        "skip-bad", "FILE", required: false, help: "Write invalid lines to FILE, each after its reason, and continue.")
+        "skip-bad", "FILE", required: false, help: "Write invalid lines to FILE, each with its reason, and continue.")
     static let resume = Flag(switch: "resume", help: "Continue an interrupted load of the same file.")
     static let csv = Flag(switch: "csv", help: "The input is CSV, whatever its name.")
     static let types = Flag<CSVTypes>(
@@ -88,14 +88,21 @@ enum LoadCommand: AsyncSubcommand {
         let client = try HearthClient(configuration)
         let rules = LineRules(
             collection: path, idField: arguments.value(of: idField), seed: state.seed,
-            stopsAtBadLine: !arguments.has(skipBad))
+            stopsAtBadLine: !arguments.has(skipBad), isCSV: columns != nil)
+        let place: @Sendable (Int) -> String = {
+            columns == nil ? "\(input):\($0)" : "\(input): record \($0)"
+        }
         var loader = Loader(
             Loader.Options(
                 input: input, database: path?.database, statePath: input == "-" ? nil : LoadState.path(for: input),
                 open: { try LineInput(path: input, columns: columns, from: $0, rules) },
-                place: { columns == nil ? "\(input):\($0)" : "\(input): record \($0)" },
-                commitsInFlight: arguments[inFlight],
-                skipBadPath: arguments.value(of: skipBad), progressLine: ProgressFlags.line(arguments)),
+                place: place, commitsInFlight: arguments[inFlight],
+                skipBadPath: arguments.value(of: skipBad),
+                openBad: { path in
+                    if columns == nil { return try BadLines(path: path, place: place) }
+                    return try BadRecords(path: path, of: input, place: place)
+                },
+                progressLine: ProgressFlags.line(arguments)),
             client: client, state: state, isResumed: arguments[resume])
         do {
             let summary = try await loader.run()
@@ -113,14 +120,16 @@ enum LoadCommand: AsyncSubcommand {
             if arguments.has(types) { throw UsageError(message: "--types is for CSV: give --csv") }
             return nil
         }
-        if arguments.has(skipBad) { throw UsageError(message: "--skip-bad is not for CSV") }
         let declared = arguments.value(of: types)
         // What comes through a pipe cannot be read twice: its columns are known from the header and the flag.
         if input == "-" {
+            if arguments.has(skipBad) {
+                throw UsageError(message: "--skip-bad needs a file, because CSV from standard input is read once")
+            }
             guard let declared else { throw UsageError(message: "--types is missing: standard input is read once") }
             return CSVColumns(ofStandardInput: declared)
         }
-        let survey = try CSVSurvey.of(input, declared ?? CSVTypes())
+        let survey = try CSVSurvey(input, declared ?? CSVTypes(), skipsBad: arguments.has(skipBad))
         if !arguments[ProgressFlags.quiet] || declared == nil {
             try StandardOutput.print(survey.description(of: input))
             try StandardOutput.flush()

@@ -28,7 +28,8 @@ final class LineInput: LoadInput {
         path: String, columns: CSVColumns? = nil, from start: LoadProgress, _ rules: LineRules
     ) throws(CommandFailure) {
         if let columns {
-            let lines = try CSVLines(try CSVSurvey.bytes(of: path), name: path, columns)
+            let lines = try CSVLines(
+                try CSVSurvey.bytes(of: path), name: path, columns, skipsBad: !rules.stopsAtBadLine)
             reader = try ChunkReader(lines, path: path, offset: start.offset, lineNumber: start.lines)
         } else {
             reader = try ChunkReader(

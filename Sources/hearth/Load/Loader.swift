@@ -30,6 +30,8 @@ struct Loader {
         var commitsInFlight: Int
         /// Where bad lines go; nil stops at the first.
         var skipBadPath: String?
+        /// Opens that file.
+        var openBad: @Sendable (String) throws -> any BadOutput
         /// Shows the progress.
         var progressLine: ProgressLine
     }
@@ -40,7 +42,7 @@ struct Loader {
     /// What was read since this loader began.
     private(set) var notes = LoadNotes()
     private var statePath: String? { options.statePath }
-    private var badLines: BadLines?
+    private var badLines: (any BadOutput)?
     private var progressLine: ProgressLine
     private var lastSave = ContinuousClock().now
     /// Whether there is a state file: from the first batch that is sent on.
@@ -87,7 +89,7 @@ struct Loader {
         async let reached: Void = client.waitForServer()
         var window = try await reader.next()
         try await reached
-        badLines = try options.skipBadPath.map { try BadLines(path: $0, place: options.place) }
+        badLines = try options.skipBadPath.map(options.openBad)
         while let current = window {
             async let following = reader.next()
             try await store(current, totalBytes: reader.totalBytes)
@@ -185,7 +187,7 @@ struct Loader {
             guard badLines != nil else {
                 throw CommandFailure("\(options.place(refused[0].line)): \(refused[0].reason)" + resumeHint)
             }
-            for (line, reason) in refused { try badLines?.note(line, reason: reason) }
+            for (line, reason) in refused.sorted(by: { $0.line < $1.line }) { try badLines?.note(line, reason: reason) }
             watermark.finish(number, end: batch.end)
         }
     }

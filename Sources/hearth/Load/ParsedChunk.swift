@@ -16,6 +16,8 @@ struct LineRules: Sendable {
     var seed: UInt64
     /// Whether reading stops at an invalid line.
     var stopsAtBadLine: Bool
+    /// Whether the lines are records of CSV, of which some may be refused (``RefusedLine``).
+    var isCSV = false
 }
 
 /// The documents of one chunk, in the order of its lines.
@@ -80,6 +82,7 @@ struct ParsedChunk: Sendable {
         _ writer: inout ByteBuffer,
         _ name: inout ByteBuffer
     ) throws {
+        if rules.isCSV, let reason = RefusedLine.reason(line) { throw CommandFailure(reason) }
         let parsed = try parser.parse(line)
         name.reset()
         if let collection = rules.collection {

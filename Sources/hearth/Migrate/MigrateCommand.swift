@@ -57,6 +57,10 @@ enum MigrateCommand: AsyncSubcommand {
 
     static let yes = Flag(switch: "yes", help: "Do not ask.")
     static let follow = Flag(switch: "follow", help: "Follow the changes until SIGINT or SIGTERM.")
+    static let lookInterval = Flag(
+        "new-collections", "TIME", default: TimeSpan.seconds(10),
+        in: TimeSpan(milliseconds: 100)...TimeSpan.seconds(3_600),
+        help: "While changes are followed, look for new collections of the root after each TIME.")
     static let parallel = Flag(
         "parts", "N", default: 4, in: 1...64, help: "Parts that are copied or compared at the same time.")
     static let stateFile = Flag<String>(
@@ -76,7 +80,8 @@ enum MigrateCommand: AsyncSubcommand {
             ]),
         FlagGroup(
             heading: "Options",
-            flags: [yes, follow, ImportCommand.mapProject, parallel, patience, stateFile, resume] + ProgressFlags.all),
+            flags: [yes, follow, lookInterval, ImportCommand.mapProject, parallel, patience, stateFile, resume]
+                + ProgressFlags.all),
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
@@ -94,7 +99,7 @@ enum MigrateCommand: AsyncSubcommand {
             options: Migration.Options(
                 endpoint: arguments[endpoint], statePath: statePath(arguments), resumes: arguments[resume],
                 asks: !arguments[yes], follows: arguments[follow], parallel: arguments[parallel],
-                line: ProgressFlags.line(arguments)))
+                lookInterval: .milliseconds(arguments[lookInterval].milliseconds), line: ProgressFlags.line(arguments)))
         do {
             try await migration.run()
         } catch {

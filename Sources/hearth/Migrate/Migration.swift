@@ -22,6 +22,8 @@ struct Migration: Sendable {
         /// Whether changes are followed until a signal.
         var follows: Bool
         var parallel: Int
+        /// Time between two looks for new collections.
+        var lookInterval: Duration
         var line: ProgressLine
     }
 
@@ -158,14 +160,12 @@ struct Migration: Sendable {
         if state.groups.isEmpty, !options.follows { return begun }
         let heard = Heartbeat()
         return try await withThrowingTaskGroup(of: Void.self) { group in
-            if !state.groups.isEmpty {
-                let follower = MigrationFollower(
-                    source: source, names: names, target: target, targetPatience: targetPatience, ledger: ledger,
-                    heard: { heard.beat() },
-                    reached: { continuation.yield(.reached($0)) })
-                group.addTask {
-                    do { try await follower.run() } catch { continuation.yield(.failed(error)) }
-                }
+            let follower = MigrationFollower(
+                source: source, names: names, target: target, targetPatience: targetPatience, ledger: ledger,
+                heard: { heard.beat() }, reached: { continuation.yield(.reached($0)) },
+                lookInterval: options.lookInterval)
+            group.addTask {
+                do { try await follower.run() } catch { continuation.yield(.failed(error)) }
             }
             group.addTask {
                 while !Task.isCancelled {

@@ -1,8 +1,9 @@
 // The second step of a migration: the changes since the copied moment, as Listen reports them.
 //
 // There is a target for each collection group. Changes are applied in the order in which they come; a token is kept
-// when all changes before it are durable. The comparison at the end finds what Listen does not report: documents of new
-// groups, and documents that were deleted while nobody listened.
+// when all changes before it are durable. The root is looked at again and again: a collection that is new gets a target
+// in another stream. The comparison at the end finds what Listen does not report: documents of groups that are new
+// below documents, and documents that were deleted while nobody listened.
 
 import Basics
 import DocumentModel
@@ -26,12 +27,17 @@ struct MigrationFollower: Sendable {
         let error: RequestError
     }
 
+    /// Time between two looks for new collections.
+    let lookInterval: Duration
+
     func run() async throws {
         // Whether the next stream continues where the last one ended.
         var resumes = true
+        /// Collections of the root that are not in the state yet: their documents are reported from the first on.
+        var new: Set<String> = []
         while !Task.isCancelled {
             do {
-                try await source.patience.call { try await follow(resumes: resumes) }
+                new.formUnion(try await followUntilNew(resumes: resumes, new))
             } catch let ended as Ended {
                 guard resumes, MigrationSource.isRefusal(ended.error.code) else { throw ended.error }
                 CommandRouter.complain("the source reports all documents again: \(ended.error.message)")
@@ -46,11 +52,40 @@ struct MigrationFollower: Sendable {
         }
     }
 
+    /// Follows changes until the root has collections that are not followed.
+    /// - Returns: their ids.
+    private func followUntilNew(resumes: Bool, _ new: Set<String>) async throws -> Set<String> {
+        let followed = await ledger.state.groups.union(new)
+        return try await withThrowingTaskGroup(of: Set<String>.self) { tasks in
+            tasks.addTask { try await look(beyond: followed) }
+            if !followed.isEmpty {
+                tasks.addTask {
+                    while true {
+                        try await source.patience.call { try await follow(resumes: resumes, new) }
+                        try Task.checkCancellation()
+                    }
+                }
+            }
+            defer { tasks.cancelAll() }
+            return try await tasks.next() ?? []
+        }
+    }
+
+    /// Waits until the root has collections beyond those that are known.
+    private func look(beyond known: Set<String>) async throws -> Set<String> {
+        while true {
+            let found = Set(try await source.patience.call { try await source.rootCollections() }).subtracting(known)
+            if !found.isEmpty { return found }
+            try await Task.sleep(for: lookInterval)
+        }
+    }
+
     /// Applies the changes of one stream until it ends.
-    private func follow(resumes: Bool) async throws {
+    private func follow(resumes: Bool, _ new: Set<String>) async throws {
         let state = await ledger.state
-        let requests = state.groups.sorted().enumerated().map { index, group in
-            ListenRequest(database: "\(source.database)", .add(target(group, Int32(index + 1), state, resumes)))
+        let requests = state.groups.union(new).sorted().enumerated().map { index, group in
+            let isKnown = resumes && state.groups.contains(group)
+            return ListenRequest(database: "\(source.database)", .add(target(group, Int32(index + 1), state, isKnown)))
         }
         let messages = source.client.listen(requests)
         var stream = Stream(waiting: Set(1...Int32(requests.count)))
@@ -69,7 +104,7 @@ struct MigrationFollower: Sendable {
                 guard change.kind == .noChange, change.targets.isEmpty, let time = change.readTime else { break }
                 try await writer.flush()
                 if stream.isCurrent {
-                    try await ledger.followed(to: change.resumeToken, writer.count - stream.counted)
+                    try await ledger.followed(to: change.resumeToken, writer.count - stream.counted, new)
                     stream.counted = writer.count
                     reached(time)
                 }

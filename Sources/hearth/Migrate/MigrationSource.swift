@@ -98,7 +98,8 @@ struct MigrationSource: Sendable {
     /// Parts that are small beside the whole finish at about the same time.
     private static let cutsPerPart = 4
 
-    private func rootCollections(_ consistency: ReadConsistency) async throws -> [String] {
+    /// The ids of the collections of the root.
+    func rootCollections(_ consistency: ReadConsistency = .latest) async throws -> [String] {
         var request = ListCollectionIdsRequest(
             parent: database.documentsRoot, pageSize: 300, consistency: consistency)
         var ids: [String] = []

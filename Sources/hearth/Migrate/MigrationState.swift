@@ -142,10 +142,13 @@ actor MigrationLedger {
     }
 
     /// Notes that all changes before the token are at the target.
-    func followed(to token: [UInt8], _ count: Int) throws {
+    /// - Parameter groups: those that are followed.
+    func followed(to token: [UInt8], _ count: Int, _ groups: Set<String>) throws {
         changes += count
+        let areNew = !groups.isSubset(of: state.groups)
+        state.groups.formUnion(groups)
         if !token.isEmpty { state.token = token }
-        try saveIfDue(false)
+        try saveIfDue(areNew)
     }
 
     /// The number of changes since this process began.

@@ -86,12 +86,17 @@ struct DeclaredIndexTests {
         // The state at opening, that of a new store, the declaration, four steps.
         try await eventually("four steps are done") { model.harness.store.indexState.changes >= 7 }
         #expect(model.harness.store.declaredIndexes(in: model.harness.database).map(\.state) == [.building])
+        // 952 documents are to be visited.
+        try model.harness.store.checkpoint()
+        let left = model.harness.store.indexWorkLeft(in: model.harness.database)
+        #expect((700...1_200).contains(left), "\(left)")
         try await model.harness.commit([.set("c/d2900", ["a": 3, "b": 9_999]), .delete("c/d3")])
         let crashed = try model.harness.crashed { $0.admitsHousekeeping = { _ in true } }
         try await eventually("the index is ready after the crash") {
             crashed.store.declaredIndexes(in: crashed.database).allSatisfy { $0.state == .ready }
         }
         #expect(crashed.store.declaredIndexes(in: crashed.database).map(\.shape) == [shape])
+        #expect(crashed.store.indexWorkLeft(in: crashed.database) == 0)
         // Entries of 2,999 documents, with a few that are superseded.
         try crashed.store.checkpoint()
         let size = try #require(crashed.store.indexListing(in: crashed.database).first?.size)

@@ -70,9 +70,10 @@ import Testing
         }
 
         func begin() -> StoreTransaction {
-            StoreTransaction(
+            try! StoreTransaction(
                 identifier: TransactionIdentifier(number: 1, nonce: 1), database: try! DatabaseName(project: "p"),
-                kind: .optimistic, nowMilliseconds: 0, age: 1, earlierConflicts: [], readsMax: 1_000)
+                kind: .optimistic, nowMilliseconds: 0, age: 1, earlierConflicts: [], readsMax: 1_000,
+                memory: TransactionMemory(bytesMax: .max))
         }
 
         /// The transaction reads a document in the state of now.

@@ -77,6 +77,43 @@ struct TransactionBoundTests {
     }
 
     @Test
+    func `All transactions together may hold so many bytes; what ends gives its bytes back`() async throws {
+        let harness = try StoreHarness { $0.transactionBytesMax = 64 << 10 }
+        let first = try await begin(harness, nil)
+        let held = harness.store.statistics.transactionBytes
+        #expect(held > 0)
+        let second = try await begin(harness, nil)
+        #expect(harness.store.statistics.transactionBytes == 2 * held)
+        var reads = 0
+        while reads < 10_000 {
+            do {
+                _ = try harness.get("c/\(reads)", .transaction(first))
+                reads += 1
+            } catch let error as RequestError {
+                #expect(error.code == .resourceExhausted && error.message.contains("hold more than 65536 bytes"))
+                break
+            }
+        }
+        #expect((200..<1_000).contains(reads), "\(reads) reads")
+        #expect(harness.store.statistics.transactionBytes <= 64 << 10)
+        // Neither another transaction nor another read of one that is open has room.
+        while await refusal(harness, nil) == nil {}
+        #expect(throws: RequestError.self) {
+            for number in 0..<100 { _ = try harness.get("c/\(number)", .transaction(second)) }
+        }
+        harness.store.rollback(first)
+        _ = try await begin(harness, nil)
+        for number in 0..<100 { _ = try harness.get("c/\(number)", .transaction(second)) }
+        harness.clock.advance(milliseconds: 271_000)
+        harness.store.noticeTime()
+        try await harness.commit([.set("c/b", fields(2))])
+        try await harness.commit([.set("c/b", fields(3))])
+        #expect(harness.store.statistics.transactionsOpen == 0)
+        #expect(harness.store.statistics.transactionBytes == 0)
+        try harness.finish()
+    }
+
+    @Test
     func `While there is room, a transaction outlives its connection`() async throws {
         let harness = try StoreHarness()
         var owner: TransactionOwner? = harness.store.makeTransactionOwner()

@@ -87,7 +87,14 @@ struct ArchivePowerCutTests {
         if archiver.statistics.gaps > 0 { return "the archive has a gap" }
         let problems = try ArchiveCheck.run(copy.path(of: "archive"))
         if !problems.isEmpty { return "the archive that continued: \(problems)" }
-        _ = try ArchiveRestore.run(from: copy.path(of: "archive"), to: copy.path(of: "restored"))
+        _ = try ArchiveRestore.run(
+            from: copy.path(of: "archive"), to: copy.path(of: "restored"),
+            replay: { records in
+                var options = PowerCut.options
+                options.beginsTimeline = false
+                options.restoredRecords = records
+                try Store(copy.path(of: "restored"), options).engine.close()
+            })
         let restored = try Store(copy.path(of: "restored"), PowerCut.options)
         defer { try? restored.engine.close() }
         let found = try restored.scan(to: [0xF0])

@@ -15,8 +15,8 @@ struct CSVTests {
         private var rest: ArraySlice<UInt8>
         private let size: Int
 
-        init(_ text: String, _ size: Int) {
-            rest = Array(text.utf8)[...]
+        init(_ bytes: [UInt8], _ size: Int) {
+            rest = bytes[...]
             self.size = size
         }
 
@@ -29,7 +29,7 @@ struct CSVTests {
     }
 
     private static func records(_ text: String, _ size: Int = 4) throws -> [[CSVReader.Cell]] {
-        let reader = try CSVReader(Parts(text, size), name: "f.csv")
+        let reader = try CSVReader(Parts(Array(text.utf8), size), name: "f.csv")
         var records: [[CSVReader.Cell]] = []
         while let record = try reader.next() { records.append(record) }
         return records
@@ -48,8 +48,32 @@ struct CSVTests {
             ("a\n\"b", "f.csv:2: the quotes have no end"), ("\"a\"b", "f.csv:1: there is text after"),
             ("a\n\"\n\n\"\n\"x\"y\n", "f.csv:5: there is text after"),
         ] {
-            let error = #expect(throws: CommandFailure.self) { try Self.records(text) }
+            let error = #expect(throws: CSVProblem.self) { try Self.records(text) }
             #expect(error?.description.hasPrefix(reason) == true, "\(String(describing: error))")
+        }
+    }
+
+    @Test
+    func `After a record that is not valid comes the next one, and the text of each is as it was`() throws {
+        let bad = Array("a,\"b\"c,\"d\n\"x\n\"\"y\"\"\",\r\n".utf8) + [0xFF] + Array(",\"1\n2\"\nlast".utf8)
+        for size in [1, 2, 3, 7, 100] {
+            let reader = try CSVReader(Parts(bad, size), name: "f.csv", keepsText: true)
+            var seen: [[String]] = []
+            while true {
+                var reason = ""
+                do throws(CSVProblem) {
+                    guard try reader.next() != nil else { break }
+                } catch {
+                    #expect(error.isLocal)
+                    reason = error.reason
+                }
+                seen.append([String(decoding: reader.text, as: UTF8.self), reason])
+            }
+            #expect(
+                seen == [
+                    ["a,\"b\"c,\"d", "there is text after a cell in quotes"], ["\"x\n\"\"y\"\"\",", ""],
+                    ["\u{FFFD},\"1\n2\"", "the text is not UTF-8"], ["last", ""],
+                ])
         }
     }
 
@@ -128,6 +152,52 @@ struct CSVTests {
         #expect(none.status == 1 && none.errors.contains("there is no column"), "\(none.errors)")
         let text2 = try run(server, "load", "--collection", "c", "--types", "x:number", file)
         #expect(text2.status == 2 && text2.errors.contains("inferred, or COLUMN:TYPE"), "\(text2.errors)")
+    }
+
+    @Test
+    func `Bad records can be put aside, corrected and loaded`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        var records = (0..<1_000).map { "k\($0),\($0),\"text\n\($0)\"" }
+        records[3] = "k3,three,\"a \"\"b\"\"\nc\""
+        records[4] = "k4,4"
+        records[500] = "k500,500,\"x\" y"
+        // Two that JSON has: an id that is none, and a document that is too large.
+        records[600] = ".,600,z"
+        records[700] = "k700,700,\(String(repeating: "z", count: 1_100_000))"
+        let file = try write("books.csv", "id,n,text\n\(records.joined(separator: "\n"))\n")
+        let aside = directory.path(of: "aside.csv")
+        let words = ["load", "--collection", "c", "--id-field", "id", "--address", "127.0.0.1:\(server.port)"]
+        let flags = ["--types", "n:integer", "--skip-bad", aside]
+        let loaded = try HearthBinary.run(words + flags + [file])
+        #expect(loaded.status == 0, "\(loaded.errors)")
+        #expect(loaded.output.contains("1,000 records, 3 of them not valid"), "\(loaded.output)")
+        #expect(loaded.output.contains("loaded 995 documents") && loaded.output.contains("5 invalid lines"))
+        let text = try String(contentsOfFile: aside, encoding: .utf8)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines[0] == "\"__error__\",id,n,text")
+        #expect(
+            lines[1] == "\"\(file): record 4: n: \"\"three\"\" is not an integer of 64 bits\",k3,three,\"a \"\"b\"\"")
+        #expect(lines[2] == "c\"")
+        for number in [4, 500, 600, 700] { #expect(text.contains(",\(records[number])\n"), "\(number)") }
+        #expect(lines.count == 8)
+        let corrected =
+            text.replacing("three", with: "3").replacing("k4,4", with: "k4,4,w").replacing("\"x\" y", with: "x y")
+            .replacing(",.,", with: ",k600,").replacing(String(repeating: "z", count: 1_000), with: "z")
+        let again = try run(
+            server, "load", "--collection", "c", "--id-field", "id", "--types", "n:integer",
+            try write("corrected.csv", corrected))
+        #expect(again.status == 0 && again.output.contains("loaded 5 documents"), "\(again.errors)")
+        let stored = try run(server, "export", "--collection", "c").output.split(separator: "\n")
+        #expect(stored.count == 1_000)
+        #expect(stored.contains(#"{"__name__":"k3","id":"k3","n":3,"text":"a \"b\"\nc"}"#))
+        #expect(!stored.contains { $0.contains("__error__") })
+        // What has no next record stops all the same, and so does what cannot be read again.
+        let open = try run(
+            server, "load", "--collection", "d", "--types", "inferred", "--skip-bad", aside,
+            try write("open.csv", "a\n\"b\n"))
+        #expect(open.status == 1 && open.errors.contains(":2: the quotes have no end"), "\(open.errors)")
+        let piped = try HearthBinary.run(words + ["--csv"] + flags + ["-"], input: file)
+        #expect(piped.status == 2 && piped.errors.contains("--skip-bad needs a file"), "\(piped.errors)")
     }
 
     @Test

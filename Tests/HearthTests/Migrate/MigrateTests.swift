@@ -166,6 +166,45 @@ struct MigrateTests {
     }
 
     @Test
+    func `Collections of the root that are new are followed, with what is below them, and those of an empty source`()
+        async throws
+    {
+        let source = try ServerProcess(data: directory.path(of: "source"))
+        let target = try ServerProcess(data: directory.path(of: "target"))
+        let (client, copies) = (try TestClient(source), try TestClient(target))
+        let first = try follow(source.port, target.port, ["--new-collections", "100ms"])
+        #expect(first.waitForError("following the changes"), "\(first.errors)")
+        for number in 1...3 {
+            try await client.set("new\(number)/a", number: number)
+            try await eventually("new\(number) is followed") { try await copies.number("new\(number)/a") == number }
+            try await client.set("new\(number)/b", number: number)
+            try await client.set("new1/a", number: 10 + number)
+            try await eventually("changes of new\(number) and of new1 are followed") {
+                let numbers = (try await copies.number("new\(number)/b"), try await copies.number("new1/a"))
+                return numbers == (number, 10 + number)
+            }
+        }
+        // The state has them: what is written while nobody listens is followed afterwards.
+        try waitUntil("the state has the groups") {
+            let text = (try? String(contentsOfFile: state, encoding: .utf8)) ?? ""
+            return text.contains("new3")
+        }
+        first.signal(SIGKILL)
+        first.waitForEnd()
+        try await client.set("new2/a", number: 22)
+        let second = try follow(source.port, target.port, ["--resume"])
+        try await eventually("new2 is followed again") { try await copies.number("new2/a") == 22 }
+        second.signal(SIGTERM)
+        second.waitForEnd()
+        #expect(second.status == 0, "\(second.errors)")
+        #expect(!second.output.contains("the comparison added"), "\(second.output)")
+        #expect(try lines(target) == lines(source))
+        await client.close()
+        await copies.close()
+        for server in [source, target] { #expect(server.stop() == 0) }
+    }
+
+    @Test
     func `A state is continued by name only, and with the same flags`() throws {
         let source = try ServerProcess(data: directory.path(of: "source"))
         try load(Self.documents(1), into: source)
