@@ -2,6 +2,7 @@
 // the last one concerns has its snapshot.
 // usage: listen_load PORT native|grpc CONNECTIONS STREAMS TARGET SECONDS [SERVER_PID] [FILE]
 //        listen_load PORT replay-native|replay-grpc CONNECTIONS STREAMS TARGET SECONDS SERVER_PID FILE
+//   PORT      of the server; LISTEN,COMMIT for listeners at one server and commits at another
 //   STREAMS   Listen calls of each connection, each with one target
 //   TARGET    collection  all listen to one collection; a commit rewrites its one document
 //             document    each listens to another document; a commit rewrites one of them
@@ -240,6 +241,7 @@ static void open_listeners(Connection *c, uint16_t port) {
 int main(int argc, char **argv) {
     if (argc < 7) DIE("usage: listen_load PORT native|grpc CONNECTIONS STREAMS TARGET SECONDS [SERVER_PID] [FILE]");
     uint16_t port = (uint16_t)atoi(argv[1]);
+    const char *other = strchr(argv[1], ',');
     is_replay = !strncmp(argv[2], "replay-", 7);
     protocol = strstr(argv[2], "grpc") ? GRPC : NATIVE;
     uint32_t connections = (uint32_t)atoi(argv[3]);
@@ -252,7 +254,7 @@ int main(int argc, char **argv) {
 
     loop = epoll_create1(0);
     listeners = calloc(all, sizeof *listeners);
-    connect_calls(&writer, port);
+    connect_calls(&writer, other ? (uint16_t)atoi(other + 1) : port);
     writer.number = connections;
     watch(&writer);
     if (!is_replay) greet(&writer);

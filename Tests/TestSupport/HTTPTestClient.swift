@@ -24,9 +24,12 @@ package final class HTTPTestClient {
         self.descriptor = descriptor
     }
 
-    /// Nil where nobody listens, as while a server starts again.
-    package init?(ifListening port: Int) {
-        guard let descriptor = LoopbackSocket.connect(port: UInt16(port)) else { return nil }
+    /// Nil where nobody listens, as while a server starts again, or where nobody answers within so many seconds.
+    package init?(
+        ifListening port: Int, address: String = TestHost.local.address, patienceSeconds: Int = waitSecondsMax
+    ) {
+        let connected = LoopbackSocket.connect(port: UInt16(port), address: address, patienceSeconds: patienceSeconds)
+        guard let descriptor = connected else { return nil }
         self.descriptor = descriptor
     }
 

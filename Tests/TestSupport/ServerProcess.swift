@@ -53,12 +53,16 @@ package final class HearthProcess: @unchecked Sendable {
     ///   - executable: the path of the program.
     ///   - descriptors: the hard and soft limit of file descriptors; nil leaves that of the tests.
     ///   - input: the file that is its standard input; nil for an empty one.
+    ///   - host: where it is started. What starts it there executes it in its own place.
     package init(
         _ arguments: [String], environment: [String: String] = [:], executable: String = HearthBinary.path,
-        descriptors: Int? = nil, input: String? = nil
+        descriptors: Int? = nil, input: String? = nil, host: TestHost = .local
     ) {
         self.input = input
-        if let descriptors {
+        if let launcher = host.launcher.first {
+            process.executableURL = URL(fileURLWithPath: launcher)
+            process.arguments = Array(host.launcher.dropFirst()) + [executable] + arguments
+        } else if let descriptors {
             process.executableURL = URL(fileURLWithPath: "/bin/sh")
             process.arguments = ["-c", "ulimit -n \(descriptors) && exec \"$0\" \"$@\"", executable] + arguments
         } else {
@@ -159,18 +163,19 @@ package final class ServerProcess: Sendable {
     }
 
     package let process: HearthProcess
-    package let host = "127.0.0.1"
+    package let host: String
     package let port: Int
 
     /// Starts a server and waits for its ready line; with port 0 the system picks one.
     package convenience init(
         data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:],
-        descriptors: Int? = nil
+        descriptors: Int? = nil, host: TestHost = .local
     ) throws {
+        let place = host.launcher.isEmpty ? [] : ["--host", host.address]
         try self.init(
             HearthProcess(
-                ["serve", "--data", data, "--port", String(port)] + arguments, environment: environment,
-                descriptors: descriptors))
+                ["serve", "--data", data, "--port", String(port)] + place + arguments, environment: environment,
+                descriptors: descriptors, host: host), host: host.address)
     }
 
     /// The same on a temporary fork of a directory.
@@ -178,8 +183,9 @@ package final class ServerProcess: Sendable {
         try self.init(HearthProcess(["serve", "--fork-of", data, "--port", "0"]))
     }
 
-    private init(_ process: HearthProcess) throws {
+    private init(_ process: HearthProcess, host: String = TestHost.local.address) throws {
         self.process = process
+        self.host = host
         try process.start()
         guard let line = process.waitForLine(prefix: "hearth ready on "),
             let port = line.split(separator: ":").last.flatMap({ Int($0) })

@@ -5,24 +5,77 @@ import PostgreSQLLog
 import TestSupport
 import Testing
 
-/// A fault of a server or of the database.
+/// A fault of a server, of the network, or of the database.
 enum ClusterFault: CaseIterable {
     case leaderKilled
+    case leaderStops
     case leaderStandsStill
     case followerKilled
+    case followerStandsStill
     case followerLosesDisk
-    case databaseCrashes
-    case databaseRestarts
+
+    /// A follower starts again with a clock that is an hour ahead, or an hour late.
+    case clockAhead
+    case clockBehind
+
+    /// Nothing reaches the leader.
+    case leaderCutOff
+    case leaderCutFromDatabase
+    case followerCutFromDatabase
+    case leaderCutFromFollower
+
     case databaseStandsStill
     case connectionsCut
-    case leaderStops
+    case databaseCrashes
+    case databaseRestarts
+
+    /// The primary is lost, and its standby takes its place.
+    case primaryLost
+    case standbyLost
+    /// The standby gets nothing for a moment.
+    case replicationCut
+    /// The primary commits what its standby lacks, starts again, and is lost.
+    case primaryLostAfterCut
+    /// Patroni moves the primary.
+    case primaryMoves
+    /// All of the primary's host stands still, until its standby has taken its place.
+    case primaryStandsStill
+
+    static let ofServers: [ClusterFault] = [
+        .leaderKilled, .leaderStops, .leaderStandsStill, .followerKilled, .followerStandsStill, .followerLosesDisk,
+        .databaseStandsStill, .connectionsCut,
+    ]
+    static let ofClocks: [ClusterFault] = [.clockAhead, .clockBehind]
+    static let ofLinks: [ClusterFault] = [
+        .leaderCutOff, .leaderCutFromDatabase, .followerCutFromDatabase, .leaderCutFromFollower,
+    ]
 }
 
 /// A cluster under load whose parts fail.
-struct FailingCluster {
+final class FailingCluster {
     let nodes: [ClusterNode]
-    let database: PostgreSQLServer
+    let database: any ClusterDatabase
     let writer: ClusterWriter
+    private let network: ClusterNetwork?
+    /// The server whose clock is wrong.
+    private var shifted: ClusterNode?
+
+    /// The library that shifts the clock of a process; nil where it is not installed.
+    private static let clockLibrary = ["x86_64", "aarch64"].map { "/usr/lib/\($0)-linux-gnu/faketime/libfaketime.so.1" }
+        .first { FileManager.default.fileExists(atPath: $0) }
+
+    init(nodes: [ClusterNode], database: any ClusterDatabase, network: ClusterNetwork? = nil) throws {
+        self.nodes = nodes
+        self.database = database
+        self.network = network
+        writer = try ClusterWriter(nodes)
+    }
+
+    /// The faults that can be made here.
+    var faults: [ClusterFault] {
+        ClusterFault.ofServers + database.faults + (Self.clockLibrary == nil ? [] : ClusterFault.ofClocks)
+            + (network == nil ? [] : ClusterFault.ofLinks)
+    }
 
     /// The server that leads.
     func leader(besides other: ClusterNode? = nil) async throws -> ClusterNode {
@@ -45,7 +98,7 @@ struct FailingCluster {
     /// Makes a fault, waits until commits are acknowledged in spite of it or after it, and ends it.
     func make(_ fault: ClusterFault) async throws {
         let leader = try await leader()
-        let follower = try #require(nodes.first { $0 !== leader })
+        let follower = try #require(nodes.first { $0 !== leader && $0 !== shifted } ?? nodes.first { $0 !== leader })
         switch fault {
         case .leaderKilled:
             leader.kill()
@@ -57,29 +110,23 @@ struct FailingCluster {
             try leader.start()
         case .leaderStandsStill:
             leader.signal(SIGSTOP)
-            _ = try await self.leader(besides: leader)
-            try await expectProgress()
-            let before = leader.log.components(separatedBy: "event=cluster_deposed").count
-            leader.signal(SIGCONT)
-            // It wakes up as a leader, finds out that it is none, and begins again.
-            try await eventually("it begins again: \(leader.log.suffix(1_000))") {
-                leader.log.components(separatedBy: "event=cluster_deposed").count > before
-            }
+            try await expectReplaced(leader) { leader.signal(SIGCONT) }
         case .followerKilled:
             follower.kill()
             try await expectProgress()
-            try follower.start()
+            try start(follower)
+        case .followerStandsStill:
+            follower.signal(SIGSTOP)
+            try await expectProgress()
+            follower.signal(SIGCONT)
         case .followerLosesDisk:
             follower.kill()
             try FileManager.default.removeItem(atPath: follower.data)
             try await expectProgress()
-            try follower.start()
-        case .databaseCrashes:
-            database.stop(SIGQUIT)
-            try database.start()
-        case .databaseRestarts:
-            database.stop(SIGINT)
-            try database.start()
+            try start(follower)
+        case .clockAhead, .clockBehind: try await shiftClock(of: follower, isAhead: fault == .clockAhead)
+        case .leaderCutOff, .leaderCutFromDatabase, .followerCutFromDatabase, .leaderCutFromFollower:
+            if let network { try await cut(fault, leader, follower, network) }
         case .databaseStandsStill:
             // Statements about the lease and the log wait for the table.
             let session = try PostgreSQLSession(address: database.address)
@@ -95,8 +142,68 @@ struct FailingCluster {
                     WHERE application_name = 'hearth' AND pid <> pg_backend_pid()
                     """))
             session.close()
+        case .databaseCrashes, .databaseRestarts, .primaryLost, .standbyLost, .replicationCut, .primaryLostAfterCut,
+            .primaryMoves, .primaryStandsStill:
+            try await database.make(fault)
         }
         try await expectProgress()
+    }
+
+    /// Starts a server with the right clock.
+    private func start(_ node: ClusterNode) throws {
+        if node === shifted { shifted = nil }
+        try node.start()
+    }
+
+    /// Waits until another server leads in a leader's place, ends what kept that one from leading, and waits until it
+    /// knows.
+    private func expectReplaced(_ leader: ClusterNode, _ end: () throws -> Void) async throws {
+        _ = try await self.leader(besides: leader)
+        try await expectProgress()
+        let count = { leader.log.components(separatedBy: "event=cluster_deposed").count }
+        let before = count()
+        try end()
+        // It wakes up as a leader, finds out that it is none, and begins again.
+        try await eventually("it begins again: \(leader.log.suffix(1_000))") { count() > before || !leader.leads }
+    }
+
+    private func shiftClock(of node: ClusterNode, isAhead: Bool) async throws {
+        // One clock is wrong at a time: a server that is too far from the database's clock does not lead.
+        if let other = shifted, other !== node {
+            other.kill()
+            try start(other)
+        }
+        node.kill()
+        shifted = node
+        try node.start(environment: [
+            "LD_PRELOAD": Self.clockLibrary ?? "", "FAKETIME": isAhead ? "+3600s" : "-3600s",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
+        ])
+    }
+
+    private func cut(
+        _ fault: ClusterFault, _ leader: ClusterNode, _ follower: ClusterNode, _ network: ClusterNetwork
+    ) async throws {
+        let name = { (node: ClusterNode) in "s\(self.nodes.firstIndex { $0 === node } ?? 0)" }
+        let cutFromDatabase = { (node: ClusterNode, isCut: Bool) in
+            for host in ["d0", "d1"] { try network.cut(name(node), host, isCut) }
+        }
+        switch fault {
+        case .leaderCutOff:
+            try network.cut(name(leader), true)
+            try await expectReplaced(leader) { try network.cut(name(leader), false) }
+        case .leaderCutFromDatabase:
+            try cutFromDatabase(leader, true)
+            try await expectReplaced(leader) { try cutFromDatabase(leader, false) }
+        case .followerCutFromDatabase:
+            try cutFromDatabase(follower, true)
+            try await expectProgress()
+            try cutFromDatabase(follower, false)
+        default:
+            try network.cut(name(leader), name(follower), true)
+            try await expectProgress()
+            try network.cut(name(leader), name(follower), false)
+        }
     }
 
     /// Everything acknowledged is at every server, and both documents of each commit or none.

@@ -14,23 +14,28 @@ final class ClusterNode: @unchecked Sendable {
 
     let port: Int
     let data: String
+    private let place: TestHost
     private let database: String
     private let arguments: [String]
     private(set) var server: ServerProcess?
 
-    init(_ database: String, data: String, arguments: [String] = []) throws {
+    init(_ database: String, data: String, arguments: [String] = [], host: TestHost = .local) throws {
         self.database = database
         self.data = data
         self.arguments = arguments
+        place = host
         port = try LoopbackSocket.freePort()
     }
 
-    var address: String { "127.0.0.1:\(port)" }
+    var host: String { place.address }
+    var address: String { "\(host):\(port)" }
 
-    func start() throws {
+    /// - Parameter environment: of the process, beside that of the tests.
+    func start(environment: [String: String] = [:]) throws {
         server = try ServerProcess(
             data: data, port: port,
-            arguments: ["--cluster", database, "--advertise", address, "--drain-time", "1s"] + arguments)
+            arguments: ["--cluster", database, "--advertise", address, "--drain-time", "1s"] + arguments,
+            environment: environment, host: place)
     }
 
     func kill() {
@@ -46,7 +51,9 @@ final class ClusterNode: @unchecked Sendable {
     func signal(_ number: Int32) { server?.process.signal(number) }
 
     /// The page of metrics; empty while the server does not answer.
-    var metrics: String { HTTPTestClient(ifListening: port)?.request("GET", "/metrics")?.body ?? "" }
+    var metrics: String {
+        HTTPTestClient(ifListening: port, address: host, patienceSeconds: 2)?.request("GET", "/metrics")?.body ?? ""
+    }
 
     var leads: Bool { metrics.contains("hearth_cluster_leads 1\n") }
 
@@ -92,8 +99,9 @@ final class ClusterWriter: Sendable {
     }
 
     static func client(of node: ClusterNode) throws -> HearthClient {
-        var configuration = HearthClient.Configuration(host: "127.0.0.1", port: UInt16(node.port))
+        var configuration = HearthClient.Configuration(host: node.host, port: UInt16(node.port))
         configuration.outageMax = .milliseconds(200)
+        configuration.callTimeout = .seconds(20)
         return try HearthClient(configuration)
     }
 
