@@ -22,7 +22,7 @@ final class Scrubber: Sendable {
     private let passes = Atomic<UInt64>(0)
 
     /// Bytes a second, at least: a small store is verified soon after each start.
-    private static let rateMin = 8 << 20
+    private static let rateMin: UInt64 = 8 << 20
     /// Damaged files that are remembered by name.
     private static let damageMax = 1_000
 
@@ -76,9 +76,9 @@ extension Scrubber {
     private func pass(_ core: EngineCore, intervalNanoseconds: UInt64) -> Bool {
         var seen: Set<UInt64> = []
         var damaged: Set<String> = []
-        // Four fifths of the interval, so that a pass ends within it while the store grows.
-        let total = UInt64(core.runs.current.manifest.byteCount)
-        let pace = Pace(bytesPerSecond: max(total * 1_250_000_000 / intervalNanoseconds, UInt64(Self.rateMin)))
+        let pace = Pace(
+            bytesPerSecond: Self.rate(
+                forBytes: core.runs.current.manifest.byteCount, intervalNanoseconds: intervalNanoseconds))
         while let file = core.runs.files.filter({ !seen.contains($0.number) }).min(by: { $0.number < $1.number }) {
             seen.insert(file.number)
             do throws(StorageError) {
@@ -94,6 +94,13 @@ extension Scrubber {
         // What was merged since, or replaced, is not damaged any more.
         state.withLock { state in state.damage = state.damage.filter { damaged.contains($0.key) } }
         return true
+    }
+
+    /// Bytes a second that read a store in four fifths of the interval, so that a pass ends within it while the store
+    /// grows. Also for stores of many terabytes, whose product with a number of nanoseconds has more than 64 bits.
+    static func rate(forBytes bytes: Int, intervalNanoseconds: UInt64) -> UInt64 {
+        let seconds = Double(max(intervalNanoseconds, 1)) / 1_250_000_000
+        return max(UInt64(clamping: Int(min(Double(bytes) / seconds, 1e18))), rateMin)
     }
 
     /// Reads a file from the disk to memory, and verifies what was read.

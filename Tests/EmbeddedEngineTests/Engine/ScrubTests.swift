@@ -40,6 +40,18 @@ struct ScrubTests {
     }
 
     @Test
+    func `The pace of a store of any size reads it in four fifths of the interval`() {
+        let week: UInt64 = 7 * 86_400_000_000_000
+        #expect(Scrubber.rate(forBytes: 0, intervalNanoseconds: week) == 8 << 20)
+        for terabytes in [9, 1_000, 1_000_000] {
+            let bytes = terabytes << 40
+            let seconds = Double(bytes) / Double(Scrubber.rate(forBytes: bytes, intervalNanoseconds: week))
+            #expect(abs(seconds / (0.8 * 7 * 86_400) - 1) < 0.001)
+        }
+        #expect(Scrubber.rate(forBytes: .max, intervalNanoseconds: 1_000_000) >= 8 << 20)
+    }
+
+    @Test
     func `Everything is read again and again, and nothing is found in files that are whole`() throws {
         try makeRuns()
         let store = try Store(data, Self.options)
