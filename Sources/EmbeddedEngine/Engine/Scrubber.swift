@@ -22,7 +22,7 @@ final class Scrubber: Sendable {
     private let passes = Atomic<UInt64>(0)
 
     /// Bytes a second, at least: a small store is verified soon after each start.
-    private static let rateMin: UInt64 = 8 << 20
+    private static let rateMin = 8 << 20
     /// Damaged files that are remembered by name.
     private static let damageMax = 1_000
 
@@ -76,9 +76,9 @@ extension Scrubber {
     private func pass(_ core: EngineCore, intervalNanoseconds: UInt64) -> Bool {
         var seen: Set<UInt64> = []
         var damaged: Set<String> = []
-        let pace = Pace(
-            bytesPerSecond: Self.rate(
-                forBytes: core.runs.current.manifest.byteCount, intervalNanoseconds: intervalNanoseconds))
+        let rate = Self.bytesPerSecond(
+            ofStore: core.runs.current.manifest.byteCount, intervalNanoseconds: intervalNanoseconds)
+        let pace = Pace(bytesPerSecond: rate)
         while let file = core.runs.files.filter({ !seen.contains($0.number) }).min(by: { $0.number < $1.number }) {
             seen.insert(file.number)
             do throws(StorageError) {
@@ -96,11 +96,11 @@ extension Scrubber {
         return true
     }
 
-    /// Bytes a second that read a store in four fifths of the interval, so that a pass ends within it while the store
-    /// grows. Also for stores of many terabytes, whose product with a number of nanoseconds has more than 64 bits.
-    static func rate(forBytes bytes: Int, intervalNanoseconds: UInt64) -> UInt64 {
-        let seconds = Double(max(intervalNanoseconds, 1)) / 1_250_000_000
-        return max(UInt64(clamping: Int(min(Double(bytes) / seconds, 1e18))), rateMin)
+    /// The rate of a pass that takes four fifths of the interval, so that it ends within it while the store grows.
+    static func bytesPerSecond(ofStore bytes: Int, intervalNanoseconds: UInt64) -> UInt64 {
+        // A product of integers overflows at 14.8 GB.
+        let rate = Double(bytes) * 1.25e9 / Double(max(intervalNanoseconds, 1))
+        return UInt64(min(max(rate, Double(rateMin)), 1e12))
     }
 
     /// Reads a file from the disk to memory, and verifies what was read.
