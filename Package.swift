@@ -314,7 +314,8 @@ let package = Package(
         tests("FirestoreJSONTests", ["Basics", "CFirestoreProto", "FirestoreJSON", "DocumentModel"]),
         // Open engines, commits that can be replayed, and files to damage, for the tests of the storage modules.
         .target(
-            name: "EngineTestSupport", dependencies: ["Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines"],
+            name: "EngineTestSupport",
+            dependencies: ["Basics", "Storage", "EmbeddedEngine", "MemoryEngine", "StorageEngines", "TestSupport"],
             path: "Tests/EngineTestSupport", swiftSettings: strict),
         tests("ManagedExportTests", ["Basics", "DocumentModel", "FileSystem", "ManagedExport"]),
         tests("CommitLogTests", ["Basics", "Storage", "CommitLog", "EngineTestSupport"]),
@@ -361,7 +362,7 @@ let package = Package(
         tests(
             "ListeningTests",
             [
-                "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel",
+                "Basics", "Listening", "QueryEngine", "DocumentStore", "FirestoreMessages", "DocumentModel", "Storage",
                 "MemoryEngine", "EngineTestSupport",
             ]),
         // Authorities and certificates that tests make.
@@ -406,7 +407,7 @@ let package = Package(
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "Storage", "FileSystem", "DocumentStore",
                 "SecurityRules", "Identity", "Calls", "FirestoreService", "Authorization", "EventLoops",
-                "ServiceTestSupport", "AuthorizationTestSupport",
+                "MemoryEngine", "EngineTestSupport", "ServiceTestSupport", "AuthorizationTestSupport",
             ]),
         tests(
             "PipelinesTests",
@@ -420,7 +421,7 @@ let package = Package(
             "FirestoreServiceTests",
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "DocumentStore", "Calls", "FirestoreService",
-                "EventLoops", "ServiceTestSupport",
+                "EventLoops", "MemoryEngine", "EngineTestSupport", "ServiceTestSupport",
             ]),
         tests(
             "ServerTests",

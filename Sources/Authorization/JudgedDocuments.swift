@@ -19,12 +19,15 @@ final class JudgedDocuments: DocumentAccess {
     /// What the commit makes of documents, by path; nil for one that it deletes.
     private var written: [[UInt8]: [UInt8]?] = [:]
     /// Why a document could not be read. What rules said without it does not count.
-    private(set) var failure: RequestError?
+    private var failure: RequestError?
 
     init(_ state: borrowing JudgedState) {
         self.state = copy state
         namePrefix = Self.namePrefix(of: state.point.database)
     }
+
+    /// - Throws: why a document could not be read since the last call; `pending` if it can be read later.
+    func checkReads() throws(RequestError) { if let error = failure.take() { throw error } }
 
     /// What stands before the paths of a database's documents in their names.
     static func namePrefix(of database: DatabaseName) -> [UInt8] { database.utf8 + Array("/documents/".utf8) }
@@ -37,7 +40,8 @@ final class JudgedDocuments: DocumentAccess {
             return try document(at: read.address.utf8).map { .found($0.fields) } ?? .missing
         } catch {
             failure = failure ?? error
-            return .missing
+            // After `pending` the rest is evaluated too, so that all that is not in memory is asked for at once.
+            return error.isPending ? .pending : .missing
         }
     }
 

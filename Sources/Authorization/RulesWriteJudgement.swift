@@ -145,7 +145,7 @@ final class RulesWriteJudgement: WriteJudgement {
             newResource: write.newResource)
         let verdict = rules.judge(request, access: documents, ledger: ledger)
         limited.spend(ruleWork: verdict.work)
-        if let failure = documents.failure { throw failure }
+        try documents.checkReads()
         if !verdict.isAllowed { try denied(write.method.rawValue, path.byteSpan) }
         for read in verdict.reads { note(read.address.utf8) }
         if write.dependsOnPrior, verdict.readsNewResource {

@@ -136,7 +136,7 @@ extension CallConnection {
 
     /// Starts the deadline of a parked call: its own, or the one of calls that bring none.
     package func armDeadline(_ stream: UInt32, _ milliseconds: UInt32?) {
-        let byDefault = configuration.defaultDeadlineMilliseconds
+        let byDefault = core.configuration.defaultDeadlineMilliseconds
         guard let milliseconds = milliseconds ?? (byDefault > 0 ? byDefault : nil),
             core.state.calls.deadline(of: stream) == nil
         else { return }

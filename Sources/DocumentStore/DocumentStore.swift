@@ -144,7 +144,7 @@ package final class DocumentStore: Sendable {
         _ request: CommitRequest, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
-        let request = QueuedRequest.commit(request, completion)
+        let request = QueuedRequest.commit(QueuedCommit(request, completion))
         if maySync, queue.claim() {
             defer { queue.release() }
             if pipeline.performClaimed(request) { return }
@@ -164,7 +164,7 @@ package final class DocumentStore: Sendable {
             return completion(
                 .failure(.invalidArgument("A batch cannot write the same document twice: \(name)")))
         }
-        submit(.batch(request, completion))
+        submit(.batch(QueuedCommit(request, completion)))
     }
 
     func submit(_ request: QueuedRequest) {

@@ -60,18 +60,26 @@ final class StorageWait {
 /// Commits that wait until the documents they are about are in memory. The commits of a connection keep their order.
 /// Confined to the loop.
 final class WaitingCommits {
-    private var waiting: [ObjectIdentifier: [() -> Void]] = [:]
+    /// Hands a commit over. Gets why what it waited for cannot be read; may add the commit again, which then stays
+    /// before those of its connection that came later.
+    typealias Submission = (_ ready: Result<Void, RequestError>) -> Void
 
-    /// Whether a commit must wait: for its documents, or for the commits of its connection before it.
-    func mustWait(_ call: Call, _ writes: WriteList, _ reader: StoreReader) -> Bool {
+    private var waiting: [ObjectIdentifier: [Submission]] = [:]
+
+    /// Whether a commit must wait: for what it writes and what its transaction has read, or for the commits of its
+    /// connection before it.
+    func mustWait(_ call: Call, _ request: CommitRequest, _ reader: StoreReader) -> Bool {
         if !waiting.isEmpty, waiting[ObjectIdentifier(call.carrier.orderedConnection)] != nil { return true }
-        return reader.prefetch(writes)
+        guard reader.mayBePending else { return false }
+        let lacksWritten = reader.prefetch(request.writes)
+        let lacksRead = request.transaction.map { reader.prefetchReads(of: $0) } ?? false
+        return lacksWritten || lacksRead
     }
 
     /// Keeps a commit that must wait.
     ///
-    /// - Parameter submit: hands it over; called on the loop's thread.
-    func add(_ call: Call, _ reader: StoreReader, _ submit: @escaping () -> Void) {
+    /// - Parameter submit: called on the loop's thread.
+    func add(_ call: Call, _ reader: StoreReader, _ submit: @escaping Submission) {
         let carrier = ObjectIdentifier(call.carrier.orderedConnection)
         if waiting[carrier] != nil {
             waiting[carrier]?.append(submit)
@@ -79,13 +87,22 @@ final class WaitingCommits {
         }
         waiting[carrier] = [submit]
         let bound = LoopBound((self, call.carrier.orderedConnection))
-        reader.whenReady { _ in
-            // What cannot be read is met again by the commit.
-            call.loop.execute { bound.value.0.submitAll(of: ObjectIdentifier(bound.value.1)) }
+        reader.whenReady { ready in
+            call.loop.execute { bound.value.0.submitAll(of: ObjectIdentifier(bound.value.1), ready) }
         }
     }
 
-    private func submitAll(of carrier: ObjectIdentifier) {
-        for submit in waiting.removeValue(forKey: carrier) ?? [] { submit() }
+    /// - Parameter ready: what the first of them waited for.
+    private func submitAll(of carrier: ObjectIdentifier, _ ready: Result<Void, RequestError>) {
+        var ready = ready
+        var submissions = waiting.removeValue(forKey: carrier) ?? []
+        while !submissions.isEmpty {
+            submissions.removeFirst()(ready)
+            ready = .success(())
+            if waiting[carrier] != nil {
+                waiting[carrier]? += submissions
+                return
+            }
+        }
     }
 }

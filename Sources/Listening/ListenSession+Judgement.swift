@@ -6,11 +6,15 @@
 //
 // `next(into:)` judges first: while a part waits for its verdict, no message of the stream is sent and no snapshot
 // begins. So what is sent was allowed at the snapshot's version, and at the hub's position when it is sent.
+//
+// Parts whose rules read what is not in memory stay due, and are judged when it is there. The others of the step are
+// judged meanwhile, so that everything that lacks is asked for at once.
 
 import Basics
 import DocumentModel
 import DocumentStore
 import FirestoreMessages
+import Storage
 
 extension ListenSession {
     /// Parts that are judged in one step, at most: rules may be costly, and then the time ends the step.
@@ -69,33 +73,42 @@ extension ListenSession {
 
     // MARK: Verdicts
 
-    /// Judges some of the parts that are due.
+    /// Judges some of the parts that are due. None of them waits for storage.
     func stepJudgement() {
         guard let judge else { return dueParts.removeAll() }
         // A stream may have been idle for longer than the retention.
         if hub.position < hub.store.oldestReadTime { hub.advance() }
         let start = SystemClock.monotonicNanoseconds()
+        let cold = takeColdRead()
+        var lacking: [TargetPart] = []
         for _ in 0..<Self.judgementsPerStep {
-            guard let part = dueParts.popLast() else { return }
-            decide(part, by: judge)
-            if SystemClock.monotonicNanoseconds() - start >= hub.limits.judgementNanoseconds { return }
+            guard let part = dueParts.popLast() else { break }
+            if !decide(part, by: judge, cold) { lacking.append(part) }
+            if SystemClock.monotonicNanoseconds() - start >= hub.limits.judgementNanoseconds { break }
         }
+        if lacking.isEmpty { return }
+        dueParts += lacking
+        waitForStorage()
     }
 
-    private func decide(_ part: TargetPart, by judge: any TargetJudge) {
-        guard let judgement = part.target.judgement else { return }
-        judgement.parts[part.index].isDue = false
+    /// - Returns: false if the judge must wait for storage; the part is due then.
+    private func decide(_ part: TargetPart, by judge: any TargetJudge, _ cold: ColdRead) -> Bool {
+        guard let judgement = part.target.judgement else { return true }
         let isFirst = !judgement.parts[part.index].isJudged
         let version = isFirst ? part.target.since : hub.position
         do throws(RequestError) {
-            let paths = try Self.verdict(on: part.index, of: judgement.subject, by: judge, at: version)
+            let paths = try Self.verdict(on: part.index, of: judgement.subject, by: judge, at: version, cold)
+            judgement.parts[part.index].isDue = false
             try keep(Set(paths), judgement, part)
             judgement.parts[part.index].isJudged = true
             // The changes since that version did not find the part: it rested on nothing yet.
             if version < hub.position { makeDue(part) }
         } catch {
+            if error.isPending { return false }
+            judgement.parts[part.index].isDue = false
             if !isFirst || !loadAgain(part.target, after: error) { deny(part.target, error) }
         }
+        return true
     }
 
     /// Removes a target, and what is in the queue of it: REMOVE is the next message that concerns it.
@@ -109,14 +122,15 @@ extension ListenSession {
     }
 
     private static func verdict(
-        on index: Int, of subject: TargetJudgement.Subject, by judge: any TargetJudge, at version: UInt64
+        on index: Int, of subject: TargetJudgement.Subject, by judge: any TargetJudge, at version: UInt64,
+        _ cold: ColdRead
     ) throws(RequestError) -> [[UInt8]] {
         switch subject {
         case .documents(let paths):
             let path = paths[index]
-            return try judge.judge(document: path.byteSpan, at: version)
+            return try judge.judge(document: path.byteSpan, at: version, cold)
         case .query(let query, let parent):
-            return try judge.judge(query: query, parent: parent.byteSpan, at: version)
+            return try judge.judge(query: query, parent: parent.byteSpan, at: version, cold)
         }
     }
 

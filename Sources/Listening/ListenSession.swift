@@ -22,6 +22,7 @@ package import Basics
 package import DocumentModel
 internal import DocumentStore
 package import FirestoreMessages
+internal import Storage
 
 /// What a session did when it was asked for its next message.
 package enum ListenStep: Sendable {
@@ -335,9 +336,14 @@ package final class ListenSession {
     /// - Returns: false for an error other than `pending`.
     func waitsForStorage(after error: RequestError) -> Bool {
         if !error.isPending { return false }
+        waitForStorage()
+        return true
+    }
+
+    /// Has ``storageIsReady(_:)`` called when what the last reads lacked is in memory.
+    func waitForStorage() {
         isWaitingForStorage = true
         hub.waitForStorage(self)
-        return true
     }
 
     /// What a step lacked is in memory, or cannot be read. If too many reads wait, the step is made with reads that
@@ -353,6 +359,13 @@ package final class ListenSession {
     /// - Throws: why the step before this one could not be made.
     func checkStorage() throws(RequestError) { if let error = storageFailure.take() { throw error } }
 
+    /// What the judge of the next step does if it must read what is not in memory. After a wait that has failed, it
+    /// waits: it meets what cannot be read again, and has the part denied with the reason.
+    func takeColdRead() -> ColdRead {
+        defer { reader.cold = .pends }
+        return storageFailure.take() == nil ? reader.cold : .waits
+    }
+
     // MARK: Messages
 
     /// Whether the next message was made already.
@@ -366,9 +379,10 @@ package final class ListenSession {
         while isOpen {
             if let failure { return .failed(failure) }
             if mustJudge {
+                if isWaitingForStorage { return .waiting }
                 steps += 1
                 stepJudgement()
-                if mustJudge { return .yielding }
+                if mustJudge { return isWaitingForStorage ? .waiting : .yielding }
             }
             if queue.pop(into: &output) {
                 ticksSinceMessage = 0

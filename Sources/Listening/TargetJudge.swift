@@ -1,5 +1,6 @@
 package import Basics
 package import DocumentModel
+package import Storage
 
 /// Decides whether targets of a stream may be sent. Confined to the thread of the hub.
 ///
@@ -10,10 +11,11 @@ package protocol TargetJudge: AnyObject {
     /// - Parameters:
     ///   - parent: the full resource name that the query is below.
     ///   - version: the version to read, in microseconds.
+    ///   - cold: what the judge does if it must read what is not in memory.
     /// - Returns: paths below `documents` of the documents that the verdict rests on.
-    /// - Throws: the error that the target is removed with, `PERMISSION_DENIED`.
+    /// - Throws: the error that the target is removed with, `PERMISSION_DENIED`; `pending`.
     func judge(
-        query: StructuredQuery, parent: RawSpan, at version: UInt64
+        query: StructuredQuery, parent: RawSpan, at version: UInt64, _ cold: ColdRead
     ) throws(RequestError) -> [[UInt8]]
 
     /// Judges one document of a documents target; it may be missing.
@@ -21,10 +23,11 @@ package protocol TargetJudge: AnyObject {
     /// - Parameters:
     ///   - path: the document's path below `documents`.
     ///   - version: the version to read, in microseconds.
+    ///   - cold: what the judge does if it must read what is not in memory.
     /// - Returns: paths below `documents` of the documents that the verdict rests on; `path` is one of them if the
     ///   content of the document matters.
-    /// - Throws: the error that the target is removed with, `PERMISSION_DENIED`.
-    func judge(document path: RawSpan, at version: UInt64) throws(RequestError) -> [[UInt8]]
+    /// - Throws: the error that the target is removed with, `PERMISSION_DENIED`; `pending`.
+    func judge(document path: RawSpan, at version: UInt64, _ cold: ColdRead) throws(RequestError) -> [[UInt8]]
 
     /// Decides whether the stream may have one more target. It has the target until ``closeTarget()``.
     ///

@@ -17,10 +17,13 @@ struct GuardedStore {
     let authorization: Authorization
     let log = TestLog()
 
-    init(_ rules: String, clock: (any StoreClock)? = nil) throws {
+    init(
+        _ rules: String, clock: (any StoreClock)? = nil, configure: (inout StoreConfiguration) -> Void = { _ in }
+    ) throws {
         authorization = try TestAuthorization.make(rules, log: log.log)
         harness = try Harness(accessControl: authorization) { configuration in
             if let clock { configuration.clock = clock }
+            configure(&configuration)
         }
     }
 

@@ -3,9 +3,11 @@
 import Basics
 import DocumentModel
 import DocumentStore
+import EngineTestSupport
 import FirestoreMessages
 import FirestoreService
 import Glibc
+import MemoryEngine
 import ServiceTestSupport
 import Synchronization
 import TestSupport
@@ -263,6 +265,64 @@ import Testing
         try harness.set(["c/later": Harness.fields([:])])
         #expect(try harness.get("c/new")?.fields == Harness.fields(["n": .integer(2)]))
         #expect(try harness.get(Self.path(203))?.fields == Harness.fields(["n": .integer(1)]))
+    }
+
+    @Test
+    func `A transaction waits beside its loop for what its validation compares`() throws {
+        let coldKeys = HeldColdKeys(containing: "accounts")
+        let harness = try Harness {
+            $0.volume = MemoryVolume(replaysRecords: true)
+            $0.engine.coldKeys = coldKeys
+        }
+        let one = Harness.fields(["n": .integer(1)])
+        try harness.set(["accounts/a": one, "open/b": one])
+        let begun: BeginTransactionResponse = try harness.message(
+            .beginTransaction, BeginTransactionRequest(database: Harness.database))
+        #expect(try harness.get("accounts/a", .transaction(begun.transaction))?.fields == one)
+        coldKeys.hold()
+        var writes = try harness.emptyWrites()
+        try Harness.name("open/new").withUTF8Span { try writes.update($0, fields: one.byteSpan) }
+        var request = ByteBuffer()
+        request.append(CommitWrites(writes).request(transaction: begun.transaction))
+        let waiting = begin(harness, .commit, request.copyBytes())
+        try coldKeys.waitUntilReached()
+        #expect(try harness.get("open/b")?.fields == one)
+        #expect(waiting.answer.status == nil)
+        coldKeys.release()
+        #expect(harness.loop.run { waiting.answer.status != nil })
+        #expect(waiting.answer.isOK, "\(waiting.answer.text)")
+        #expect(try harness.get("open/new")?.fields == one)
+    }
+
+    @Test
+    func `A collection group is cut where it is cut in memory, and its loop serves others meanwhile`() throws {
+        let coldKeys = HeldColdKeys(containing: "cuts")
+        let harness = try Harness {
+            $0.volume = MemoryVolume(replaysRecords: true)
+            $0.engine.coldKeys = coldKeys
+        }
+        let one = Harness.fields(["n": .integer(1)])
+        var writes = try harness.emptyWrites()
+        for number in 0..<400 {
+            try Harness.name("cuts/d\(number)").withUTF8Span { try writes.update($0, fields: one.byteSpan) }
+        }
+        try harness.commit(writes)
+        try harness.set(["open/a": one])
+        let group = StructuredQuery(
+            from: [CollectionSelector(collectionID: "cuts", allDescendants: true)],
+            orderBy: [Order(field: .documentName, direction: .ascending)])
+        let request = PartitionQueryRequest(parent: Harness.root, query: group, partitionCount: 2).encodedBytes()
+        coldKeys.hold()
+        let cold = begin(harness, .partitionQuery, request)
+        try coldKeys.waitUntilReached()
+        #expect(try harness.get("open/a")?.fields == one)
+        #expect(cold.answer.status == nil)
+        coldKeys.release()
+        #expect(harness.loop.run { cold.answer.status != nil })
+        let warm = harness.call(.partitionQuery, request)
+        #expect(cold.answer.isOK && warm.isOK, "\(cold.answer.text)")
+        #expect(cold.answer.messages == warm.messages)
+        #expect(try PartitionQueryResponse(wireBytes: warm.messages.first).partitions.count == 2)
     }
 
     private func commit(_ harness: Harness, _ connection: TestCall, _ paths: [String], _ number: Int64) throws {

@@ -42,15 +42,15 @@ extension CommitPipeline {
 
     /// Ends a transaction whose commit was part of a deadlock, or waited for too long.
     private func abort(_ request: QueuedRequest, conflicts: [UInt64], winners: [UInt64]) {
-        guard case .commit(let request, let completion) = request, let identifier = request.transaction else { return }
+        guard case .commit(let commit) = request, let identifier = commit.request.transaction else { return }
         if let transaction = transactions.end(identifier) {
             var keys = ReadValidation.Conflicts()
             for key in conflicts { keys.add(key) }
-            noteAborted(transaction, keys, winners: winners, request: request.identifier)
+            noteAborted(transaction, keys, winners: winners, request: commit.request.identifier)
         } else {
             counters.transactionsAborted.add(1, ordering: .relaxed)
         }
-        replies.append(.commit(PendingResult(.failure(.contention)), completion))
+        replies.append(.commit(PendingResult(.failure(.contention)), commit.completion))
     }
 
     /// Ends what has been held or waited for too long.

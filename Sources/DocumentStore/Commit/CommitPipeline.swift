@@ -193,15 +193,15 @@ final class CommitPipeline: @unchecked Sendable {
     /// Does what a request asks for, as far as staging; locks no longer hold it up.
     func perform(_ request: QueuedRequest) {
         switch request {
-        case .commit(let request, let completion):
-            let pending = outcome(of: request, isBatch: false)
+        case .commit(let commit):
+            let pending = outcome(of: commit.request, isBatch: false)
             let result = pending.result.flatMap { $0.asCommitResult }
-            replies.append(.commit(PendingResult(result, isRepeat: pending.isRepeat), completion))
-            if let transaction = request.transaction, !pending.isJudgementOutdated {
+            replies.append(.commit(PendingResult(result, isRepeat: pending.isRepeat), commit.completion))
+            if let transaction = commit.request.transaction, !pending.isJudgementOutdated {
                 locks.release(transaction.number)
             }
-        case .batch(let request, let completion):
-            replies.append(.batch(outcome(of: request, isBatch: true), completion))
+        case .batch(let batch):
+            replies.append(.batch(outcome(of: batch.request, isBatch: true), batch.completion))
         case .begin(let request):
             if locks.enter(request, nowMilliseconds: configuration.clock.elapsedMilliseconds) {
                 replies.append(.begin(request))
@@ -289,23 +289,23 @@ final class CommitPipeline: @unchecked Sendable {
     private static func decide(
         _ list: borrowing WriteList, isBatch: Bool, with decider: inout CommitDecider, into draft: inout CommitDraft
     ) throws(RequestError) -> BatchWriteResult {
-        var result = BatchWriteResult(commitMicroseconds: draft.version.microseconds, outcomes: [])
-        result.outcomes.reserveCapacity(list.count)
+        var result = BatchWriteResult(commitMicroseconds: draft.version.microseconds)
+        result.reserveCapacity(list.count)
         decider.begin()
         // A batch writes no document twice.
         let hasRepeats = !isBatch && list.count > 1 && decider.findRepeats(in: list)
-        while result.outcomes.count < list.count {
-            let position = result.outcomes.count
+        while result.count < list.count {
+            let position = result.count
             do throws(RequestError) {
                 if hasRepeats {
                     let run = try decider.decideRun(from: position, of: list, into: &draft)
-                    result.outcomes += run.map { .success($0) }
+                    result.append(contentsOf: run)
                     if !run.isEmpty { continue }
                 }
-                result.outcomes.append(.success(try decider.decide(position, of: list, into: &draft)))
+                result.append(.success(try decider.decide(position, of: list, into: &draft)))
             } catch {
                 if !isBatch || draft.isBroken { throw error }
-                result.outcomes.append(.failure(error))
+                result.append(.failure(error))
             }
         }
         return result
@@ -357,31 +357,31 @@ final class CommitPipeline: @unchecked Sendable {
     /// - Parameter isLone: nobody else is waiting, so the sync may as well happen here: it spares two thread switches.
     private func seal(isLone: Bool) {
         if !isFollower { housekeeper.completeGroup() }
-        let group = replies
         if !writer.hasStaged {
             // Nothing to sync; but the commits that its replies depend on may still be syncing, or have failed to.
-            if isSyncing.isSet || group.isEmpty { return }
-            replies.removeAll(keepingCapacity: true)
-            let result = Result { () throws(StorageError) in try writer.commitGroup() }
-            return replySender.send(group, after: result)
+            if isSyncing.isSet || replies.isEmpty { return }
+            return sealHere()
         }
-        replies = []
-        replies.reserveCapacity(group.count)
         counters.groups.add(1, ordering: .relaxed)
-        counters.groupRequests.record(UInt64(group.count))
+        counters.groupRequests.record(UInt64(replies.count))
         stage.draft.sealChanges()
-        do throws(StorageError) {
-            if isLone {
-                replySender.send(group, after: .success(try writer.commitGroup()))
-            } else {
-                try sealInBackground(group)
-            }
-        } catch {
-            replySender.send(group, after: .failure(error))
-        }
+        if isLone { sealHere() } else { sealInBackground() }
     }
 
-    private func sealInBackground(_ group: [PendingReply]) throws(StorageError) {
+    /// Replies whose memory is kept.
+    private static let keptReplies = 1_024
+
+    private func sealHere() {
+        let result = Result { () throws(StorageError) in try writer.commitGroup() }
+        replySender.send(replies, after: result)
+        // Their memory serves the next group, unless the group was a giant.
+        replies.removeAll(keepingCapacity: replies.count <= Self.keptReplies)
+    }
+
+    private func sealInBackground() {
+        let group = replies
+        replies = []
+        replies.reserveCapacity(group.count)
         writer.waitForGroup()
         isSyncing.set()
         do throws(StorageError) {
@@ -392,7 +392,7 @@ final class CommitPipeline: @unchecked Sendable {
             }
         } catch {
             isSyncing.clear()
-            throw error
+            replySender.send(group, after: .failure(error))
         }
     }
 }

@@ -7,9 +7,9 @@ internal import Indexing
 /// What the commit thread is asked to do.
 enum QueuedRequest: Sendable {
     /// Writes that apply all or none.
-    case commit(CommitRequest, @Sendable (Result<CommitResult, RequestError>) -> Void)
+    case commit(QueuedCommit<CommitResult>)
     /// Writes that apply each by itself.
-    case batch(CommitRequest, @Sendable (Result<BatchWriteResult, RequestError>) -> Void)
+    case batch(QueuedCommit<BatchWriteResult>)
     /// A transaction that waits for its turn.
     case begin(BeginRequest)
     /// Documents that a pessimistic transaction reads.
@@ -34,9 +34,8 @@ enum QueuedRequest: Sendable {
     /// Memory that the request holds, roughly.
     var byteCount: Int {
         switch self {
-        case .commit(let request, _), .batch(let request, _):
-            request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
-                + (request.basis?.byteCount ?? 0)
+        case .commit(let commit): commit.byteCount
+        case .batch(let batch): batch.byteCount
         case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
         case .declare(let change, _, _): 256 + change.byteCount
         case .follow(let records, _): 256 + records.bytes.count
@@ -48,8 +47,8 @@ enum QueuedRequest: Sendable {
     /// Answers a request that was never looked at.
     func refuse(_ error: RequestError) {
         switch self {
-        case .commit(_, let completion): completion(.failure(error))
-        case .batch(_, let completion): completion(.failure(error))
+        case .commit(let commit): commit.completion(.failure(error))
+        case .batch(let batch): batch.completion(.failure(error))
         case .begin(let begin): begin.completion(.failure(error))
         case .lock(let read): read.completion(.failure(error))
         case .declare(_, _, let completion): completion(.failure(error))
@@ -57,6 +56,24 @@ enum QueuedRequest: Sendable {
         case .follow(_, let completion): completion(.failure(error))
         case .release: break
         }
+    }
+}
+
+/// Writes, and who wants to know what has become of them. An object, because a request is passed on several times, and
+/// copying all that it consists of costs more than an allocation.
+final class QueuedCommit<Outcome: Sendable>: Sendable {
+    let request: CommitRequest
+    let completion: @Sendable (Result<Outcome, RequestError>) -> Void
+
+    init(_ request: CommitRequest, _ completion: @escaping @Sendable (Result<Outcome, RequestError>) -> Void) {
+        self.request = request
+        self.completion = completion
+    }
+
+    /// Memory that the request holds, roughly.
+    var byteCount: Int {
+        request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
+            + (request.basis?.byteCount ?? 0)
     }
 }
 

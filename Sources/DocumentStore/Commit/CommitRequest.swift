@@ -53,29 +53,51 @@ package struct CommitResult: Sendable, Equatable {
 
 /// The answer to a batch of independent writes: each has its own outcome.
 package struct BatchWriteResult: Sendable {
+    package typealias Outcome = Result<WriteResult, RequestError>
+
     /// Microseconds since 1970; the time of every write that was applied.
-    package var commitMicroseconds: UInt64
+    package let commitMicroseconds: UInt64
+
+    /// One result for each write, in order; that of a write that failed has no time.
+    private var results: [WriteResult] = []
+
+    /// Why writes failed, by their positions. Few do, so the results of a commit are the array above as it is.
+    private var failures: [Int: RequestError] = [:]
+
+    package init(commitMicroseconds: UInt64, outcomes: [Outcome] = []) {
+        self.commitMicroseconds = commitMicroseconds
+        for outcome in outcomes { append(outcome) }
+    }
+
+    /// How many writes there are.
+    package var count: Int { results.count }
 
     /// One outcome for each write, in order.
-    package var outcomes: [Result<WriteResult, RequestError>]
+    package var outcomes: [Outcome] { results.indices.map { self[$0] } }
 
-    package init(commitMicroseconds: UInt64, outcomes: [Result<WriteResult, RequestError>]) {
-        self.commitMicroseconds = commitMicroseconds
-        self.outcomes = outcomes
+    /// The outcome of the write at a position.
+    package subscript(position: Int) -> Outcome {
+        if let error = failures[position] { .failure(error) } else { .success(results[position]) }
     }
-}
 
-extension BatchWriteResult {
+    /// Adds the outcome of the next write.
+    package mutating func append(_ outcome: Outcome) {
+        switch outcome {
+        case .success(let result): results.append(result)
+        case .failure(let error):
+            failures[results.count] = error
+            results.append(WriteResult(updateMicroseconds: nil))
+        }
+    }
+
+    mutating func reserveCapacity(_ count: Int) { results.reserveCapacity(count) }
+
+    /// Adds the results of writes that were applied together.
+    mutating func append(contentsOf applied: [WriteResult]) { results += applied }
+
     /// The result of a commit, all of whose writes have succeeded; otherwise the first error.
     var asCommitResult: Result<CommitResult, RequestError> {
-        var results: [WriteResult] = []
-        results.reserveCapacity(outcomes.count)
-        for outcome in outcomes {
-            switch outcome {
-            case .success(let result): results.append(result)
-            case .failure(let error): return .failure(error)
-            }
-        }
+        if let first = failures.min(by: { $0.key < $1.key }) { return .failure(first.value) }
         return .success(CommitResult(commitMicroseconds: commitMicroseconds, writeResults: results))
     }
 }

@@ -213,12 +213,13 @@ final class Housekeeper {
         }
         do throws(RequestError) {
             guard let writes = try expiry.nextBatch(stage.writer.latest, nowMilliseconds: now) else { return nil }
-            return .batch(CommitRequest(writes: writes)) { [counters] result in
+            let batch = QueuedCommit<BatchWriteResult>(CommitRequest(writes: writes)) { [counters] result in
                 switch result {
                 case .success(let batch): counters.noteExpired(batch)
                 case .failure: counters.housekeepingFailures.add(1, ordering: .relaxed)
                 }
             }
+            return .batch(batch)
         } catch {
             // What is left is found again by the next round.
             expiry.endRound()

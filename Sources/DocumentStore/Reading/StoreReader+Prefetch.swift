@@ -30,13 +30,46 @@ extension StoreReader {
     ///
     /// - Returns: whether some are not in memory: then ``whenReady(_:)`` gets them.
     package func prefetch(_ writes: WriteList) -> Bool {
-        guard mayBePending else { return false }
         var isPending = false
         for write in writes.writes {
             do throws(RequestError) {
                 try withLatestDocument(try ResourceNameView(resource: writes.name(of: write)), .pends) { _ in }
             } catch {
                 if error.isPending { isPending = true }
+            }
+        }
+        return isPending
+    }
+
+    /// Documents of one transaction that are looked up, at most: the loop serves others too.
+    private static let prefetchedReadsMax = 2_000
+
+    /// Looks up the newest state of the documents that a transaction has read by name, which its commit compares.
+    ///
+    /// - Returns: whether some are not in memory: then ``whenReady(_:)`` gets them.
+    package func prefetchReads(of identifier: TransactionIdentifier) -> Bool {
+        do throws(RequestError) {
+            let transaction = try store.transactions.transaction(identifier)
+            let point = try readPoint(.latest, in: transaction.database)
+            return try transaction.withReads { (reads) throws(RequestError) in
+                try isPending(reads, in: snapshot(at: point, .pends))
+            }
+        } catch {
+            // The commit meets it again.
+            return false
+        }
+    }
+
+    private func isPending(_ reads: borrowing ReadSet, in snapshot: borrowing EngineSnapshot) -> Bool {
+        var isPending = false
+        var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
+        for position in 0..<min(reads.documents.count, Self.prefetchedReadsMax) {
+            key.reset()
+            reads.documents.appendKey(at: position, to: &key)
+            do throws(StorageError) {
+                _ = try snapshot.value(forKey: key.bytes)
+            } catch {
+                if error.code == .pending { isPending = true }
             }
         }
         return isPending

@@ -43,7 +43,7 @@ package final class StoreReader {
     package func releaseSnapshots() { hot.state.engineReader?.releaseSnapshots() }
 
     /// Whether something in storage is perhaps not in memory.
-    var mayBePending: Bool { hot.state.engineReader?.mayBePending ?? true }
+    package var mayBePending: Bool { hot.state.engineReader?.mayBePending ?? true }
 
     /// Brings into memory what the reads lacked that were pending (``RequestError/isPending``) since the last call.
     /// Then they can be repeated.

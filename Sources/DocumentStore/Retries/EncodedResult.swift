@@ -25,18 +25,16 @@ enum EncodedResult {
         writer.reset()
         writer.appendVarint(result.commitMicroseconds)
         var position = 0
-        while position < result.outcomes.count {
-            let shape = shape(of: result.outcomes[position], result.commitMicroseconds)
+        while position < result.count {
+            let shape = shape(of: result[position], result.commitMicroseconds)
             var end = position + 1
-            while end < result.outcomes.count,
-                EncodedResult.shape(of: result.outcomes[end], result.commitMicroseconds) == shape
-            {
+            while end < result.count, EncodedResult.shape(of: result[end], result.commitMicroseconds) == shape {
                 end += 1
             }
             writer.append(byte: shape)
             writer.appendVarint(UInt64(end - position))
             if shape > updatedNow {
-                for outcome in result.outcomes[position..<end] { write(outcome, shape: shape, into: &writer) }
+                for position in position..<end { write(result[position], shape: shape, into: &writer) }
             }
             position = end
         }
@@ -77,7 +75,7 @@ enum EncodedResult {
     static func read(_ bytes: RawSpan) -> BatchWriteResult? {
         do throws(InvalidDocument) {
             var reader = WireReader(bytes)
-            var result = BatchWriteResult(commitMicroseconds: try reader.varint(), outcomes: [])
+            var result = BatchWriteResult(commitMicroseconds: try reader.varint())
             while !reader.isAtEnd {
                 let shape = reader.bytes[byteAt: reader.position]
                 reader.position += 1
@@ -86,7 +84,7 @@ enum EncodedResult {
                 guard count <= UInt64(Limits.requestBytes), shape <= failed else { return nil }
                 for _ in 0..<count {
                     guard let outcome = try read(&reader, shape: shape, result.commitMicroseconds) else { return nil }
-                    result.outcomes.append(outcome)
+                    result.append(outcome)
                 }
             }
             return result

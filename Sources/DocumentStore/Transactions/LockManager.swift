@@ -123,14 +123,8 @@ struct LockManager: ~Copyable {
         if turns.isEmpty && locks.isEmpty { return false }
         if parked.count >= parkedMax || parkedBytes >= parkedBytesMax { return false }
         switch request {
-        case .commit(let commit, _), .batch(let commit, _):
-            guard let number = database(commit.writes.database) else { return false }
-            let ticket = commit.transaction?.number
-            let (blockers, writes) = blockers(of: commit.writes, ticket: ticket, database: number)
-            if blockers.isEmpty { return false }
-            let arrival = park(request, ticket, writes: writes, blockers, sinceMilliseconds)
-            if let ticket { breakDeadlocks(through: ticket, arrival) }
-            return true
+        case .commit(let commit): return park(request, of: commit.request, sinceMilliseconds, database)
+        case .batch(let batch): return park(request, of: batch.request, sinceMilliseconds, database)
         case .lock(let read):
             if !read.mayWait || locks.holds(read.ticket) || turns.isHolder(read.ticket) { return false }
             var blockers: Set<Blocker> = []
@@ -149,6 +143,20 @@ struct LockManager: ~Copyable {
             return true
         case .release, .declare, .changeDatabase, .follow: return false
         }
+    }
+
+    /// Parks a commit if another holds what it writes.
+    private mutating func park(
+        _ request: QueuedRequest, of commit: CommitRequest, _ sinceMilliseconds: UInt64,
+        _ database: (DatabaseName) -> UInt32?
+    ) -> Bool {
+        guard let number = database(commit.writes.database) else { return false }
+        let ticket = commit.transaction?.number
+        let (blockers, writes) = blockers(of: commit.writes, ticket: ticket, database: number)
+        if blockers.isEmpty { return false }
+        let arrival = park(request, ticket, writes: writes, blockers, sinceMilliseconds)
+        if let ticket { breakDeadlocks(through: ticket, arrival) }
+        return true
     }
 
     /// Who must end before these writes continue, and the keys of the writes.

@@ -340,7 +340,7 @@ extension MutationBatch {
             unsafe memtable.insert(count) {
                 unsafe (listed[$0].key, version)
             } insert: {
-                unsafe memtable.insert(listed[$0].key, version: version, value: listed[$0].value)
+                unsafe memtable.insert(listed[$0].key, version: version, value: listed[$0].value, near: $1)
             }
         }
         if collected.isFull { collected.settle(into: memtable) }

@@ -16,8 +16,9 @@ final class PageSweeper: Sendable {
     }
 
     private let runs: RunStore
-    /// A read was pending or a page was dropped a short time ago, or nobody has looked for that yet.
-    let isCold = Atomic<Bool>(true)
+    /// A read was pending or a page was dropped a short time ago, or nobody has looked for that yet. Files that the
+    /// engine has written since it was opened are in memory to begin with.
+    let isCold: Atomic<Bool>
     private let state = Monitor(State())
 
     private static let pauseNanoseconds: UInt64 = 1_000_000_000
@@ -26,7 +27,10 @@ final class PageSweeper: Sendable {
     /// Bytes of files that are looked at in a second.
     private static let bytesPerPause = 2 << 30
 
-    init(_ runs: RunStore) { self.runs = runs }
+    init(_ runs: RunStore) {
+        self.runs = runs
+        isCold = Atomic(!runs.files.isEmpty)
+    }
 
     func readWasPending() {
         isCold.store(true, ordering: .relaxed)
@@ -53,7 +57,7 @@ final class PageSweeper: Sendable {
         var faults = Self.majorFaults
         /// The number of the file that was looked at last.
         var last: UInt64 = 0
-        var quietPauses = 0
+        var quietPauses = isCold.load(ordering: .relaxed) ? 0 : Self.quietPausesMin
         while !pause() {
             let now = Self.majorFaults
             let isNeeded = state.withLock { state in

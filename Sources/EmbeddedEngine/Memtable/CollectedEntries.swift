@@ -49,7 +49,7 @@ final class CollectedEntries {
                 let entry = entries[first + number]
                 return unsafe (memtable.key(entry), memtable.version(entry))
             } insert: {
-                memtable.insert(entries[first + $0])
+                memtable.insert(entries[first + $0], near: $1)
             }
         }
     }

@@ -107,6 +107,22 @@ extension Memtable {
             node = child(node, slot - 1)
             level -= 1
         }
+        return unsafe place(of: key, version, in: node)
+    }
+
+    /// The same for a key whose leaf was looked for before other keys were inserted.
+    ///
+    /// Splits take the high end of a leaf's range away and change nothing else of it. The path is needed when a leaf is
+    /// full.
+    func place(of key: UnsafeRawBufferPointer, _ version: UInt64, near known: KnownLeaf?) -> Place {
+        guard let known, high(known.leaf) == known.high, slotCount(known.leaf) < Self.slotsMax else {
+            return unsafe place(of: key, version)
+        }
+        return unsafe place(of: key, version, in: known.leaf)
+    }
+
+    @inline(__always)
+    private func place(of key: UnsafeRawBufferPointer, _ version: UInt64, in node: UInt32) -> Place {
         let slot = unsafe slot(of: key, version, in: node, from: 0)
         let previous = slot > 0 ? entry(node, slot - 1) : low(node)
         // An entry whose front differs has another key; it need not be touched.
@@ -115,12 +131,21 @@ extension Memtable {
         return Place(previous: previous, following: mayBeSame ? next(previous) : 0, leaf: node, slot: slot)
     }
 
+    /// A leaf into which a key goes, and the end of its range.
+    struct KnownLeaf {
+        let leaf: UInt32
+        let high: UInt32
+    }
+
     /// Prefetches the leaf into which `key` goes, and returns it. Call it on the writer's thread.
     func prefetch(_ key: UnsafeRawBufferPointer, _ version: UInt64) -> UInt32 {
         let node = unsafe leaf(for: key, version)
         for line in 0..<(Self.leafBytes / 64) { unsafe prefetch_for_writing(base + Int(node) * 8 + 64 * line) }
         return node
     }
+
+    /// The leaf that `prefetch` has returned, which is in the cache by now.
+    func known(_ leaf: UInt32) -> KnownLeaf { KnownLeaf(leaf: leaf, high: high(leaf)) }
 
     /// Prefetches an entry.
     @inline(__always)

@@ -337,8 +337,11 @@ extension Memtable {
     /// thread.
     ///
     /// The caller has made sure that `bytesNeeded` are free.
-    func insert(_ key: UnsafeRawBufferPointer, version: UInt64, value: UnsafeRawBufferPointer?) {
-        let place = unsafe place(of: key, version)
+    /// - Parameter leaf: the leaf of the key, if it is known.
+    func insert(
+        _ key: UnsafeRawBufferPointer, version: UInt64, value: UnsafeRawBufferPointer?, near leaf: KnownLeaf? = nil
+    ) {
+        let place = unsafe place(of: key, version, near: leaf)
         if place.following != 0, self.version(place.following) == version,
             unsafe compareBytes(self.key(place.following), key) == 0
         {
@@ -350,9 +353,10 @@ extension Memtable {
 
     /// Enters an entry that `makeEntry` has made, or gives its value to the one of the very same version. Writer's
     /// thread.
-    func insert(_ entry: UInt32) {
+    /// - Parameter leaf: the leaf of its key, if it is known.
+    func insert(_ entry: UInt32, near leaf: KnownLeaf?) {
         let (key, version) = unsafe (key(entry), version(entry))
-        let place = unsafe place(of: key, version)
+        let place = unsafe place(of: key, version, near: leaf)
         if place.following != 0, self.version(place.following) == version,
             unsafe compareBytes(self.key(place.following), key) == 0
         {

@@ -50,7 +50,7 @@ package protocol TimerTarget: AnyObject {
     private var tickerDue: UInt64 = .max
     private let unsettled = Confined<[Channel]>([])
     private let longWork = Confined(LongWork())
-    private var jobs: [@Sendable () -> Void] = []
+    private var jobs: [Job] = []
     private var nextJob = 0
     /// Nanoseconds when the clock was read in this turn; 0 before.
     private let clock = Confined<UInt64>(0)
@@ -68,8 +68,14 @@ package protocol TimerTarget: AnyObject {
         case stopped
     }
 
+    /// Work from another thread. A structure: closures as elements of an array have another calling convention, for
+    /// which each would be wrapped in a further object.
+    private struct Job {
+        let work: @Sendable () -> Void
+    }
+
     private struct SubmittedWork {
-        var jobs: [@Sendable () -> Void] = []
+        var jobs: [Job] = []
         var isClosed = false
     }
 
@@ -225,7 +231,7 @@ package protocol TimerTarget: AnyObject {
         // The signal is sent under the lock, so that the loop cannot end in between.
         submittedWork.withLock {
             guard !$0.isClosed else { return }
-            $0.jobs.append(work)
+            $0.jobs.append(Job(work: work))
             if $0.jobs.count == 1 { unsafe uv_async_send(wakeUp) }
         }
     }
@@ -236,7 +242,7 @@ package protocol TimerTarget: AnyObject {
         if !hadRest { submittedWork.withLock { swap(&$0.jobs, &jobs) } }
         let end = turnNanoseconds + IterationBudget.iterationNanoseconds
         while nextJob < jobs.count {
-            jobs[nextJob]()
+            jobs[nextJob].work()
             nextJob += 1
             if nextJob % Self.jobsPerCheck == 0, nanoseconds >= end { break }
         }

@@ -96,7 +96,7 @@ package protocol WriteJudgement: AnyObject {
     /// Decides on some of the writes.
     ///
     /// - Returns: what the decision rests on; nil if there is more to decide.
-    /// - Throws: `PERMISSION_DENIED`.
+    /// - Throws: `PERMISSION_DENIED`; `pending`, after which the step is made again.
     func step() throws(RequestError) -> CommitBasis?
 }
 

@@ -11,11 +11,13 @@ internal import DocumentStore
 ///
 /// A request that may be a repetition goes to the commit thread though it is denied: if it was committed before, its
 /// answer is the first one.
+///
+/// If rules read what is not in memory, the commit waits beside the loop, before the later commits of its connection.
 final class JudgedCommit {
     private static let attemptsMax = 3
 
     private let service: FirestoreService
-    private let loop: any LoopThread
+    private let call: Call
     private var request: CommitRequest
     private let access: any CallAccess
     private let completion: @Sendable (Result<CommitResult, RequestError>) -> Void
@@ -23,11 +25,11 @@ final class JudgedCommit {
 
     /// - Parameter completion: called once, on any thread.
     init(
-        _ service: FirestoreService, _ loop: any LoopThread, _ request: CommitRequest, _ access: any CallAccess,
+        _ service: FirestoreService, _ call: Call, _ request: CommitRequest, _ access: any CallAccess,
         _ completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
         self.service = service
-        self.loop = loop
+        self.call = call
         self.request = request
         self.access = access
         self.completion = completion
@@ -39,7 +41,7 @@ final class JudgedCommit {
         request.basis = nil
         do throws(RequestError) {
             let point = try service.reader.readPoint(.latest, in: request.writes.database)
-            step(try access.judge(request.writes, JudgedState(service.reader, point)))
+            step(try access.judge(request.writes, JudgedState(service.reader, point, .pends)))
         } catch {
             refuse(error)
         }
@@ -49,12 +51,22 @@ final class JudgedCommit {
         do throws(RequestError) {
             guard let basis = try judgement.step() else {
                 let next = LoopBound((self, judgement))
-                return loop.execute { next.value.0.step(next.value.1) }
+                return call.loop.execute { next.value.0.step(next.value.1) }
             }
             request.basis = basis
             submit()
         } catch {
-            refuse(error)
+            if error.isPending { wait(judgement) } else { refuse(error) }
+        }
+    }
+
+    /// Continues the judgement when what it lacked is in memory.
+    private func wait(_ judgement: any WriteJudgement) {
+        service.waitingCommits.add(call, service.reader) { [self] ready in
+            switch ready {
+            case .success: step(judgement)
+            case .failure(let error): refuse(error)
+            }
         }
     }
 
@@ -66,7 +78,7 @@ final class JudgedCommit {
 
     private func submit() {
         let commit = LoopBound(self)
-        let (loop, completion, isLast) = (loop, completion, attempts == Self.attemptsMax)
+        let (loop, completion, isLast) = (call.loop, completion, attempts == Self.attemptsMax)
         service.store.commit(request) { outcome in
             if case .failure(let error) = outcome, error.isJudgementOutdated, !isLast {
                 return loop.execute { commit.value.begin() }

@@ -3,6 +3,7 @@ internal import Calls
 internal import DocumentModel
 internal import DocumentStore
 internal import Listening
+internal import Storage
 
 /// What the client of a stream may do, for as long as the stream lasts. Confined to the loop.
 final class StreamAccess {
@@ -47,24 +48,26 @@ final class StreamAccess {
 /// Judges the targets of a stream by what its client may do at that moment.
 extension StreamAccess: TargetJudge {
     func judge(
-        query: StructuredQuery, parent: RawSpan, at version: UInt64
+        query: StructuredQuery, parent: RawSpan, at version: UInt64, _ cold: ColdRead
     ) throws(RequestError) -> [[UInt8]] {
         guard let current, !current.isUnrestricted else { return [] }
         let view = try ResourceNameView(resource: parent)
-        return try current.checkList(query, parent: view.pathBytes, try state(at: version))
+        return try current.checkList(query, parent: view.pathBytes, try state(at: version, cold))
     }
 
-    func judge(document path: RawSpan, at version: UInt64) throws(RequestError) -> [[UInt8]] {
+    func judge(
+        document path: RawSpan, at version: UInt64, _ cold: ColdRead
+    ) throws(RequestError) -> [[UInt8]] {
         guard let current, !current.isUnrestricted else { return [] }
-        return try current.checkGet(path, try state(at: version))
+        return try current.checkGet(path, try state(at: version, cold))
     }
 
     func openTarget() throws(RequestError) { try counting?.openListener() }
 
     func closeTarget() { counting?.closeListener() }
 
-    private func state(at version: UInt64) throws(RequestError) -> JudgedState {
+    private func state(at version: UInt64, _ cold: ColdRead) throws(RequestError) -> JudgedState {
         let time = TimestampValue(microseconds: Int64(clamping: version))
-        return JudgedState(service.reader, try service.reader.readPoint(.time(time), in: database))
+        return JudgedState(service.reader, try service.reader.readPoint(.time(time), in: database), cold)
     }
 }

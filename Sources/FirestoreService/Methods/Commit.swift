@@ -21,7 +21,7 @@ extension FirestoreService {
         try writes.checkTransformLimit()
         commit(call, writes, transaction, permittedBy: access) { service, result in
             let response = CommitResponse(
-                writeResults: Array(result.writeResults.dropFirst(held)),
+                writeResults: held == 0 ? result.writeResults : Array(result.writeResults.dropFirst(held)),
                 commitTime: TimestampValue(microseconds: Int64(clamping: result.commitMicroseconds)))
             service.succeed(call) { response.encode(into: &$0) }
         }
@@ -49,7 +49,23 @@ extension FirestoreService {
     ) {
         counters.countWrites(writes)
         let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
-        commit(call, request, permittedBy: access, maySync: isAlone(call), completion: continuation(call, body))
+        let then = LoopBound((service: self, body: body))
+        commit(call, request, permittedBy: access, maySync: isAlone(call)) { outcome in
+            // The loop itself makes the commit of a client that is alone.
+            if call.loop.isCurrent { return then.value.service.finish(call, outcome, then.value.body) }
+            call.loop.execute { then.value.service.finish(call, outcome, then.value.body) }
+        }
+    }
+
+    private func finish(
+        _ call: Call, _ outcome: Result<CommitResult, RequestError>,
+        _ body: @escaping (FirestoreService, CommitResult) throws -> Void
+    ) {
+        do {
+            try body(self, try outcome.get())
+        } catch {
+            failOrRepeat(call, error) { try body($0, try outcome.get()) }
+        }
     }
 
     /// Hands a commit to the store, judged if need be.
@@ -66,8 +82,9 @@ extension FirestoreService {
         } catch {
             return completion(.failure(error))
         }
-        if waitingCommits.mustWait(call, request.writes, reader) {
-            return waitingCommits.add(call, reader) { [self] in
+        if waitingCommits.mustWait(call, request, reader) {
+            // What cannot be read is met again by the commit.
+            return waitingCommits.add(call, reader) { [self] _ in
                 submit(call, request, permittedBy: access, maySync: false, completion: completion)
             }
         }
@@ -82,7 +99,7 @@ extension FirestoreService {
         guard let access, !access.isUnrestricted else {
             return store.commit(request, maySync: maySync, completion: completion)
         }
-        JudgedCommit(self, call.loop, request, access, completion).begin()
+        JudgedCommit(self, call, request, access, completion).begin()
     }
 
     func batchWrite(_ call: Call, _ request: RawSpan) throws {
@@ -108,8 +125,8 @@ extension FirestoreService {
             let response = BatchWriteResponse(result)
             service.succeed(call) { response.encode(into: &$0) }
         }
-        if waitingCommits.mustWait(call, writes, reader) {
-            return waitingCommits.add(call, reader) { [store] in store.batchWrite(request, completion: completion) }
+        if waitingCommits.mustWait(call, request, reader) {
+            return waitingCommits.add(call, reader) { [store] _ in store.batchWrite(request, completion: completion) }
         }
         store.batchWrite(request, completion: completion)
     }

@@ -35,7 +35,7 @@ extension FirestoreService {
     }
 }
 
-/// One search, in steps between which other calls have their turn.
+/// One search, in steps between which other calls have their turn. A step waits for storage beside the loop.
 private final class PartitionSearch {
     private unowned let service: FirestoreService
     private let call: Call
@@ -62,7 +62,12 @@ private final class PartitionSearch {
     }
 
     func findMore() throws(RequestError) {
-        if try run.next(from: service.reader.source(at: point)) { return answer() }
+        do throws(RequestError) {
+            if try run.next(from: service.reader.source(at: point, .pends)) { return answer() }
+        } catch {
+            guard error.isPending else { throw error }
+            return service.repeatWhenReady(call) { _ in try self.findMore() }
+        }
         let bound = LoopBound(self)
         call.loop.execute {
             let search = bound.value

@@ -8,6 +8,9 @@
 // one that does, the document of a rank is found by counting keys if the collection is small, and else by a sample of
 // its keys (`KeySampler`). Sizes are those of now, whatever state is read: a cut is only a name, which need not exist,
 // and parts need only be about even.
+//
+// A step that meets what is not in memory throws `pending` and keeps what it has found: the next one continues from
+// there.
 
 package import Basics
 package import DocumentModel
@@ -27,7 +30,20 @@ package struct GroupPartitioner {
     }
 
     private enum Phase {
-        case measuring, placing, finding
+        case measuring, placing
+        /// In the last of `holders`.
+        case finding
+    }
+
+    /// What is known of the collection that is looked into.
+    private struct Finding {
+        /// The last key that was counted.
+        var position: [UInt8]?
+        /// Keys counted.
+        var rank = 0
+        /// Cuts found.
+        var found = 0
+        var sampler = KeySampler()
     }
 
     package let database: DatabaseName
@@ -41,6 +57,7 @@ package struct GroupPartitioner {
     private var rank = 0
     private var nextCut = 1
     private var holders: [Holder] = []
+    private var finding = Finding()
     /// Paths found, in no order until the end.
     private var cuts: [[UInt8]] = []
 
@@ -80,6 +97,7 @@ package struct GroupPartitioner {
 
     /// Works for some milliseconds.
     /// - Returns: whether the result is there.
+    /// - Throws: `pending`, after which it is called again.
     package mutating func next<Source: QuerySource & ~Copyable>(
         from source: borrowing Source
     ) throws(RequestError) -> Bool {
@@ -95,8 +113,10 @@ package struct GroupPartitioner {
             if try readCatalogue(source, { search, path, count in search.place(path, count) }) { phase = .finding }
             return false
         case .finding:
-            if let holder = holders.popLast() {
+            if let holder = holders.last {
                 try find(holder, source)
+                holders.removeLast()
+                finding = Finding()
                 return false
             }
         }
@@ -131,11 +151,9 @@ package struct GroupPartitioner {
             if entry.count > 0, RelativePath.lastSegment(path.bytes).equalsBytes(collectionID.byteSpan) {
                 body(&self, path.bytes, entry.count)
             }
+            position = [UInt8](copying: cursor.key)
             left -= 1
-            if left == 0 {
-                position = [UInt8](copying: cursor.key)
-                return false
-            }
+            if left == 0 { return false }
         }
         position = nil
         return true
@@ -165,27 +183,33 @@ package struct GroupPartitioner {
         DocumentKey.writeCollection(holder.collection.byteSpan, database: source.database, into: &key)
         key.append(byte: KeyLayout.documentMarker)
         let prefix = key.copyBytes()
-        if holder.count <= Self.countedDocuments {
-            var cursor = try source.cursor(
-                from: prefix.byteSpan, to: KeySampler.end(of: prefix).byteSpan, .ascending)
-            var rank = 0
-            var wanted = 0
-            while wanted < holder.ranks.count, try cursor.next() {
-                if rank == holder.ranks[wanted] {
-                    try add(cursor.key, cursor.value, cursor.versionMicroseconds)
-                    while wanted < holder.ranks.count, holder.ranks[wanted] == rank { wanted += 1 }
-                }
-                rank += 1
-            }
-            return
-        }
-        var sampler = KeySampler()
+        if holder.count <= Self.countedDocuments { return try count(holder, source, prefix) }
         let leaves = min(max(holder.ranks.count * Self.leavesPerCut, 64), Self.leavesMax)
-        try sampler.sample(source, below: prefix, leaves: leaves)
-        for key in sampler.keys(atFractions: holder.ranks.map { Double($0) / Double(holder.count) }) {
+        try finding.sampler.sample(source, below: prefix, leaves: leaves)
+        let keys = finding.sampler.keys(atFractions: holder.ranks.map { Double($0) / Double(holder.count) })
+        for key in keys.dropFirst(finding.found) {
             if let stored = try source.value(forKey: key.byteSpan) {
                 try add(key.byteSpan, stored.bytes, stored.versionMicroseconds)
             }
+            finding.found += 1
+        }
+    }
+
+    /// Finds the cuts of a small collection by counting its keys.
+    private mutating func count<Source: QuerySource & ~Copyable>(
+        _ holder: Holder, _ source: borrowing Source, _ prefix: [UInt8]
+    ) throws(RequestError) {
+        let lower = finding.position.map { $0 + [0] } ?? prefix
+        var cursor = try source.cursor(from: lower.byteSpan, to: KeySampler.end(of: prefix).byteSpan, .ascending)
+        while finding.found < holder.ranks.count, try cursor.next() {
+            if finding.rank == holder.ranks[finding.found] {
+                try add(cursor.key, cursor.value, cursor.versionMicroseconds)
+                while finding.found < holder.ranks.count, holder.ranks[finding.found] == finding.rank {
+                    finding.found += 1
+                }
+            }
+            finding.rank += 1
+            finding.position = [UInt8](copying: cursor.key)
         }
     }
 

@@ -12,6 +12,9 @@
 // that were reached below it, so that an uneven tree is not taken for an even one (D. E. Knuth, "Estimating the
 // efficiency of backtrack programs", 1975). Ids that count up and random ids both make even trees, in which the
 // estimates are close.
+//
+// A node that is not in memory is left out, and asked for. The sample is taken again when it is there; what is known of
+// the other nodes is kept, so that none is read twice.
 
 internal import Basics
 internal import DocumentModel
@@ -24,10 +27,20 @@ struct KeySampler {
         var weight: Double
     }
 
+    /// What the store has below a prefix.
+    private enum Node {
+        /// All keys begin with a longer prefix, after which these bytes follow.
+        case branch(prefix: [UInt8], children: [UInt8])
+        /// So many keys, of which some were taken.
+        case leaf(count: Int, taken: [[UInt8]])
+    }
+
     /// In the order of their keys.
     private var samples: [Sample] = []
-    /// Always the same, so that the same keys give the same sample.
-    private var random = SplitMix64(seed: SplitMix64.increment)
+    /// The nodes that were read, by their prefixes.
+    private var nodes: [[UInt8]: Node] = [:]
+    /// Why a node of this sample could not be read: `pending`.
+    private var lacking: RequestError?
 
     /// A subtree with no more keys is counted instead of divided.
     private static let leafKeys = 256
@@ -47,25 +60,42 @@ struct KeySampler {
     ///
     /// - Parameter leaves: how many places to look at.
     /// - Returns: about how many keys there are.
+    /// - Throws: `pending`, after which it is called again.
     @discardableResult
     mutating func sample<Source: QuerySource & ~Copyable>(
         _ source: borrowing Source, below prefix: [UInt8], leaves: Int
     ) throws(RequestError) -> Double {
-        let end = Self.end(of: prefix)
-        guard let node = try branch(source, prefix, end) else { return try sampleLeaf(source, prefix, end, leaves) }
-        let children = try node.children(source)
-        let shares = share(leaves, among: children.count)
-        let first = samples.count
-        var sum = 0.0
-        var visited = 0
-        for (child, share) in zip(children, shares) where share > 0 {
-            sum += try sample(source, below: node.prefix + [child], leaves: share)
-            visited += 1
+        samples.removeAll()
+        lacking = nil
+        let count = try visit(prefix, source, leaves)
+        if let lacking { throw lacking }
+        return count
+    }
+
+    /// Adds the samples below a prefix.
+    /// - Returns: about how many keys there are.
+    private mutating func visit<Source: QuerySource & ~Copyable>(
+        _ prefix: [UInt8], _ source: borrowing Source, _ leaves: Int
+    ) throws(RequestError) -> Double {
+        guard let node = try node(prefix, source, leaves) else { return 0 }
+        switch node {
+        case .leaf(let count, let taken):
+            for key in taken { samples.append(Sample(key: key, weight: Double(count) / Double(taken.count))) }
+            return Double(count)
+        case .branch(let prefix, let children):
+            let shares = Self.share(leaves, among: children.count, below: prefix)
+            let first = samples.count
+            var sum = 0.0
+            var visited = 0
+            for (child, share) in zip(children, shares) where share > 0 {
+                sum += try visit(prefix + [child], source, share)
+                visited += 1
+            }
+            // Those visited stand for those that were not.
+            let factor = Double(children.count) / Double(max(visited, 1))
+            for index in first..<samples.count { samples[index].weight *= factor }
+            return sum * factor
         }
-        // Those visited stand for those that were not.
-        let factor = Double(children.count) / Double(max(visited, 1))
-        for index in first..<samples.count { samples[index].weight *= factor }
-        return sum * factor
     }
 
     /// The sampled keys at these fractions of the whole, 0 ... 1 and increasing; each key once.
@@ -87,65 +117,67 @@ struct KeySampler {
 
     // MARK: Nodes
 
-    private struct Branch {
-        /// What all keys of the node begin with.
-        let prefix: [UInt8]
-        let end: [UInt8]
-
-        /// The bytes that follow the prefix.
-        func children<Source: QuerySource & ~Copyable>(_ source: borrowing Source) throws(RequestError) -> [UInt8] {
-            var children: [UInt8] = []
-            var cursor = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .ascending)
-            while try cursor.next() {
-                let byte = cursor.key[byteAt: prefix.count]
-                children.append(byte)
-                if byte == 0xff { break }
-                try cursor.seek(to: (prefix + [byte + 1]).byteSpan)
-            }
-            return children
+    /// The node below a prefix; nil if it is not in memory.
+    private mutating func node<Source: QuerySource & ~Copyable>(
+        _ prefix: [UInt8], _ source: borrowing Source, _ leaves: Int
+    ) throws(RequestError) -> Node? {
+        if let known = nodes[prefix] { return known }
+        do throws(RequestError) {
+            let node = try Self.read(source, prefix, leaves)
+            nodes[prefix] = node
+            return node
+        } catch {
+            guard error.isPending else { throw error }
+            lacking = error
+            return nil
         }
     }
 
-    /// The node below a prefix; nil if it has so few keys that it is a leaf.
-    private func branch<Source: QuerySource & ~Copyable>(
-        _ source: borrowing Source, _ prefix: [UInt8], _ end: [UInt8]
-    ) throws(RequestError) -> Branch? {
-        var first: [UInt8] = []
-        var count = 0
+    private static func read<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, _ prefix: [UInt8], _ leaves: Int
+    ) throws(RequestError) -> Node {
+        let end = end(of: prefix)
+        var keys: [[UInt8]] = []
         do {
             var cursor = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .ascending)
-            while count <= Self.leafKeys, try cursor.next() {
-                if count == 0 { first = [UInt8](copying: cursor.key) }
-                count += 1
-            }
+            while keys.count <= leafKeys, try cursor.next() { keys.append([UInt8](copying: cursor.key)) }
         }
-        if count <= Self.leafKeys { return nil }
+        if keys.count <= leafKeys {
+            let taken = min(keys.count, leaves, samplesPerLeaf)
+            return .leaf(
+                count: keys.count, taken: (0..<taken).map { keys[(2 * $0 + 1) * keys.count / (2 * taken)] })
+        }
         var last = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .descending)
-        guard try last.next() else { return nil }
+        guard try last.next() else { return .leaf(count: 0, taken: []) }
+        let first = keys[0]
         var shared = prefix.count
         while shared < first.count, shared < last.key.byteCount, first[shared] == last.key[byteAt: shared] {
             shared += 1
         }
         // No key is a prefix of another: both continue after what they share.
-        return Branch(prefix: Array(first.prefix(shared)), end: end)
+        let sharedPrefix = Array(first.prefix(shared))
+        return .branch(prefix: sharedPrefix, children: try children(source, of: sharedPrefix, end))
     }
 
-    private mutating func sampleLeaf<Source: QuerySource & ~Copyable>(
-        _ source: borrowing Source, _ prefix: [UInt8], _ end: [UInt8], _ shares: Int
-    ) throws(RequestError) -> Double {
-        var keys: [[UInt8]] = []
+    /// The bytes that follow a prefix.
+    private static func children<Source: QuerySource & ~Copyable>(
+        _ source: borrowing Source, of prefix: [UInt8], _ end: [UInt8]
+    ) throws(RequestError) -> [UInt8] {
+        var children: [UInt8] = []
         var cursor = try source.cursor(from: prefix.byteSpan, to: end.byteSpan, .ascending)
-        while try cursor.next() { keys.append([UInt8](copying: cursor.key)) }
-        let taken = min(keys.count, shares, Self.samplesPerLeaf)
-        for index in 0..<taken {
-            let weight = Double(keys.count) / Double(taken)
-            samples.append(Sample(key: keys[(2 * index + 1) * keys.count / (2 * taken)], weight: weight))
+        while try cursor.next() {
+            let byte = cursor.key[byteAt: prefix.count]
+            children.append(byte)
+            if byte == 0xff { break }
+            try cursor.seek(to: (prefix + [byte + 1]).byteSpan)
         }
-        return Double(keys.count)
+        return children
     }
 
-    /// Shares out evenly; what is left over goes to children drawn by lot.
-    private mutating func share(_ leaves: Int, among children: Int) -> [Int] {
+    /// Shares out evenly; what is left over goes to children drawn by lot. The lot is always the same for a node, so
+    /// that the same keys give the same sample.
+    private static func share(_ leaves: Int, among children: Int, below prefix: [UInt8]) -> [Int] {
+        var random = SplitMix64(seed: prefix.reduce(SplitMix64.increment) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 })
         var shares = [Int](repeating: leaves / max(children, 1), count: children)
         var left = leaves % max(children, 1)
         for index in 0..<children where left > 0 {

@@ -150,8 +150,8 @@ struct JudgementTests {
             #expect(await failure(harness, try request(harness, basis: again)) == nil)
         }
         let one = try request(harness, basis: CommitBasis())
-        let many = QueuedRequest.commit(try request(harness, basis: seen)) { _ in }
-        let few = QueuedRequest.commit(one) { _ in }
+        let many = QueuedRequest.commit(QueuedCommit(try request(harness, basis: seen)) { _ in })
+        let few = QueuedRequest.commit(QueuedCommit(one) { _ in })
         #expect(many.byteCount > few.byteCount + paths.reduce(0) { $0 + $1.utf8.count })
         try harness.finish()
     }

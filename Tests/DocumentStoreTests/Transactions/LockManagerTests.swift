@@ -62,7 +62,9 @@ import Testing
             if let transaction { begin(transaction) }
             let request = CommitRequest(
                 writes: try writes(paths), transaction: transaction.map { TransactionIdentifier(number: $0, nonce: 0) })
-            return locks.parkIfBlocked(.commit(request) { _ in }, sinceMilliseconds: since ?? now) { _ in 1 }
+            return locks.parkIfBlocked(
+                .commit(QueuedCommit(request) { _ in }), sinceMilliseconds: since ?? now
+            ) { _ in 1 }
         }
 
         /// A read that locks; true if it has to wait, else it has its locks.
@@ -109,7 +111,8 @@ import Testing
 
         private func name(of request: QueuedRequest) -> String {
             switch request {
-            case .commit(let commit, _):
+            case .commit(let queued):
+                let commit = queued.request
                 let paths = commit.writes.writes.map { String(repairingUTF8: commit.writes.path(of: $0)) }
                 return (commit.transaction.map { "T\($0.number)" } ?? "plain") + " " + paths.joined(separator: ",")
             case .lock(let read): return "read \(read.ticket)"
