@@ -1,14 +1,11 @@
 // `google.firestore.admin.v1.Index` and the RPCs of indexes.
 
-package import Basics
+internal import Basics
 internal import CFirestoreProto
 internal import DocumentModel
 
 /// An index as the admin API describes it.
-package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__init, google__firestore__admin__v1__index__init)
-
+package struct AdminIndex: TableMessage, Equatable, Sendable {
     /// Which collections a query over the index reads.
     package enum QueryScope: UInt32, Sendable {
         case unspecified = 0
@@ -26,10 +23,7 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
     }
 
     /// A field of an index.
-    package struct Field: FirestoreMessage, Equatable, Sendable {
-        private static let layout = unsafe MessageLayout(
-            held__firestore_admin__index__index_field__init, google__firestore__admin__v1__index__index_field__init)
-
+    package struct Field: TableMessage, Equatable, Sendable {
         /// How the field is indexed; `unspecified` if the message has none, or one that is not known.
         package enum Mode: Equatable, Sendable {
             case unspecified
@@ -49,11 +43,30 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
             self.mode = mode
         }
 
-        package init(wire: RawSpan) throws {
-            self = try unsafe Self.layout.read(wire) { message in
-                unsafe Field(path: message.field_path.text, mode: try Self.mode(message))
-            }
-        }
+        static let table = unsafe MessageTable(
+            Field(path: "", mode: .unspecified), held__firestore_admin__index__index_field__init,
+            google__firestore__admin__v1__index__index_field__init,
+            [
+                .text(\.path, \.field_path),
+                .custom { held, message in
+                    message.mode = try unsafe mode(held)
+                } write: { message, held, arena in
+                    switch message.mode {
+                    case .unspecified: break
+                    case .ascending, .descending:
+                        unsafe held.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ORDER
+                        unsafe held.order = Held__FirestoreAdmin__Index__IndexField__Order(
+                            rawValue: message.mode == .ascending ? 1 : 2)
+                    case .contains:
+                        unsafe held.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG
+                        unsafe held.array_config = Held__FirestoreAdmin__Index__IndexField__ArrayConfig(rawValue: 1)
+                    case .vector(let dimension):
+                        unsafe held.value_mode_case =
+                            HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG
+                        unsafe held.vector_config = arena.bytes(AdminVectorConfig(dimension: dimension).encode)
+                    }
+                },
+            ])
 
         private static func mode(_ message: Held__FirestoreAdmin__Index__IndexField) throws -> Mode {
             switch unsafe message.value_mode_case {
@@ -68,25 +81,6 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
             case HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG:
                 return .vector(try unsafe message.vector_config.lend { try AdminVectorConfig(wire: $0).dimension })
             default: return .unspecified
-            }
-        }
-
-        package func encode(into writer: inout ByteBuffer) {
-            unsafe Self.layout.write(into: &writer) { message, arena in
-                unsafe message.field_path = arena.bytes(path)
-                switch mode {
-                case .unspecified: break
-                case .ascending, .descending:
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ORDER
-                    unsafe message.order = Held__FirestoreAdmin__Index__IndexField__Order(
-                        rawValue: mode == .ascending ? 1 : 2)
-                case .contains:
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG
-                    unsafe message.array_config = Held__FirestoreAdmin__Index__IndexField__ArrayConfig(rawValue: 1)
-                case .vector(let dimension):
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG
-                    unsafe message.vector_config = arena.bytes(AdminVectorConfig(dimension: dimension).encode)
-                }
             }
         }
     }
@@ -104,59 +98,43 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
         self.state = state
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            guard unsafe message.api_scope.rawValue == 0 else {
-                throw RequestError.invalidArgument("Only indexes of the native API are possible.")
-            }
-            return unsafe AdminIndex(
-                name: message.name.text,
-                queryScope: QueryScope(rawValue: message.query_scope.rawValue) ?? .unspecified,
-                fields: try elements(message.fields, message.n_fields) { try unsafe $0.lend { try Field(wire: $0) } },
-                state: State(rawValue: message.state.rawValue) ?? .unspecified)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe message.query_scope = Held__FirestoreAdmin__Index__QueryScope(rawValue: queryScope.rawValue)
-            unsafe (message.n_fields, message.fields) = arena.list(fields) { unsafe arena.bytes($0.encode) }
-            unsafe message.state = Held__FirestoreAdmin__Index__State(rawValue: state.rawValue)
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminIndex(queryScope: .unspecified, fields: []), held__firestore_admin__index__init,
+        google__firestore__admin__v1__index__init,
+        [
+            .custom { held, _ in
+                guard unsafe held.api_scope.rawValue == 0 else {
+                    throw RequestError.invalidArgument("Only indexes of the native API are possible.")
+                }
+            } write: { _, _, _ in
+            },
+            .text(\.name, \.name), .enumeration(\.queryScope, \.query_scope), .messages(\.fields, \.fields, \.n_fields),
+            .enumeration(\.state, \.state),
+        ])
 }
 
 /// The vector of an index; `flat` is the only type.
-struct AdminVectorConfig: FirestoreMessage {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__vector_config__init,
-        google__firestore__admin__v1__index__index_field__vector_config__init)
+struct AdminVectorConfig: TableMessage {
     private static let flat = unsafe MessageLayout(
         held__firestore_admin__index__index_field__vector_config__flat_index__init,
         google__firestore__admin__v1__index__index_field__vector_config__flat_index__init)
 
     var dimension: Int32
 
-    init(dimension: Int32) { self.dimension = dimension }
-
-    init(wire: RawSpan) throws {
-        dimension = try unsafe Self.layout.read(wire) { unsafe $0.dimension }
-    }
-
-    func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.dimension = dimension
-            unsafe message.type_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VECTOR_CONFIG__TYPE_FLAT
-            unsafe message.flat = Self.flat.make(in: arena) { _, _ in }
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminVectorConfig(dimension: 0), held__firestore_admin__index__index_field__vector_config__init,
+        google__firestore__admin__v1__index__index_field__vector_config__init,
+        [
+            .number(\.dimension, \.dimension),
+            .custom { _, _ in
+            } write: { _, held, arena in
+                unsafe held.type_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VECTOR_CONFIG__TYPE_FLAT
+                unsafe held.flat = flat.make(in: arena) { _, _ in }
+            },
+        ])
 }
 
-package struct CreateIndexRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__create_index_request__init, google__firestore__admin__v1__create_index_request__init)
-
+package struct CreateIndexRequest: TableMessage, Equatable, Sendable {
     /// `projects/P/databases/D/collectionGroups/C`
     package var parent: String
     package var index: AdminIndex?
@@ -166,27 +144,14 @@ package struct CreateIndexRequest: FirestoreMessage, Equatable, Sendable {
         self.index = index
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe CreateIndexRequest(
-                parent: message.parent.text,
-                index: try lendLast(message.index, message.n_index) { try AdminIndex(wire: $0) })
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.parent = arena.bytes(parent)
-            unsafe (message.n_index, message.index) = arena.optional(index) { $0.encode(into: &$1) }
-        }
-    }
+    static let table = unsafe MessageTable(
+        CreateIndexRequest(parent: "", index: nil), held__firestore_admin__create_index_request__init,
+        google__firestore__admin__v1__create_index_request__init,
+        [.text(\.parent, \.parent), .optional(\.index, \.index, \.n_index)])
 }
 
 /// A page of indexes.
-package struct AdminIndexPage: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__list_indexes_response__init, google__firestore__admin__v1__list_indexes_response__init)
-
+package struct AdminIndexPage: TableMessage, Equatable, Sendable {
     package var indexes: [AdminIndex]
     /// Empty after the last page.
     package var nextPageToken: String
@@ -196,20 +161,8 @@ package struct AdminIndexPage: FirestoreMessage, Equatable, Sendable {
         self.nextPageToken = nextPageToken
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe AdminIndexPage(
-                indexes: try elements(message.indexes, message.n_indexes) {
-                    try unsafe $0.lend { try AdminIndex(wire: $0) }
-                },
-                nextPageToken: message.next_page_token.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_indexes, message.indexes) = arena.list(indexes) { unsafe arena.bytes($0.encode) }
-            unsafe message.next_page_token = arena.bytes(nextPageToken)
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminIndexPage(indexes: []), held__firestore_admin__list_indexes_response__init,
+        google__firestore__admin__v1__list_indexes_response__init,
+        [.messages(\.indexes, \.indexes, \.n_indexes), .text(\.nextPageToken, \.next_page_token)])
 }
