@@ -242,7 +242,7 @@ extension Archiver {
     /// Lets other threads have the processor first: a base may take longer, and records are archived meanwhile.
     private static func giveWay() {
         // Of the calling thread alone on Linux. A refusal changes nothing.
-        _ = setpriority(PRIO_PROCESS, 0, 10)
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
     }
 
     /// Takes the outcome of the base that was made.
