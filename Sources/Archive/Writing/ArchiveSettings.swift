@@ -12,7 +12,7 @@ package struct ArchiveSettings: Sendable {
     /// Age of the newest base at which another is made, in milliseconds.
     package var baseMilliseconds: UInt64 = 86_400_000
     /// Bytes of records since the newest base, below which size alone makes no other.
-    package var baseRecordBytesMin = 64 << 20
+    package var baseRecordBytesMin = 256 << 20
     /// Bytes of the log that are kept while the archive lags. Beyond, the archive begins a chain with a new base.
     package var logHeldBytesMax = 1 << 30
     /// How long the end of the store waits for the archive, in milliseconds.

@@ -28,7 +28,7 @@ enum ArchiveFlags {
         in: TimeSpan.seconds(1)...TimeSpan.seconds(366 * 86_400),
         help: """
             Age of the archive's newest base at which another is made. One is also made when the commits since are as \
-            large as it.
+            large as it, and at least 256 MiB.
             """)
     static let held = Flag(
         "archive-max-lag", "SIZE", default: ByteCount(bytes: defaults.logHeldBytesMax),
