@@ -413,8 +413,8 @@ let package = Package(
             "PipelinesTests",
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "QueryEngine", "DocumentStore",
-                "FirestoreService", "Indexing", "Pipelines", "ServiceTestSupport", "StoreTestSupport", "TextAnalysis",
-                "hearth",
+                "FirestoreService", "Indexing", "Pipelines", "Expressions", "MemoryEngine", "EngineTestSupport",
+                "ServiceTestSupport", "StoreTestSupport", "TextAnalysis", "hearth",
             ],
             resources: [.copy("Requests")]),
         tests(

@@ -6,8 +6,8 @@
 # Of the admin API every message within a message is bytes.
 /^package google\.\(firestore\.admin\.v1\|longrunning\);/,${
 s/^\( *\)\(google\.[a-z.]*\.\(Any\|Status\|FieldMask\|Duration\|Timestamp\)\) \([a-z_]* = [0-9]*;\)/\1HELD \4/
-s/^\( *\)\(Index\|Field\|IndexConfig\|TtlConfig\|VectorConfig\|Database\) \([a-z_]* = [0-9]*;\)/\1HELD \3/
-s/^\( *\)repeated \(Index\|IndexField\|Field\|Database\|Operation\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
+s/^\( *\)\(Index\|Field\|IndexConfig\|TtlConfig\|VectorConfig\|Search[A-Za-z]*\|Database\) \([a-z_]* = [0-9]*;\)/\1HELD \3/
+s/^\( *\)repeated \(Index\|IndexField\|SearchTextIndexSpec\|Field\|Database\|Operation\) \([a-z_]* = [0-9]*;\)/\1repeated bytes \3/
 /^ *oneof /,/^ *}/s/HELD/bytes/
 s/HELD/repeated bytes/
 }

@@ -8,13 +8,16 @@ import FirestoreMessages
 extension ListenSession {
     /// Checks a target.
     ///
+    /// - Parameter condition: what its documents must meet besides its query.
     /// - Throws: the error that the target is removed with.
-    func makeTarget(_ wanted: ListenTarget, id: Int32) throws(RequestError) -> Target {
+    func makeTarget(
+        _ wanted: ListenTarget, _ condition: TargetCondition?, id: Int32
+    ) throws(RequestError) -> Target {
         var resumption = try wanted.resume.map { (resume) throws(RequestError) in
             Target.Resumption(version: try Self.version(of: resume))
         }
         if let count = wanted.expectedCount, count >= 0 { resumption?.expectedCount = Int(count) }
-        let (subject, judgement) = try subject(of: wanted)
+        let (subject, judgement) = try subject(of: wanted, condition)
         return Target(id: id, subject, judgement, isOnce: wanted.once, resumption: resumption, of: self)
     }
 
@@ -29,7 +32,9 @@ extension ListenSession {
     }
 
     /// What is listened to, and what of it is judged: nil without a judge.
-    private func subject(of wanted: ListenTarget) throws(RequestError) -> (Target.Subject, TargetJudgement?) {
+    private func subject(
+        of wanted: ListenTarget, _ condition: TargetCondition?
+    ) throws(RequestError) -> (Target.Subject, TargetJudgement?) {
         switch wanted.kind {
         case nil, .query(_, nil): throw .invalidArgument("A target must have documents or a query.")
         case .invalidQuery(_, let error): throw error
@@ -38,7 +43,7 @@ extension ListenSession {
             let paths = try paths(of: names)
             return (.documents(paths), judge.map { _ in TargetJudgement(documents: paths) })
         case .query(let parent, let query?):
-            let planned = try self.query(parent, query)
+            let planned = try self.query(parent, query, condition)
             return (
                 .query(planned),
                 judge.map { _ in TargetJudgement(query, parent: parent, identityBytes: planned.identity.count) }
@@ -61,11 +66,15 @@ extension ListenSession {
         return paths.sorted { ResourcePath.compare($0.byteSpan, $1.byteSpan) < 0 }
     }
 
-    private func query(_ parent: String, _ query: StructuredQuery) throws(RequestError) -> TargetQuery {
+    private func query(
+        _ parent: String, _ query: StructuredQuery, _ condition: TargetCondition?
+    ) throws(RequestError) -> TargetQuery {
         let bytes = Array(parent.utf8)
         let view = try ResourceNameView(resource: bytes.byteSpan, rules: .request)
         try checkDatabase(view)
-        return try TargetQuery(parent: view, query, identity: TargetQuery.identity(parent: parent, query))
+        return try TargetQuery(
+            parent: view, query, condition?.condition,
+            identity: TargetQuery.identity(parent: parent, query, condition))
     }
 
     private func checkDatabase(_ name: borrowing ResourceNameView) throws(RequestError) {

@@ -145,9 +145,10 @@ package final class ListenSession {
 
     /// Takes a request of the client.
     ///
+    /// - Parameter condition: what the documents of a target with a query must meet besides it.
     /// - Throws: an error that ends the stream: a malformed request, another database, an id that is in use. A target
     ///   that is refused is removed with its error, and the stream continues.
-    package func receive(_ request: ListenRequest) throws(RequestError) {
+    package func receive(_ request: ListenRequest, _ condition: TargetCondition? = nil) throws(RequestError) {
         guard request.database.isEmpty || request.database.utf8.elementsEqual(database.utf8) else {
             throw .invalidArgument(
                 "The requests of a stream must be for one database: \(database), not \(request.database).")
@@ -155,11 +156,11 @@ package final class ListenSession {
         switch request.change {
         case nil: throw .invalidArgument("A listen request must add a target or remove one.")
         case .remove(let id): remove(id)
-        case .add(let target): try add(target)
+        case .add(let target): try add(target, condition)
         }
     }
 
-    private func add(_ wanted: ListenTarget) throws(RequestError) {
+    private func add(_ wanted: ListenTarget, _ condition: TargetCondition?) throws(RequestError) {
         try checkUnused(wanted.id)
         var id = wanted.id
         do throws(RequestError) {
@@ -173,7 +174,7 @@ package final class ListenSession {
                 throw RequestError(
                     .resourceExhausted, "A stream may have at most \(hub.limits.targets) targets. Open another stream.")
             }
-            let target = try makeTarget(wanted, id: id)
+            let target = try makeTarget(wanted, condition, id: id)
             let byteCount = target.byteCount
             if hub.targetBytes + byteCount > hub.limits.targetBytes {
                 throw RequestError.noMemoryForListeners

@@ -1,7 +1,19 @@
 import Basics
 import DocumentModel
 import DocumentStore
-internal import QueryEngine
+package import QueryEngine
+
+/// What the documents of a target must meet besides its query.
+package struct TargetCondition: Sendable {
+    let condition: any DocumentCondition
+    /// Bytes that are equal for equal conditions.
+    let identity: [UInt8]
+
+    package init(_ condition: any DocumentCondition, identity: [UInt8]) {
+        self.condition = condition
+        self.identity = identity
+    }
+}
 
 /// The query of one or more targets, planned once. Confined to the thread of its hub.
 ///
@@ -37,7 +49,10 @@ final class TargetQuery {
     /// Checks and plans a query.
     ///
     /// - Throws: `INVALID_ARGUMENT` with the rule that the query breaks.
-    init(parent: borrowing ResourceNameView, _ query: StructuredQuery, identity: [UInt8]) throws(RequestError) {
+    init(
+        parent: borrowing ResourceNameView, _ query: StructuredQuery, _ condition: (any DocumentCondition)?,
+        identity: [UInt8]
+    ) throws(RequestError) {
         if query.findNearest != nil {
             throw .invalidArgument("find_nearest is not supported by real-time queries.")
         }
@@ -53,17 +68,22 @@ final class TargetQuery {
         selection = try QueryPlan(query, parent: parent.bytes).selection
         var whole = query
         whole.select = nil
-        plan = try QueryPlan(whole, parent: parent.bytes)
+        plan = try QueryPlan(whole, parent: parent.bytes, condition: condition)
         isWindow = plan.limit != nil || plan.offset > 0
         required = plan.matcher.equalityCondition.map(RequiredValues.init)
         self.identity = identity
     }
 
     /// The bytes by which equal queries are found.
-    static func identity(parent: String, _ query: StructuredQuery) -> [UInt8] {
+    static func identity(parent: String, _ query: StructuredQuery, _ condition: TargetCondition?) -> [UInt8] {
         var writer = ByteBuffer(capacity: 128)
         writer.append(utf8: parent)
-        writer.append(byte: 0)
+        // Names have neither byte.
+        writer.append(byte: condition == nil ? 0 : 1)
+        if let condition {
+            writer.appendVarint(UInt64(condition.identity.count))
+            writer.append(condition.identity)
+        }
         query.encode(into: &writer)
         return writer.copyBytes()
     }

@@ -42,6 +42,10 @@ enum PipelineLimits {
         expressions: expressionsPerRow, workBytes: workBytesPerExpression, memoryBytes: builtBytesPerExpression)
     /// What one constant expression may cost to be evaluated before the pipeline runs.
     static let constantBudget = EvaluationBudget(expressions: 1_000, workBytes: 256 << 10, memoryBytes: 64 << 10)
+    /// What the conditions of a listener's pipeline may cost for one document. It is little, because a loop compares
+    /// each changed document with all listeners of its collection at once.
+    static let listenedConditionBudget = EvaluationBudget(
+        expressions: 2_000, workBytes: 2 << 20, memoryBytes: 1 << 20)
     /// Bytes of work of all constant expressions of one pipeline; what costs more is evaluated for each row.
     static let constantWorkBytes = 1 << 20
     /// Bytes of work as which the compilation of a constant expression counts.

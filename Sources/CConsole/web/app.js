@@ -76,8 +76,11 @@ export class App {
   }
 
   async #enter() {
-    await attempt(() => this.refreshState());
+    const state = attempt(() => this.refreshState());
+    // A view of documents whose address has the database needs nothing else of the server's state.
+    if (!/^#\/(data|query)\?(.*&)?db=/.test(location.hash)) await state;
     await this.#route();
+    await state;
   }
 
   /** Reads the server's state again. */

@@ -313,11 +313,12 @@ export function data(name, parameters = {}) {
 }
 
 /**
- * Starts or cancels a backup.
- * @param {"start"|"cancel"} action
+ * Starts or cancels a backup, or removes one.
+ * @param {"start"|"cancel"|"remove"} action
+ * @param {string} [name] of the backup that is removed
  * @returns {Promise<any>}
  */
-export function backup(action) { return request("POST", "/console/data/backups", { action }); }
+export function backup(action, name) { return request("POST", "/console/data/backups", { action, name }); }
 
 /**
  * Messages about rules and their verdicts.

@@ -29,6 +29,8 @@ const pageSize = 300;
 /** Pages that a column keeps; those far from what is seen are read again. */
 const pagesKept = 12;
 const rowHeight = 30;
+/** Time for which a list rests before its rows are listened to. */
+const listenMilliseconds = 100;
 
 /**
  * @param {App} app
@@ -183,8 +185,14 @@ function collectionLink(app, id, parent) {
 /** The names of a collection in pages, in their order. Pages far away are dropped and read again. */
 class NamePages {
   /** @typedef {{id: string, isMissing: boolean}} Entry */
-  /** @type {{token: string|undefined, next: string|undefined, entries: Entry[]|null, size: number}[]} */
+  /** @typedef {{token: string|undefined, next: string|undefined, entries: Entry[]|null, size: number}} Page */
+  /** @type {Page[]} */
   pages = [];
+  /**
+   * The entries of a page by their ids, made when one is looked for.
+   * @type {WeakMap<Entry[], Map<string, Entry>>}
+   */
+  #byID = new WeakMap();
   isComplete = false;
   isLoading = false;
 
@@ -293,23 +301,40 @@ class NamePages {
   apply(id, exists) {
     for (const [at, page] of this.pages.entries()) {
       if (!page.entries) continue;
-      const found = page.entries.findIndex((entry) => entry.id === id);
-      if (found >= 0) {
-        if (exists && !page.entries[found].isMissing) return false;
-        if (exists) page.entries[found].isMissing = false;
-        else { page.entries.splice(found, 1); page.size -= 1; }
+      const byID = this.#index(page.entries);
+      const found = byID.get(id);
+      if (found) {
+        if (exists && !found.isMissing) return false;
+        if (exists) found.isMissing = false;
+        else {
+          byID.delete(id);
+          page.entries.splice(page.entries.indexOf(found), 1);
+          page.size -= 1;
+        }
         return true;
       }
       const last = page.entries[page.entries.length - 1];
       const isHere = last ? compareIDs(id, last.id) < 0 : at === this.pages.length - 1;
       if (exists && (isHere || (at === this.pages.length - 1 && this.isComplete))) {
         const position = page.entries.findIndex((entry) => compareIDs(id, entry.id) < 0);
-        page.entries.splice(position < 0 ? page.entries.length : position, 0, { id, isMissing: false });
+        const entry = { id, isMissing: false };
+        byID.set(id, entry);
+        page.entries.splice(position < 0 ? page.entries.length : position, 0, entry);
         page.size += 1;
         return true;
       }
     }
     return false;
+  }
+
+  /** @param {Entry[]} entries of a page */
+  #index(entries) {
+    let byID = this.#byID.get(entries);
+    if (!byID) {
+      byID = new Map(entries.map((entry) => [entry.id, entry]));
+      this.#byID.set(entries, byID);
+    }
+    return byID;
   }
 }
 
@@ -342,6 +367,7 @@ function documentsColumn(app, path) {
   /** @type {() => void} */
   let stopListening = () => {};
   let listenedRange = "";
+  let listenTimer = 0;
   /** @type {Map<string, number>} ids that have just changed */
   const changed = new Map();
   const subtitle = h("span.subtitle", {}, "…");
@@ -377,7 +403,9 @@ function documentsColumn(app, path) {
     const place = pages.place(start);
     if (!place) return;
     if (await attempt(() => pages.keep(place.page))) rows.refresh();
-    listenTo(place.page);
+    // Not while the list is scrolled past.
+    clearTimeout(listenTimer);
+    listenTimer = window.setTimeout(() => listenTo(place.page), listenMilliseconds);
   }
 
   async function load() {

@@ -4,10 +4,13 @@ import { backups } from "./backups.js";
 import { makeIndex } from "./plan.js";
 import * as rest from "./rest.js";
 import { attempt, byteText, choices, counted, dialog, field, fill, h, heading, notify, select, short } from "./ui.js";
+import { fieldsOf } from "./values.js";
 
 /** @typedef {import("./app.js").App} App */
 
 const service = "google.firestore.admin.v1.FirestoreAdmin";
+/** The largest number of expired documents that is counted. */
+const dueMax = 10_000;
 
 /** @param {App} app */
 export function indexesView(app) {
@@ -27,8 +30,41 @@ export function indexesView(app) {
       ],
     );
     showIndexes(declared.indexes ?? []);
-    showExpiry((fields.fields ?? []).filter((/** @type {any} */ one) => one.ttlConfig));
     showSizes(listed.entries ?? []);
+    const expiring = (fields.fields ?? []).filter((/** @type {any} */ one) => one.ttlConfig);
+    const [waiting, state] = await Promise.all([
+      Promise.all(expiring.map(waitingOf)), expiring.length ? rest.data("state") : {},
+    ]);
+    showExpiry(expiring, waiting, state);
+  }
+
+  /**
+   * How many documents of a group have expired and are still there, and when the next one expires. Both are read from
+   * the index over the field, so nothing is read before it is there.
+   * @param {any} one a field
+   * @returns {Promise<{due: number, next: string}|null>}
+   */
+  async function waitingOf(one) {
+    if (one.ttlConfig.state !== "ACTIVE") return null;
+    const parent = `${app.database}/documents`;
+    const [group, path] = one.name.split("/collectionGroups/")[1].split("/fields/");
+    const now = { timestampValue: new Date().toISOString() };
+    const query = (/** @type {string} */ op) => ({
+      from: [{ collectionId: group, allDescendants: true }],
+      where: { fieldFilter: { field: { fieldPath: path }, op, value: now } },
+    });
+    const [totals, later] = await Promise.all([
+      rest.runTotals(parent, query("LESS_THAN_OR_EQUAL"), [{ alias: "n", count: { upTo: String(dueMax) } }]),
+      rest.runQuery(parent, {
+        ...query("GREATER_THAN"), select: { fields: [{ fieldPath: path }] },
+        orderBy: [{ field: { fieldPath: path } }], limit: 1,
+      }),
+    ]);
+    // The document has this field alone, in maps if the path leads through some.
+    /** @type {import("./values.js").Value|undefined} */
+    let next = { mapValue: { fields: later.documents[0]?.fields ?? {} } };
+    while (next?.mapValue) next = Object.values(fieldsOf(next))[0];
+    return { due: Number(totals.n?.integerValue ?? 0), next: next?.timestampValue ?? "" };
   }
 
   /** @param {any[]} list */
@@ -54,20 +90,32 @@ export function indexesView(app) {
     );
   }
 
-  /** @param {any[]} list */
-  function showExpiry(list) {
+  /**
+   * @param {any[]} list
+   * @param {({due: number, next: string}|null)[]} waiting of each
+   * @param {any} state of the server
+   */
+  function showExpiry(list, waiting, state) {
     fill(
       expiry,
       list.length
-        ? tableOf(
-          ["Collection", "Field", "State", ""],
-          list.map((one) => [
+        ? [tableOf(
+          ["Collection", "Field", "State", "Expired, not deleted yet", "The next one expires", ""],
+          list.map((one, index) => [
             collectionOf(one.name),
             h("code", {}, one.name.split("/fields/")[1]),
             stateOf(one.ttlConfig.state),
-            h("button.small", { type: "button", onclick: () => setExpiry(one.name, false) }, "Stop"),
+            dueText(waiting[index]),
+            waiting[index]?.next || "–",
+            h("button.small", {
+              type: "button",
+              "aria-label": `Stop the expiry of ${collectionOf(one.name)}`,
+              onclick: () => setExpiry(one.name, false),
+            }, "Stop"),
           ]),
-        )
+        ), h("p.hint", {},
+          `${counted(Number(state.documentsExpired ?? 0), "expired document")} deleted since the server started.`,
+        )]
         : h("p.hint", {}, "Documents do not expire."),
     );
   }
@@ -237,6 +285,12 @@ function size(one) {
   return [
     `about ${Number(one.indexEntries ?? 0).toLocaleString("en")}`, byteText(Number(one.indexBytes ?? 0)), "",
   ];
+}
+
+/** @param {{due: number, next: string}|null} waiting */
+function dueText(waiting) {
+  if (!waiting) return "–";
+  return waiting.due < dueMax ? waiting.due.toLocaleString("en") : `${dueMax.toLocaleString("en")} or more`;
 }
 
 /** @param {string} name */

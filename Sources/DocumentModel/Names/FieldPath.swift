@@ -29,7 +29,9 @@ package struct FieldPath: Sendable, Hashable {
             case let reason?: throw .invalidArgument("Invalid field path \(self): \(reason.text)")
             }
         }
-        if description.utf8.count > Limits.fieldPathBytes {
+        // The text form quotes a segment with two backticks and at most one backslash for each byte.
+        let byteCountMax = utf8Segments.reduce(0) { $0 + 2 * $1.count + 3 }
+        if byteCountMax > Limits.fieldPathBytes, description.utf8.count > Limits.fieldPathBytes {
             throw RequestError(InvalidDocument.Reason.fieldPathTooLong)
         }
     }

@@ -100,16 +100,41 @@ extension FieldNumber {
                     @inlinable @inline(__always) package static var dimension: Int { 1 }
                     @inlinable @inline(__always) package static var flat: Int { 2 }
                 }
+                /// The fields of `google.firestore.admin.v1.Index.IndexField.SearchConfig`.
+                @usableFromInline package enum SearchConfig {
+                    /// The fields of `google.firestore.admin.v1.Index.IndexField.SearchConfig.SearchTextIndexSpec`.
+                    @usableFromInline package enum SearchTextIndexSpec {
+                        @inlinable @inline(__always) package static var indexType: Int { 1 }
+                        @inlinable @inline(__always) package static var matchType: Int { 2 }
+                    }
+                    /// The fields of `google.firestore.admin.v1.Index.IndexField.SearchConfig.SearchTextSpec`.
+                    @usableFromInline package enum SearchTextSpec {
+                        @inlinable @inline(__always) package static var indexSpecs: Int { 1 }
+                    }
+                    /// The fields of `google.firestore.admin.v1.Index.IndexField.SearchConfig.SearchGeoSpec`.
+                    @usableFromInline package enum SearchGeoSpec {
+                        @inlinable @inline(__always) package static var geoJsonIndexingDisabled: Int { 1 }
+                    }
+                    @inlinable @inline(__always) package static var textSpec: Int { 1 }
+                    @inlinable @inline(__always) package static var geoSpec: Int { 2 }
+                }
                 @inlinable @inline(__always) package static var fieldPath: Int { 1 }
                 @inlinable @inline(__always) package static var order: Int { 2 }
                 @inlinable @inline(__always) package static var arrayConfig: Int { 3 }
                 @inlinable @inline(__always) package static var vectorConfig: Int { 4 }
+                @inlinable @inline(__always) package static var searchConfig: Int { 5 }
+            }
+            /// The fields of `google.firestore.admin.v1.Index.SearchIndexOptions`.
+            @usableFromInline package enum SearchIndexOptions {
+                @inlinable @inline(__always) package static var textLanguage: Int { 1 }
+                @inlinable @inline(__always) package static var textLanguageOverrideFieldPath: Int { 2 }
             }
             @inlinable @inline(__always) package static var name: Int { 1 }
             @inlinable @inline(__always) package static var queryScope: Int { 2 }
             @inlinable @inline(__always) package static var fields: Int { 3 }
             @inlinable @inline(__always) package static var state: Int { 4 }
             @inlinable @inline(__always) package static var apiScope: Int { 5 }
+            @inlinable @inline(__always) package static var searchIndexOptions: Int { 9 }
         }
         /// The fields of `google.firestore.admin.v1.Field`.
         @usableFromInline package enum Field {

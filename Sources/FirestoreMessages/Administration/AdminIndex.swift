@@ -32,6 +32,8 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
             case contains
             /// Of this number of dimensions.
             case vector(Int32)
+            /// For searches: by words, by place, or both.
+            case search(text: Bool, geo: Bool)
         }
 
         /// With backquotes where a segment needs them; `__name__` is the name of the document.
@@ -80,9 +82,37 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
                 return unsafe message.array_config.rawValue == 1 ? .contains : .unspecified
             case HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG:
                 return .vector(try unsafe message.vector_config.lend { try AdminVectorConfig(wire: $0).dimension })
+            case HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG:
+                let search = try unsafe message.search_config.lend { try AdminSearchConfig(wire: $0) }
+                return .search(text: search.hasText, geo: search.hasGeo)
             default: return .unspecified
             }
         }
+<<<<<<< HEAD
+=======
+
+        package func encode(into writer: inout ByteBuffer) {
+            unsafe Self.layout.write(into: &writer) { message, arena in
+                unsafe message.field_path = arena.bytes(path)
+                switch mode {
+                case .unspecified: break
+                case .ascending, .descending:
+                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ORDER
+                    unsafe message.order = Held__FirestoreAdmin__Index__IndexField__Order(
+                        rawValue: mode == .ascending ? 1 : 2)
+                case .contains:
+                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG
+                    unsafe message.array_config = Held__FirestoreAdmin__Index__IndexField__ArrayConfig(rawValue: 1)
+                case .vector(let dimension):
+                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG
+                    unsafe message.vector_config = arena.bytes(AdminVectorConfig(dimension: dimension).encode)
+                case .search(let text, let geo):
+                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG
+                    unsafe message.search_config = arena.bytes(AdminSearchConfig(hasText: text, hasGeo: geo).encode)
+                }
+            }
+        }
+>>>>>>> 7a04bf194d2ba432ed96578a04a46a37ef54be21
     }
 
     /// `projects/P/databases/D/collectionGroups/C/indexes/I`; empty in a request that creates the index.
@@ -90,14 +120,21 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
     package var queryScope: QueryScope
     package var fields: [Field]
     package var state: State
+    /// The language of the texts of an index for searches (BCP 47); else empty.
+    package var textLanguage: String
 
-    package init(name: String = "", queryScope: QueryScope, fields: [Field], state: State = .unspecified) {
+    package init(
+        name: String = "", queryScope: QueryScope, fields: [Field], state: State = .unspecified,
+        textLanguage: String = ""
+    ) {
         self.name = name
         self.queryScope = queryScope
         self.fields = fields
         self.state = state
+        self.textLanguage = textLanguage
     }
 
+<<<<<<< HEAD
     static let table = unsafe MessageTable(
         AdminIndex(queryScope: .unspecified, fields: []), held__firestore_admin__index__init,
         google__firestore__admin__v1__index__init,
@@ -111,6 +148,36 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
             .text(\.name, \.name), .enumeration(\.queryScope, \.query_scope), .messages(\.fields, \.fields, \.n_fields),
             .enumeration(\.state, \.state),
         ])
+=======
+    package init(wire: RawSpan) throws {
+        self = try unsafe Self.layout.read(wire) { message in
+            guard unsafe message.api_scope.rawValue == 0 else {
+                throw RequestError.invalidArgument("Only indexes of the native API are possible.")
+            }
+            return unsafe AdminIndex(
+                name: message.name.text,
+                queryScope: QueryScope(rawValue: message.query_scope.rawValue) ?? .unspecified,
+                fields: try elements(message.fields, message.n_fields) { try unsafe $0.lend { try Field(wire: $0) } },
+                state: State(rawValue: message.state.rawValue) ?? .unspecified,
+                textLanguage: try lendLast(message.search_index_options, message.n_search_index_options) {
+                    try AdminSearchOptions(wire: $0).textLanguage
+                } ?? "")
+        }
+    }
+
+    package func encode(into writer: inout ByteBuffer) {
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.name = arena.bytes(name)
+            unsafe message.query_scope = Held__FirestoreAdmin__Index__QueryScope(rawValue: queryScope.rawValue)
+            unsafe (message.n_fields, message.fields) = arena.list(fields) { unsafe arena.bytes($0.encode) }
+            unsafe message.state = Held__FirestoreAdmin__Index__State(rawValue: state.rawValue)
+            if textLanguage.isEmpty { return }
+            unsafe (message.n_search_index_options, message.search_index_options) = arena.optional(
+                AdminSearchOptions(textLanguage: textLanguage)
+            ) { $0.encode(into: &$1) }
+        }
+    }
+>>>>>>> 7a04bf194d2ba432ed96578a04a46a37ef54be21
 }
 
 /// The vector of an index; `flat` is the only type.
@@ -134,7 +201,109 @@ struct AdminVectorConfig: TableMessage {
         ])
 }
 
+<<<<<<< HEAD
 package struct CreateIndexRequest: TableMessage, Equatable, Sendable {
+=======
+/// How a field is indexed for searches. Words are indexed in one way, which is the only one that the API has.
+struct AdminSearchConfig: FirestoreMessage {
+    private static let layout = unsafe MessageLayout(
+        held__firestore_admin__index__index_field__search_config__init,
+        google__firestore__admin__v1__index__index_field__search_config__init)
+    private static let text = unsafe MessageLayout(
+        held__firestore_admin__index__index_field__search_config__search_text_spec__init,
+        google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init)
+    private static let textIndex = unsafe MessageLayout(
+        held__firestore_admin__index__index_field__search_config__search_text_index_spec__init,
+        google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init)
+    private static let tokenized = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType(rawValue: 1)
+    private static let global = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType(rawValue: 1)
+
+    var hasText: Bool
+    var hasGeo: Bool
+
+    init(hasText: Bool, hasGeo: Bool) {
+        self.hasText = hasText
+        self.hasGeo = hasGeo
+    }
+
+    /// - Throws: `INVALID_ARGUMENT` for another way in which words are indexed.
+    init(wire: RawSpan) throws {
+        self = try unsafe Self.layout.read(wire) { message in
+            _ = try unsafe lendLast(message.text_spec, message.n_text_spec) { try Self.checkText($0) }
+            return unsafe AdminSearchConfig(hasText: message.n_text_spec > 0, hasGeo: message.n_geo_spec > 0)
+        }
+    }
+
+    private static func checkText(_ wire: RawSpan) throws {
+        try unsafe text.read(wire) { message in
+            _ = try unsafe elements(message.index_specs, message.n_index_specs) { spec in
+                try unsafe spec.lend { try checkTextIndex($0) }
+            }
+        }
+    }
+
+    private static func checkTextIndex(_ wire: RawSpan) throws {
+        try unsafe textIndex.read(wire) { message in
+            guard unsafe message.index_type == tokenized, unsafe message.match_type == global else {
+                throw RequestError.invalidArgument("Words are indexed as TOKENIZED and matched by MATCH_GLOBALLY.")
+            }
+        }
+    }
+
+    func encode(into writer: inout ByteBuffer) {
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe (message.n_text_spec, message.text_spec) = arena.optional(hasText ? () : nil) { _, writer in
+                Self.encodeText(into: &writer)
+            }
+            unsafe (message.n_geo_spec, message.geo_spec) = arena.optional(hasGeo ? () : nil) { _, _ in }
+        }
+    }
+
+    private static func encodeText(into writer: inout ByteBuffer) {
+        unsafe text.write(into: &writer) { message, arena in
+            unsafe (message.n_index_specs, message.index_specs) = arena.optional(()) { _, writer in
+                unsafe textIndex.write(into: &writer) { index, _ in
+                    unsafe index.index_type = tokenized
+                    unsafe index.match_type = global
+                }
+            }
+        }
+    }
+}
+
+/// What holds for all texts of an index for searches.
+struct AdminSearchOptions: FirestoreMessage {
+    private static let layout = unsafe MessageLayout(
+        held__firestore_admin__index__search_index_options__init,
+        google__firestore__admin__v1__index__search_index_options__init)
+
+    var textLanguage: String
+
+    init(textLanguage: String) { self.textLanguage = textLanguage }
+
+    /// - Throws: `UNIMPLEMENTED` for a language that each document names.
+    init(wire: RawSpan) throws {
+        textLanguage = try unsafe Self.layout.read(wire) { message in
+            guard unsafe message.text_language_override_field_path.text.isEmpty else {
+                throw RequestError(
+                    .unimplemented, "The option text_language_override_field_path of indexes is not implemented.")
+            }
+            return unsafe message.text_language.text
+        }
+    }
+
+    func encode(into writer: inout ByteBuffer) {
+        unsafe Self.layout.write(into: &writer) { message, arena in
+            unsafe message.text_language = arena.bytes(textLanguage)
+        }
+    }
+}
+
+package struct CreateIndexRequest: FirestoreMessage, Equatable, Sendable {
+    private static let layout = unsafe MessageLayout(
+        held__firestore_admin__create_index_request__init, google__firestore__admin__v1__create_index_request__init)
+
+>>>>>>> 7a04bf194d2ba432ed96578a04a46a37ef54be21
     /// `projects/P/databases/D/collectionGroups/C`
     package var parent: String
     package var index: AdminIndex?

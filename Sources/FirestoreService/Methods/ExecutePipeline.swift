@@ -17,7 +17,8 @@ extension FirestoreService {
         let run = try PipelineExecution(
             structuredPipeline: pipeline.byteSpan, in: database, options: limits.pipelines)
         if try isForwarded(call, request, writes: run.writes != nil) { return }
-        let source = PipelineResponses(service: self, call: call, run, database)
+        let source = PipelineResponses(
+            service: self, call: call, run, database, form: queryReads.form(of: run.form, in: database))
         source.access = access
         let (consistency, ending) = try transaction(of: message, writes: run.writes != nil)
         source.ending = ending
@@ -111,13 +112,20 @@ final class PipelineResponses: ResponseSource {
     /// `projects/…/documents/`, before every path.
     private let namePrefix: [UInt8]
     private var hasSent = false
+    private let form: QueryReads.Form
+    /// What the next read waits for.
+    private var wait: StorageWait?
     private let stopwatch = Stopwatch()
 
     /// Bytes of results after which a message is sent.
     private static var pageBytes: Int { 64 << 10 }
 
-    init(service: FirestoreService, call: Call, _ run: PipelineExecution, _ database: DatabaseName) {
+    init(
+        service: FirestoreService, call: Call, _ run: PipelineExecution, _ database: DatabaseName,
+        form: QueryReads.Form
+    ) {
         self.service = service
+        self.form = form
         self.call = call
         self.run = run
         namePrefix = database.utf8 + Array("/documents/".utf8)
@@ -125,12 +133,15 @@ final class PipelineResponses: ResponseSource {
 
     func next(into writer: inout ByteBuffer) -> SourceStep {
         guard let point else { preconditionFailure("a pipeline is streamed after its read point is set") }
+        if let wait, !wait.isOver { return .waiting }
         do throws(RequestError) {
+            try wait?.finish()
+            wait = nil
             return try fill(&writer, at: point)
         } catch {
             endOwnTransaction()
             let status = service.requestError(error, call)
-            service.counters.streamsOpen.subtract()
+            noteEnd()
             return .failed(status.code, status.message)
         }
     }
@@ -147,10 +158,7 @@ final class PipelineResponses: ResponseSource {
         let start = writer.count
         switch try step(&writer, at: point) {
         case .paused, .starved:
-            if writer.count == start {
-                call.resumeLater()
-                return .waiting
-            }
+            if writer.count == start { return yieldLoop() }
             endMessage(at: point, &writer)
             return .message
         case .finished:
@@ -161,6 +169,12 @@ final class PipelineResponses: ResponseSource {
             }
             return finish(.lastMessage)
         }
+    }
+
+    /// Has the source asked again: when what it waits for is there, or when others on this loop had their turn.
+    private func yieldLoop() -> SourceStep {
+        if wait == nil { call.resumeLater() }
+        return .waiting
     }
 
     // MARK: Transactions that end with the pipeline
@@ -175,10 +189,7 @@ final class PipelineResponses: ResponseSource {
         }
         if isCommitting { return .waiting }
         let progress = try takeHeld(at: point)
-        guard case .finished = progress else {
-            call.resumeLater()
-            return .waiting
-        }
+        guard case .finished = progress else { return yieldLoop() }
         try end(at: point)
         if committed != nil { return try fillWriting(&writer, at: point) }
         return .waiting
@@ -223,26 +234,34 @@ final class PipelineResponses: ResponseSource {
     /// Reads what the pipeline needs next.
     private func fillStarved(at point: ReadPoint) throws(RequestError) {
         if let demand = run.starvedDemand { try service.check([demand], at: point, permittedBy: access) }
-        let source = try service.reader.source(at: point, matching: run.starvedPlan?.matcher)
+        let source = try service.reader.source(at: point, matching: run.starvedPlan?.matcher, .pends)
         try run.fill(from: source)
     }
 
     /// Takes results until a message is full, and reads once for a query that has to be read before.
+    ///
+    /// - Returns: `starved` with ``wait`` set if the storage has to be waited for.
     private func step(
         _ writer: inout ByteBuffer, at point: ReadPoint
     ) throws(RequestError) -> PipelineExecution.Progress {
+        defer { call.noteStep() }
+        do throws(RequestError) {
+            return try run.givesDocuments ? copyDocuments(&writer, at: point) : takeResults(&writer, at: point)
+        } catch {
+            guard error.isPending else { throw error }
+            wait = StorageWait(service, call)
+            return .starved
+        }
+    }
+
+    private func takeResults(
+        _ writer: inout ByteBuffer, at point: ReadPoint
+    ) throws(RequestError) -> PipelineExecution.Progress {
         let start = writer.count
-        if run.givesDocuments {
-            defer { call.noteStep() }
-            return try copyDocuments(&writer, at: point)
-        }
-        var progress = try take(&writer, from: start)
-        if case .starved = progress {
-            try fillStarved(at: point)
-            progress = try take(&writer, from: start)
-        }
-        call.noteStep()
-        return progress
+        let progress = try take(&writer, from: start)
+        guard case .starved = progress else { return progress }
+        try fillStarved(at: point)
+        return try take(&writer, from: start)
     }
 
     /// Takes the documents of a pipeline that changes none, from where they are stored.
@@ -250,7 +269,7 @@ final class PipelineResponses: ResponseSource {
         _ writer: inout ByteBuffer, at point: ReadPoint
     ) throws(RequestError) -> PipelineExecution.Progress {
         let start = writer.count
-        let source = try service.reader.source(at: point, matching: run.documentsPlan?.matcher)
+        let source = try service.reader.source(at: point, matching: run.documentsPlan?.matcher, .pends)
         var documents: UInt64 = 0
         defer { service.counters.documentsRead.add(documents) }
         return try run.nextDocuments(from: source) { (row) throws(RequestError) in
@@ -274,8 +293,13 @@ final class PipelineResponses: ResponseSource {
 
     private func finish(_ step: SourceStep) -> SourceStep {
         service.ended(call)
-        service.counters.streamsOpen.subtract()
+        noteEnd()
         return step
+    }
+
+    private func noteEnd() {
+        form.note(documents: run.scannedDocuments)
+        service.counters.streamsOpen.subtract()
     }
 
     private func append(
@@ -328,6 +352,6 @@ final class PipelineResponses: ResponseSource {
 
     func cancelled() {
         if !isCommitting { endOwnTransaction() }
-        service.counters.streamsOpen.subtract()
+        noteEnd()
     }
 }

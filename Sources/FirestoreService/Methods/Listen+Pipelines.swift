@@ -3,22 +3,27 @@
 internal import Basics
 internal import DocumentModel
 internal import FirestoreMessages
+internal import Listening
 internal import Pipelines
 
 extension ListenRequest {
     /// Puts the query that a pipeline of the target stands for in its place, or why there is none.
     ///
     /// - Parameter wire: the bytes of this request.
-    mutating func resolvePipeline(of wire: RawSpan, in database: DatabaseName) {
-        guard case .add(var target) = change, case .pipeline? = target.kind else { return }
+    /// - Returns: what the documents must meet besides the query.
+    mutating func resolvePipeline(of wire: RawSpan, in database: DatabaseName) -> TargetCondition? {
+        guard case .add(var target) = change, case .pipeline? = target.kind else { return nil }
+        var condition: TargetCondition?
         do throws(RequestError) {
             let pipeline = ListenRequest.pipeline(in: wire)
             let query = try PipelineQuery(structuredPipeline: pipeline.byteSpan, in: database)
             target.kind = .query(parent: query.parent, query.query)
+            condition = query.condition.map { TargetCondition($0, identity: pipeline) }
         } catch {
             target.kind = .invalidQuery(parent: database.documentsRoot, error)
         }
         self = ListenRequest(database: self.database, .add(target))
+        return condition
     }
 
     /// The bytes of the `StructuredPipeline` of a request; empty if it has none.

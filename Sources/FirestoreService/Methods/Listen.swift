@@ -17,9 +17,9 @@ extension FirestoreService {
     func listen(_ call: Call, _ request: RawSpan) throws {
         var first = try ListenRequest(wire: request)
         let database = try database(ofStream: first)
-        first.resolvePipeline(of: request, in: database)
+        let condition = first.resolvePipeline(of: request, in: database)
         let stream = ListenStream(self, call, database: database)
-        try stream.begin(first)
+        try stream.begin(first, condition)
         counters.streamsOpen.add()
         call.open(stream)
         longLivedStreams.insert(stream)
@@ -68,7 +68,7 @@ private final class ListenStream: CallStream, LongLivedStream {
     }
 
     /// Opens the session with the first request.
-    func begin(_ first: ListenRequest) throws {
+    func begin(_ first: ListenRequest, _ condition: TargetCondition?) throws {
         let call = self.call
         let access = try StreamAccess(service, call, database)
         let session = ListenSession(
@@ -76,7 +76,7 @@ private final class ListenStream: CallStream, LongLivedStream {
             judge: service.accessControl == nil ? nil : access, whenNewest: service.whenNewest(call),
             wake: { call.resume() })
         do throws(RequestError) {
-            try session.receive(first)
+            try session.receive(first, condition)
         } catch {
             session.close()
             throw error
@@ -92,8 +92,8 @@ private final class ListenStream: CallStream, LongLivedStream {
         guard let session, end == nil else { return }
         do {
             var request = try ListenRequest(wire: message)
-            request.resolvePipeline(of: message, in: database)
-            try session.receive(request)
+            let condition = request.resolvePipeline(of: message, in: database)
+            try session.receive(request, condition)
         } catch {
             return finish(with: error)
         }

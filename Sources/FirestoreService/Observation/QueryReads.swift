@@ -1,11 +1,12 @@
-// How many documents queries have read in the last hour, by their form. Queries that differ in values alone have the
-// same form. Its text is in the words of `hearth query`, with a question mark for each value.
+// How many documents queries and pipelines have read in the last hour, by their form. Those that differ in values
+// alone have the same form. Its text is in the words of `hearth query`, with a question mark for each value.
 //
 // A table is of one loop. It is bounded: a form that comes when the table is full takes the place of the one that has
 // read the fewest documents, whose numbers go to the others.
 
 internal import Basics
 internal import DocumentModel
+internal import Pipelines
 
 /// A number for each of the last twelve spans of five minutes.
 package struct HourlyCount: Sendable {
@@ -45,7 +46,7 @@ package struct HourlyCount: Sendable {
 /// What the queries of one form have read.
 package struct QueryCost: Sendable {
     package var database: String
-    /// In the words of `hearth query`; empty for all forms that are not in the table.
+    /// In the words of `hearth query`, or of `hearth query --pipeline`; empty for all forms that are not in the table.
     package var form: String
     /// Documents that were looked at in the last hour.
     package var documents: UInt64
@@ -89,10 +90,23 @@ final class QueryReads {
     ) -> Form {
         var hasher = Hasher()
         QueryForm.hash(query, aggregations, below: parent, in: database, into: &hasher)
-        let hash = hasher.finalize()
+        return form(hasher.finalize(), database) {
+            QueryForm.text(query, aggregations, below: parent, in: database)
+        }
+    }
+
+    /// The entry of a pipeline that begins.
+    func form(of pipeline: PipelineForm, in database: DatabaseName) -> Form {
+        var hasher = Hasher()
+        hasher.combine(database)
+        pipeline.hash(into: &hasher)
+        return form(hasher.finalize(), database) { pipeline.text }
+    }
+
+    private func form(_ hash: Int, _ database: DatabaseName, _ text: () -> String) -> Form {
         if let known = forms[hash] { return known }
         if forms.count >= Self.formsMax { dropLeast() }
-        let form = Form(database, QueryForm.text(query, aggregations, below: parent, in: database))
+        let form = Form(database, text())
         forms[hash] = form
         return form
     }

@@ -22,14 +22,16 @@ final class RowEvaluator {
     ///   - bindings: variables of the pipelines around.
     ///   - budget: what one expression may cost for a row.
     ///   - places: where the expressions stand, for errors.
+    ///   - patterns: those that are compiled.
     init(
         _ tree: ExpressionTree, database: DatabaseName, bindings: [String: Operand] = [:],
-        budget: EvaluationBudget = PipelineLimits.rowBudget, places: ExpressionPlaces = ExpressionPlaces()
+        budget: EvaluationBudget = PipelineLimits.rowBudget, places: ExpressionPlaces = ExpressionPlaces(),
+        patterns: PatternCache = PatternCache()
     ) {
         self.places = places
         host = RowHost(database, bindings: bindings)
         self.budget = budget
-        evaluation = Evaluation(of: tree, host: host, budget: budget, patterns: PatternCache())
+        evaluation = Evaluation(of: tree, host: host, budget: budget, patterns: patterns)
     }
 
     /// The value of an expression on a row; absent is one.
@@ -102,7 +104,9 @@ extension RequestError {
 
 /// The language of pipelines for the evaluation. Confined to one thread.
 final class RowHost: EvaluationHost {
-    private let namePrefix: String
+    private let database: DatabaseName
+    /// Before the path of a document in its name.
+    private lazy var namePrefix = database.documentsRoot + "/"
     /// Variables of the pipelines around.
     let bindings: [String: Operand]
     var row = PipelineRow()
@@ -123,7 +127,7 @@ final class RowHost: EvaluationHost {
     }
 
     init(_ database: DatabaseName, bindings: [String: Operand]) {
-        namePrefix = database.documentsRoot + "/"
+        self.database = database
         self.bindings = bindings
     }
 

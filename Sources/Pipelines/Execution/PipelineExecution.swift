@@ -50,6 +50,8 @@ package final class PipelineExecution {
     package let demands: [PipelineDemand]
     /// How the request wants the pipeline explained.
     package let explanation: PipelineExplanation
+    /// What pipelines have in common that differ in values alone.
+    package let form: PipelineForm
     /// The queries at the bottom.
     package let reads: [PipelineRead]
     /// Results given out so far.
@@ -65,13 +67,23 @@ package final class PipelineExecution {
     /// - Parameter wire: a `StructuredPipeline` message.
     /// - Throws: `INVALID_ARGUMENT` for a pipeline that is not valid, `UNIMPLEMENTED` with the name of a stage, a
     ///   function or an option that is not served.
-    package init(
+    package convenience init(
         structuredPipeline wire: RawSpan, in database: DatabaseName, options: PipelineOptions = PipelineOptions()
     ) throws(RequestError) {
         let parsed = try ParsedPipeline(structuredPipeline: wire)
-        explanation = try PipelineExplanation(parsed.options)
+        try self.init(
+            parsed.stages, in: database, options: options, explanation: PipelineExplanation(parsed.options))
+    }
+
+    /// Checks and plans the stages of a pipeline.
+    init(
+        _ stages: [PipelineStage], in database: DatabaseName, options: PipelineOptions,
+        explanation: PipelineExplanation
+    ) throws(RequestError) {
+        self.explanation = explanation
+        form = PipelineForm(stages)
         var builder = PipelineBuilder(database, options)
-        top = try builder.buildRequest(parsed.stages)
+        top = try builder.buildRequest(stages)
         demands = builder.demands
         reads = builder.reads
         work = PipelineWork(
@@ -110,6 +122,8 @@ package final class PipelineExecution {
     /// Reads the next documents of the starved query; perhaps none, if much was looked at for nothing.
     ///
     /// - Parameter source: the same state of the same database in every call.
+    /// - Throws: `pending` if the source has to be waited for: call ``next(emit:)`` then, and this one again when it
+    ///   returns `starved`.
     package func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
         try starved?.fill(from: source)
         starved = nil

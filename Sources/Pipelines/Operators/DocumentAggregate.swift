@@ -15,6 +15,9 @@ protocol DocumentSink: AnyObject {
     /// Takes a document, which is lent until the call returns.
     func take(_ document: borrowing QueryRow) throws(RequestError) -> PageControl
 
+    /// Whether it wants nothing of the documents but their number.
+    var takesNumberAlone: Bool { get }
+
     /// Takes documents of which only the number is known.
     func take(count: Int)
 }
@@ -36,7 +39,8 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
     private let fields: [FieldPath?]
     private let groups: [NamedField]
     private var totals: GroupedTotals
-    private var places = GroupPlaces()
+    /// Nil without groups.
+    private var places: GroupPlaces?
     /// Bytes of memory that the pipeline has not been asked for yet.
     private var owedBytes = 0
     private var position = 0
@@ -52,6 +56,7 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
         self.groups = groups
         totals = GroupedTotals(accumulators)
         if groups.isEmpty { owedBytes += totals.add(.map([:]), keyBytes: 0) }
+        if !groups.isEmpty { places = GroupPlaces() }
         read.sink = self
     }
 
@@ -69,6 +74,8 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
     }
 
     // MARK: Documents
+
+    var takesNumberAlone: Bool { groups.isEmpty && fields.allSatisfy { $0 == nil } }
 
     func take(count: Int) {
         for index in fields.indices { totals.add(rows: count, to: index, of: 0) }
@@ -111,17 +118,17 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
 
     /// The place of the group of a document.
     private func place(of document: RawSpan) throws(RequestError) -> Int {
-        if let known = places.find(groups, in: document) { return known }
+        if let known = places?.find(groups, in: document) { return known }
         let values = groups.map { group -> Operand in
             guard let value = DocumentBytes.value(at: group.field, in: document) else { return .absent }
             return Operand(EncodedValue(canonical: [UInt8](copying: value)))
         }
         let key = try DocumentAggregate.key(of: values)
-        owedBytes += 64 + places.foundByteCount
-        if let known = places.note(equal: key) { return known }
+        owedBytes += 64 + (places?.foundByteCount ?? 0)
+        if let known = places?.note(equal: key) { return known }
         let group = Operand.map([:]).setting(zip(groups, values).map { ($0.path, $1) })
         owedBytes += totals.add(group, keyBytes: key.count)
-        places.noteNew(key, at: totals.count - 1)
+        places?.noteNew(key, at: totals.count - 1)
         return totals.count - 1
     }
 

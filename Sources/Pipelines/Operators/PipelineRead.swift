@@ -51,20 +51,27 @@ package final class PipelineRead: PipelineOperator {
     }
 
     /// Reads the next rows into the queue; perhaps none, if much was looked at for nothing.
+    ///
+    /// - Throws: `pending` if the source has to be waited for. The rows before are in the queue, and the next call
+    ///   continues after them.
     func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
         demand = nil
         if try fillBySearch(from: source) { return }
         if let sink { return try give(to: sink, from: source) }
         var rows: [PipelineRow] = []
         var bytes = 0
+        defer { setQueue(rows) }
         let progress = try run.next(from: source) { (row) throws(RequestError) in
             bytes += row.fields.byteCount
             rows.append(PipelineRow(row))
             return bytes < Self.queueBytes && rows.count < Self.queueRows ? .more : .full
         }
+        if case .finished = progress { isExhausted = true }
+    }
+
+    private func setQueue(_ rows: [PipelineRow]) {
         queue = rows
         position = 0
-        if case .finished = progress { isExhausted = true }
     }
 
     /// Gives the next documents to a sink.
@@ -76,7 +83,18 @@ package final class PipelineRead: PipelineOperator {
             isExhausted = true
             return
         }
-        let progress = try run.next(from: source) { (row) throws(RequestError) in try sink.take(row) }
+        guard sink.takesNumberAlone else {
+            let progress = try run.next(from: source) { (row) throws(RequestError) in try sink.take(row) }
+            if case .finished = progress { isExhausted = true }
+            return
+        }
+        var count = 0
+        // What was counted is counted, also if the source has to be waited for.
+        defer { sink.take(count: count) }
+        let progress = try run.next(from: source) { _ in
+            count += 1
+            return .more
+        }
         if case .finished = progress { isExhausted = true }
     }
 
@@ -98,6 +116,7 @@ package final class PipelineRead: PipelineOperator {
         guard search != nil else { return false }
         var rows: [PipelineRow] = []
         var bytes = 0
+        defer { setQueue(rows) }
         let progress = try search?.next(from: source) { (row, score) throws(RequestError) in
             bytes += row.fields.byteCount
             var found = PipelineRow(row)
@@ -105,8 +124,6 @@ package final class PipelineRead: PipelineOperator {
             rows.append(found)
             return bytes < Self.queueBytes && rows.count < Self.queueRows ? .more : .full
         }
-        queue = rows
-        position = 0
         switch progress {
         case .finished: isExhausted = true
         case .scans:

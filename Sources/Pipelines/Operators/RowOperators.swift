@@ -38,7 +38,7 @@ extension [NamedExpression] {
 }
 
 /// The rows on which a condition is true. One on which it fails is left out.
-final class RowFilter: PipelineOperator {
+final class RowCondition: PipelineOperator {
     private let input: any PipelineOperator
     private let condition: ExpressionID
 

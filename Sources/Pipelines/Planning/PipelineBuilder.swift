@@ -219,7 +219,7 @@ struct PipelineBuilder {
         var top = input
         for condition in conditions {
             top = try resolving(condition.hasSubqueries, top) { (builder, input) throws(RequestError) in
-                RowFilter(input, try builder.compile(condition))
+                RowCondition(input, try builder.compile(condition))
             }
         }
         return top
@@ -282,7 +282,7 @@ struct PipelineBuilder {
             try stage.refuseOptions()
         }
         switch stage.name {
-        case "where": return RowFilter(input, try compile(try stage.only()))
+        case "where": return RowCondition(input, try compile(try stage.only()))
         case "limit":
             try stage.expectArguments(1...1)
             return RowLimit(input, limit: try stage.count(0))
@@ -509,7 +509,7 @@ struct PipelineBuilder {
                 throw .invalidArgument("The limit of find_nearest is a number that is not negative.")
             }
         }
-        var top: any PipelineOperator = RowFilter(input, try compile(.call(isComparable)))
+        var top: any PipelineOperator = RowCondition(input, try compile(.call(isComparable)))
         let ordering = Ordering(expression: distance, isDescending: measure == "dot_product")
         top = RowLimit(RowSort(top, [ordering], wanted: Int(clamping: limit)), limit: limit)
         guard let distanceField else { return top }

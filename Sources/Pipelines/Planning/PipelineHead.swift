@@ -50,9 +50,7 @@ struct PipelineHead {
         var rest = stages[(stages.startIndex + wheres.count)...]
         let written = wheres.flatMap { FilterTranslation.conjuncts($0.arguments[0]) }
         var conditions = written.map(folding.fold)
-        let compared = conditions.reduce(into: Set<FieldPath>()) {
-            $0.formUnion(FilterTranslation.inequalityFields($1))
-        }
+        let all = conditions
         var filters: [Filter] = []
         conditions.removeAll { condition in
             guard let filter = FilterTranslation.filter(condition) else { return false }
@@ -61,17 +59,20 @@ struct PipelineHead {
         }
         var candidate = everything
         candidate.filter = filters.count > 1 ? .and(filters) : filters.first
-        var existing = candidate.filter.map(FilterTranslation.fields(requiredBy:)) ?? []
-        existing.insert(.documentName)
-        if let orders = PipelineHead.orders(rest.first, candidate.filter, existing, conditions) {
-            candidate.orderBy = orders
-            existing.formUnion(orders.map(\.field))
-            rest = rest.dropFirst()
-        } else if PipelineHead.keepsOrder(rest) {
-            absentField = PipelineHead.takeImpliedOrder(of: compared, existing, conditions, into: &candidate)
-            existing.formUnion(candidate.orderBy.map(\.field))
+        let (isSort, keepsOrder) = (rest.first?.name == "sort", PipelineHead.keepsOrder(rest))
+        if isSort || keepsOrder || !conditions.isEmpty {
+            var existing = candidate.filter.map(FilterTranslation.fields(requiredBy:)) ?? []
+            existing.insert(.documentName)
+            if let orders = PipelineHead.orders(rest.first, candidate.filter, existing, conditions) {
+                candidate.orderBy = orders
+                existing.formUnion(orders.map(\.field))
+                rest = rest.dropFirst()
+            } else if keepsOrder {
+                absentField = PipelineHead.takeImpliedOrder(of: all, existing, conditions, into: &candidate)
+                existing.formUnion(candidate.orderBy.map(\.field))
+            }
+            conditions.removeAll { FilterTranslation.existingField($0).map(existing.contains) ?? false }
         }
-        conditions.removeAll { FilterTranslation.existingField($0).map(existing.contains) ?? false }
         if conditions.isEmpty, absentField == nil { PipelineHead.takeBounds(&rest, into: &candidate) }
         // The pipeline checks all conditions itself if the planner refuses the query.
         if conditions.isEmpty, absentField == nil { aggregation = rest.first.flatMap(FieldAggregation.init) }
@@ -101,11 +102,15 @@ struct PipelineHead {
     /// Orders the query by the fields that are compared for inequality, as queries are: if every row has them, or if
     /// the one field of `!=` is all that rows may lack.
     ///
+    /// - Parameters:
+    ///   - all: the conditions of the pipeline.
+    ///   - conditions: those of them that the query does not check.
     /// - Returns: that field.
     private static func takeImpliedOrder(
-        of compared: Set<FieldPath>, _ existing: Set<FieldPath>, _ conditions: [PipelineValue],
+        of all: [PipelineValue], _ existing: Set<FieldPath>, _ conditions: [PipelineValue],
         into query: inout StructuredQuery
     ) -> FieldPath? {
+        let compared = all.reduce(into: Set<FieldPath>()) { $0.formUnion(FilterTranslation.inequalityFields($1)) }
         let known = existing.union(conditions.compactMap(FilterTranslation.existingField))
         if compared.isEmpty || compared.contains(.documentName) { return nil }
         let isKnown = compared.isSubset(of: known)
@@ -125,7 +130,7 @@ struct PipelineHead {
     }
 
     /// The orders of a sort stage, if it sorts by fields that every row has.
-    private static func orders(
+    static func orders(
         _ stage: PipelineStage?, _ filter: Filter?, _ existing: Set<FieldPath>, _ conditions: [PipelineValue]
     ) -> [Order]? {
         guard let stage, stage.name == "sort", stage.options.isEmpty, !stage.arguments.isEmpty,
@@ -143,7 +148,7 @@ struct PipelineHead {
     }
 
     /// Takes an offset and then a limit, or one of them, off the stages.
-    private static func takeBounds(_ rest: inout ArraySlice<PipelineStage>, into query: inout StructuredQuery) {
+    static func takeBounds(_ rest: inout ArraySlice<PipelineStage>, into query: inout StructuredQuery) {
         if let stage = rest.first, stage.name == "offset", let offset = bound(stage) {
             query.offset = offset
             rest = rest.dropFirst()

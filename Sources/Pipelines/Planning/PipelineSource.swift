@@ -29,7 +29,9 @@ enum PipelineSource: Sendable {
     ///
     /// - Parameter outer: the row around the pipeline, for the stage `subcollection`.
     init(_ stage: PipelineStage, in database: DatabaseName, within outer: OuterRow) throws(RequestError) {
-        if stage.name != SearchStage.name { try stage.refuseOptions(besides: ["force_index", "hints"]) }
+        if stage.name != SearchStage.name, !stage.options.isEmpty {
+            try stage.refuseOptions(besides: ["force_index", "hints"])
+        }
         switch stage.name {
         case "collection":
             let path = try PipelineSource.path(try stage.only(), of: stage.name, in: database)
@@ -124,25 +126,26 @@ enum PipelineSource: Sendable {
     private static func path(
         _ value: PipelineValue, of stage: String, in database: DatabaseName
     ) throws(RequestError) -> [String] {
-        guard case .reference(var text)? = value.literal else {
+        guard case .reference(let reference)? = value.literal else {
             throw .invalidArgument("The stage \(stage) takes references.")
         }
-        if text.hasPrefix("projects/") {
-            let root = database.documentsRoot + "/"
-            guard text.hasPrefix(root) else {
-                throw .invalidArgument("The reference \"\(text)\" is not in the database of the request.")
+        var text = reference.utf8[...]
+        let root = "\(database.documentsRoot)/"
+        if text.starts(with: "projects/".utf8) {
+            guard text.starts(with: root.utf8) else {
+                throw .invalidArgument("The reference \"\(reference)\" is not in the database of the request.")
             }
-            text = String(text.dropFirst(root.count))
-        } else if text.hasPrefix("/") {
-            text = String(text.dropFirst())
+            text = text.dropFirst(root.utf8.count)
+        } else if text.first == RelativePath.slash {
+            text = text.dropFirst()
         }
         if text.isEmpty { return [] }
         // Also checks each id and the number of segments.
-        let name = "\(database.documentsRoot)/\(text)"
+        let name = root + String(Substring(text))
         try name.withUTF8Span { (bytes) throws(RequestError) in
             _ = try ResourceNameView(resource: bytes, rules: .request)
         }
-        return text.split(separator: "/").map(String.init)
+        return text.split(separator: RelativePath.slash).map { String(Substring($0)) }
     }
 }
 

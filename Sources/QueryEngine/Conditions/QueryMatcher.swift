@@ -3,7 +3,8 @@
 package import Basics
 import DocumentModel
 
-/// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors.
+/// The condition that makes a document a result of a query: scope, filter, fields that the order needs, cursors, and a
+/// further condition that listeners may have.
 ///
 /// Offset and limit are not part of it. Immutable; may be used from any thread. A class, so that runs, transactions and
 /// listeners share one and pass it on for a reference count.
@@ -15,12 +16,17 @@ package final class QueryMatcher: Sendable {
     let cursors: CursorRange
     /// Ordered fields whose existence no test in `filter` implies.
     let requiredFields: [FieldPath]
+    private let condition: (any DocumentCondition)?
 
-    init(scope: QueryScope, filter: CompiledFilter, order: EffectiveOrder, cursors: CursorRange) {
+    init(
+        scope: QueryScope, filter: CompiledFilter, order: EffectiveOrder, cursors: CursorRange,
+        condition: (any DocumentCondition)? = nil
+    ) {
         self.scope = scope
         self.filter = filter
         self.order = order
         self.cursors = cursors
+        self.condition = condition
         let tested = Set(filter.fieldTests.map(\.path))
         requiredFields = order.fields.filter { !tested.contains($0) }
     }
@@ -49,13 +55,14 @@ package final class QueryMatcher: Sendable {
             && cursors.contains(key: key.bytes)
     }
 
-    /// Whether a document of the scope meets the filter and has the ordered fields; cursors are not looked at.
+    /// Whether a document of the scope meets the filter and the condition and has the ordered fields; cursors are not
+    /// looked at.
     func matchesInScope(path: RawSpan, fields: RawSpan) -> Bool {
         guard filter.matches(path: path, fields: fields) else { return false }
         for index in requiredFields.indices
         where DocumentBytes.value(at: requiredFields[index], in: fields) == nil {
             return false
         }
-        return true
+        return condition?.holds(path: path, fields: fields) ?? true
     }
 }

@@ -105,12 +105,15 @@ package struct QueryPlan: Sendable {
 
     /// Plans a query.
     ///
-    /// - Parameter parent: full resource name of the documents root or of a document.
+    /// - Parameters:
+    ///   - parent: full resource name of the documents root or of a document.
+    ///   - condition: what results must meet besides the filter.
     /// - Throws: `INVALID_ARGUMENT` with the rule that the query breaks.
     package init(
-        _ query: StructuredQuery, parent: RawSpan, options: QueryOptions = QueryOptions()
+        _ query: StructuredQuery, parent: RawSpan, options: QueryOptions = QueryOptions(),
+        condition: (any DocumentCondition)? = nil
     ) throws(RequestError) {
-        try self.init(query, parent: parent, options: options, totalling: nil)
+        try self.init(query, parent: parent, options: options, totalling: nil, condition: condition)
     }
 
     /// Plans a query whose results may come in any order: no field need exist because the filter compares it.
@@ -143,7 +146,7 @@ package struct QueryPlan: Sendable {
     /// - Parameter totalling: the fields that sums and averages need, or nil for a query that returns documents.
     init(
         _ query: StructuredQuery, parent: RawSpan, options: QueryOptions, totalling: [FieldPath]?,
-        isUnordered: Bool = false
+        isUnordered: Bool = false, condition further: (any DocumentCondition)? = nil
     ) throws(RequestError) {
         let parent = try ResourceNameView(resource: parent)
         let database = DatabaseName(of: parent)
@@ -169,7 +172,8 @@ package struct QueryPlan: Sendable {
         let cursors = try CursorRange(startAt: query.startAt, endAt: query.endAt, order: order, database: database)
         self.init(
             database: database,
-            matcher: QueryMatcher(scope: scope, filter: filter ?? .all, order: order, cursors: cursors),
+            matcher: QueryMatcher(
+                scope: scope, filter: filter ?? .all, order: order, cursors: cursors, condition: further),
             query, nearest, options: options, totalling: totalling, isUnordered: isUnordered)
     }
 

@@ -18,12 +18,14 @@ struct PostingList: Sendable {
     var count: Int { documentEnds.count }
 
     /// Bytes of memory that an entry takes besides its own.
-    static let entryBytes = 24
+    static let entryBytes = 25
 
-    mutating func append(_ document: RawSpan, _ value: RawSpan) {
-        documents += [UInt8](copying: document)
+    /// - Parameter onlyItself: only places count where the word is its stem.
+    mutating func append(_ document: RawSpan, onlyItself: Bool, _ value: RawSpan) {
+        documents.append(contentsOf: document)
         documentEnds.append(documents.count)
-        values += [UInt8](copying: value)
+        values.append(onlyItself ? 1 : 0)
+        values.append(contentsOf: value)
         valueEnds.append(values.count)
     }
 
@@ -49,15 +51,26 @@ struct PostingList: Sendable {
     /// What stands for the document of an entry.
     func document(_ index: Int) -> [UInt8] { Array(documents[range(documentEnds, place(index))]) }
 
-    func value(_ index: Int) -> [UInt8] { Array(values[range(valueEnds, place(index))]) }
+    /// Calls `body` with each entry of a document: its value, and whether only places count where the word is its stem.
+    ///
+    /// - Parameter start: an entry that is not after those of the document.
+    func forEachEntry(of document: RawSpan, from start: Int, _ body: (RawSpan, _ onlyItself: Bool) -> Void) {
+        var index = firstIndex(notBefore: document, from: start)
+        while index < count, compare(index, document) == 0 {
+            let range = range(valueEnds, place(index))
+            let value = values.byteSpan.extracting(range)
+            body(value.extracting(1..<value.byteCount), value[byteAt: 0] == 1)
+            index += 1
+        }
+    }
 
     /// The order of an entry's document in relation to another: negative, 0, positive.
-    func compare(_ index: Int, _ document: [UInt8]) -> Int {
-        documents.byteSpan.extracting(range(documentEnds, place(index))).compareBytes(document.byteSpan)
+    func compare(_ index: Int, _ document: RawSpan) -> Int {
+        documents.byteSpan.extracting(range(documentEnds, place(index))).compareBytes(document)
     }
 
     /// The first entry from `start` on whose document is not before another one.
-    func firstIndex(notBefore document: [UInt8], from start: Int) -> Int {
+    func firstIndex(notBefore document: RawSpan, from start: Int) -> Int {
         var step = 1
         var low = start
         var high = start

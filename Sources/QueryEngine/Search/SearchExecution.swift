@@ -251,7 +251,6 @@ package struct SearchExecution: Sendable {
         var isRead = false
         defer { place.key = isRead ? nil : rest.copyBytes() }
         var cursor = try source.cursor(from: start.byteSpan, to: range.upper.byteSpan, .ascending)
-        var value = ByteBuffer(capacity: 64)
         while try cursor.next() {
             rest.reset()
             rest.append(cursor.key)
@@ -263,14 +262,12 @@ package struct SearchExecution: Sendable {
                 rest.append(byte: 0)
                 continue
             }
-            value.reset()
-            value.append(byte: range.onlyItself ? 1 : 0)
-            value.append(cursor.value)
             // A word may occur often in a large document.
-            work.budget -= value.count >> 11
-            try hold(cursor.key.byteCount - documentStart + value.count + PostingList.entryBytes)
+            work.budget -= cursor.value.byteCount >> 11
+            try hold(cursor.key.byteCount - documentStart + cursor.value.byteCount + PostingList.entryBytes)
             if isSorted, lists[place.leaf].count >= Self.sortedEntriesMax { return try refuseToSort() }
-            lists[place.leaf].append(cursor.key.extracting(documentStart..<cursor.key.byteCount), value.bytes)
+            lists[place.leaf].append(
+                cursor.key.extracting(documentStart..<cursor.key.byteCount), onlyItself: range.onlyItself, cursor.value)
             // The smallest key after this one.
             rest.append(byte: 0)
         }

@@ -93,11 +93,17 @@ struct SearchMatching: Sendable {
 
     private mutating func seek(leaf: Int, _ target: [UInt8]) -> Found {
         fuel -= 1
-        // Another node may have gone on in the same list.
-        let isBeyond = positions[leaf] > 0 && lists[leaf].compare(positions[leaf] - 1, target) >= 0
-        positions[leaf] = lists[leaf].firstIndex(notBefore: target, from: isBeyond ? 0 : positions[leaf])
+        let document = target.byteSpan
+        positions[leaf] = lists[leaf].firstIndex(notBefore: document, from: start(leaf, document))
         guard positions[leaf] < lists[leaf].count else { return .nothing }
         return .document(lists[leaf].document(positions[leaf]))
+    }
+
+    /// An entry of a list that is not after those of a document.
+    private func start(_ leaf: Int, _ document: RawSpan) -> Int {
+        // Another node may have gone on in the same list.
+        let isBeyond = positions[leaf] > 0 && lists[leaf].compare(positions[leaf] - 1, document) >= 0
+        return isBeyond ? 0 : positions[leaf]
     }
 
     private mutating func seekAny(_ nodes: [SearchTree.Node], _ target: [UInt8]) -> Found {
@@ -179,16 +185,11 @@ struct SearchMatching: Sendable {
     private func forEachField(
         of leaf: Int, _ document: [UInt8], _ body: (SearchPosting.Field, [UInt32]) -> Void
     ) {
-        var index = lists[leaf].firstIndex(notBefore: document, from: 0)
-        while index < lists[leaf].count, lists[leaf].compare(index, document) == 0 {
-            let value = lists[leaf].value(index)
-            index += 1
-            // The first byte says whether only places count where the word is its stem.
-            guard let mark = value.first, var posting = SearchPosting(value.byteSpan.extracting(1..<value.count)) else {
-                continue
-            }
+        let document = document.byteSpan
+        lists[leaf].forEachEntry(of: document, from: start(leaf, document)) { value, onlyItself in
+            guard var posting = SearchPosting(value) else { return }
             var places: [UInt32] = []
-            while let field = posting.next(onlyItself: mark == 1, { places.append($0) }) {
+            while let field = posting.next(onlyItself: onlyItself, { places.append($0) }) {
                 body(field, places)
                 places.removeAll(keepingCapacity: true)
             }
@@ -200,8 +201,10 @@ struct SearchMatching: Sendable {
         var total = 0.0
         for leaf in tree.scored {
             var frequency = 0.0
-            forEachField(of: leaf, document) { field, _ in
-                frequency += score.frequency(field)
+            let start = start(leaf, document.byteSpan)
+            lists[leaf].forEachEntry(of: document.byteSpan, from: start) { value, onlyItself in
+                guard var posting = SearchPosting(value) else { return }
+                while let field = posting.next(onlyItself: onlyItself) { frequency += score.frequency(field) }
             }
             if frequency > 0 { total += score.score(weight: weights[leaf], frequency: frequency) }
         }
@@ -210,15 +213,14 @@ struct SearchMatching: Sendable {
 
     /// The key of a document that has one of the words, if its path is cut in the entries' keys; else empty.
     func documentKey(of document: [UInt8]) -> [UInt8] {
-        for list in lists {
-            let index = list.firstIndex(notBefore: document, from: 0)
-            guard index < list.count, list.compare(index, document) == 0 else { continue }
-            let value = list.value(index)
-            guard value.count > 1, let posting = SearchPosting(value.byteSpan.extracting(1..<value.count)) else {
-                break
+        var key: [UInt8]?
+        for list in lists where key == nil {
+            list.forEachEntry(of: document.byteSpan, from: 0) { value, _ in
+                guard key == nil else { return }
+                guard let posting = SearchPosting(value) else { return key = [] }
+                key = [UInt8](copying: posting.documentKey)
             }
-            return [UInt8](copying: posting.documentKey)
         }
-        return []
+        return key ?? []
     }
 }

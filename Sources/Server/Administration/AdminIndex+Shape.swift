@@ -11,24 +11,20 @@ extension IndexShape {
         guard let spansGroup = message.queryScope.spansGroup else {
             throw .invalidArgument("The query scope of an index must be COLLECTION or COLLECTION_GROUP.")
         }
-        let fields = message.fields.map { field in
-            switch field.mode {
-            case .unspecified: IndexMessage.Field(path: field.path, mode: .unspecified)
-            case .ascending: IndexMessage.Field(path: field.path, mode: .ascending)
-            case .descending: IndexMessage.Field(path: field.path, mode: .descending)
-            case .contains: IndexMessage.Field(path: field.path, mode: .contains)
-            case .vector(let dimension): IndexMessage.Field(path: field.path, mode: .vector, dimension: dimension)
-            }
+        let fields = message.fields.flatMap { field in
+            field.mode.modes.map { IndexMessage.Field(path: field.path, mode: $0.mode, dimension: $0.dimension) }
         }
-        try self.init(IndexMessage(collectionGroup: group.collectionID, spansGroup: spansGroup, fields: fields))
+        try self.init(
+            IndexMessage(
+                collectionGroup: group.collectionID, spansGroup: spansGroup, fields: fields,
+                textLanguage: message.textLanguage))
     }
 
-    /// The index with its name and state. The position of the document's name is explicit.
+    /// The index with its name and state. The position of the document's name is explicit; in an index for searches it
+    /// has none.
     func adminMessage(in database: DatabaseName, isReady: Bool) -> AdminIndex {
+        if let search { return search.adminMessage(of: self, in: database, isReady: isReady) }
         var fields = parts.map { AdminIndex.Field(path: "\($0.field)", mode: AdminIndex.Field.Mode($0.kind)) }
-        if let search {
-            fields += (search.texts + search.points).map { AdminIndex.Field(path: "\($0)", mode: .unspecified) }
-        }
         fields.append(AdminIndex.Field(path: "__name__", mode: isNameDescending ? .descending : .ascending))
         if let vector {
             fields.append(
@@ -37,6 +33,18 @@ extension IndexShape {
         return AdminIndex(
             name: "\(AdminIndexName(self, in: database))", queryScope: AdminIndex.QueryScope(spansGroup: isGroup),
             fields: fields, state: isReady ? .ready : .creating)
+    }
+}
+
+extension IndexShape.SearchPart {
+    fileprivate func adminMessage(of shape: IndexShape, in database: DatabaseName, isReady: Bool) -> AdminIndex {
+        let fields =
+            texts.map { AdminIndex.Field(path: "\($0)", mode: .search(text: true, geo: false)) }
+            + points.map { AdminIndex.Field(path: "\($0)", mode: .search(text: false, geo: true)) }
+        return AdminIndex(
+            name: "\(AdminIndexName(shape, in: database))",
+            queryScope: AdminIndex.QueryScope(spansGroup: shape.isGroup), fields: fields,
+            state: isReady ? .ready : .creating, textLanguage: texts.isEmpty ? "" : language.code)
     }
 }
 
@@ -62,13 +70,26 @@ extension AdminIndex.Field.Mode {
         }
     }
 
+    /// The modes in the messages of `hearth.admin.v1`, with the dimension of a vector. A field may be searched in two
+    /// ways.
+    fileprivate var modes: [(mode: IndexMode, dimension: Int32)] {
+        switch self {
+        case .unspecified, .search(text: false, geo: false): [(.unspecified, 0)]
+        case .ascending: [(.ascending, 0)]
+        case .descending: [(.descending, 0)]
+        case .contains: [(.contains, 0)]
+        case .vector(let dimension): [(.vector, dimension)]
+        case .search(let text, let geo): (text ? [(.text, 0)] : []) + (geo ? [(.geo, 0)] : [])
+        }
+    }
+
     /// Nil for a mode that an index of a single field cannot have.
     fileprivate var kind: IndexShape.Part.Kind? {
         switch self {
         case .ascending: .ascending
         case .descending: .descending
         case .contains: .contains
-        case .unspecified, .vector: nil
+        case .unspecified, .vector, .search: nil
         }
     }
 }

@@ -62,7 +62,7 @@ final class IndexAdminService {
         let group = try AdminGroup(request.parent)
         guard let message = request.index else { throw RequestError.invalidArgument("The index is missing.") }
         let shape = try IndexShape(message, in: group)
-        guard shape.parts.count > 1 || shape.vector != nil || shape.reversesName else {
+        guard shape.parts.count > 1 || shape.vector != nil || shape.search != nil || shape.reversesName else {
             throw RequestError.invalidArgument(
                 "This index is not necessary, configure using single field index controls.")
         }

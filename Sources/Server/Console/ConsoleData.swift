@@ -83,6 +83,7 @@ final class ConsoleData: Sendable {
 
     private var state: JSONValue {
         let totals = CounterTotals(counters)
+        let statistics = store.statistics
         return .object([
             "version": .string(version), "address": .string(address.text),
             "mode": .string(authorization?.state.authenticator.mode.rawValue ?? "open"),
@@ -91,7 +92,8 @@ final class ConsoleData: Sendable {
             "databases": .array(store.databaseNames.map { "\($0)" }.sorted().map { .string($0) }),
             "nowMicroseconds": .integer(Int64(clamping: store.currentReadTime)),
             "oldestMicroseconds": .integer(Int64(clamping: store.oldestReadTime)),
-            "commits": .integer(Int64(clamping: store.statistics.commits)),
+            "commits": .integer(Int64(clamping: statistics.commits)),
+            "documentsExpired": .integer(Int64(clamping: statistics.documentsExpired)),
             "documentsRead": .integer(Int64(clamping: totals["documents_read"] ?? 0)),
             "clients": .object(clients.counts.mapValues { .integer(Int64(clamping: $0)) }),
         ])

@@ -214,7 +214,7 @@ def flow_conflict_is_shown(context):
     context.set("things/one", {"word": text("theirs")})
     page.text("Someone has changed this value while you edit it.")
     page.text("theirs")
-    context.image(page, "conflict", ["light"])
+    context.image(page, "conflict")
     page.click("dialog[open] button", "Write mine")
     until(lambda: context.get("things/one") == {"word": text("mine")}, "mine is stored")
 
@@ -278,7 +278,7 @@ def flow_query_words_plan_and_link(context):
     page.until("document.querySelectorAll('.condition').length === 1 && document.querySelector('.condition input').value === 'year'", "the builder")
     assert page.run("document.querySelector('.table-row .id').innerText") == "sower"
     accessibility.check(page)
-    context.image(page, "query", ["light"])
+    context.image(page, "query")
     page.click("button", "Run and explain")
     page.until("document.querySelectorAll('.plan-box').length >= 2", "the plan")
     # Each operator but the first has the rows that it gave to the one above it, and all have their time.
@@ -286,7 +286,7 @@ def flow_query_words_plan_and_link(context):
     boxes, times = (page.run(f"document.querySelectorAll('.{name}').length") for name in ("plan-box", "plan-time"))
     assert boxes == times, (boxes, times)
     page.run("document.querySelector('.plan-place').scrollIntoView({block: 'end'})")
-    context.image(page, "plan", ["dark"])
+    context.image(page, "plan")
     page.fill(".query-text", "books --where 'tags array-contains politics' --count --avg stars")
     page.click("button", "Run")
     page.text("avg stars")
@@ -394,7 +394,7 @@ def flow_rules_are_judged_in_place(context):
     page.until("document.querySelectorAll('.verdict .created').length === 2", "the verdicts")
     page.text("line 5")
     accessibility.check(page)
-    context.image(page, "rules", ["light"])
+    context.image(page, "rules")
     page.run("(() => { const e = document.querySelector('.code-input'); e.value = e.value.replace('request.auth.uid', 'request.auth.uid ='); e.dispatchEvent(new Event('input')); })()")
     page.until("document.querySelector('.message.error')?.innerText.startsWith('5:')", "the message at its line")
 
@@ -413,7 +413,7 @@ def flow_time_shows_the_past(context):
     name, time_text = f"{DATABASE}/documents/things/one", written["commitTime"]
     then = page.run(f"import('/console/rest.js').then((rest) => rest.getDocument({json.dumps(name)}, {json.dumps(time_text)}))")
     assert then["fields"]["word"] == text("before"), then
-    context.image(page, "time", ["dark"])
+    context.image(page, "time")
 
 
 def flow_indexes_are_made_and_deleted(context):
@@ -432,6 +432,33 @@ def flow_indexes_are_made_and_deleted(context):
     page.click("td button", "Delete")
     page.click("dialog[open] button", "Delete")
     page.text("No index over several fields.")
+
+
+class HearthWithoutSweeps(servers.Hearth):
+    """A server on which expired documents stay."""
+
+    def command(self):
+        return [*super().command(), "--ttl-interval", "0s", "--backup-directory", str(self.scratch)]
+
+
+def flow_expiry_shows_what_waits(context):
+    """Expiry is started by the form; the view shows how many documents have expired, and when the next one does."""
+    context.start(HearthWithoutSweeps)
+    for name, year in [("a", 2001), ("b", 2002), ("c", 2101)]:
+        context.set(f"sessions/{name}", {"until": {"timestampValue": f"{year}-02-03T04:05:06Z"}})
+    page = context.page(f"#/indexes?db={DATABASE}")
+    page.text("Documents do not expire.")
+    page.click("button", "Let documents expire")
+    page.run("document.querySelectorAll('dialog[open] input').forEach((input, index) => { input.value = ['sessions', 'until'][index]; })")
+    page.click("dialog[open] button", "Start")
+    page.text("2101-02-03T04:05:06Z")
+    row = page.run("document.querySelector('section[aria-label=Expiry] tbody tr').innerText")
+    assert row.split("\t")[:4] == ["sessions", "until", "active", "2"], row
+    page.text("0 expired documents deleted since the server started.")
+    accessibility.check(page)
+    context.image(page, "indexes")
+    page.click("section[aria-label=Expiry] td button", "Stop")
+    page.text("Documents do not expire.")
 
 
 class HearthWithBackups(servers.Hearth):
@@ -471,6 +498,18 @@ def flow_backups_are_started_and_cancelled(context):
     assert all((path / "FORMAT").exists() for path in left), left
     checked = subprocess.run([context.binary, "check", "--data", str(backups / names[0])], capture_output=True, text=True)
     assert checked.returncode == 0, checked
+    page.click(f"button[aria-label='Restore {names[0]}']", "Restore…")
+    page.text("hearth restore --data NEW-DIRECTORY")
+    page.text(str(backups / names[0]))
+    page.click("dialog[open] button", "Close")
+    page.click(f"button[aria-label='Delete {names[0]}']", "Delete…")
+    page.fill("dialog[open] input", "something else")
+    page.click("dialog[open] button.danger", "Delete")
+    assert (backups / names[0] / "FORMAT").exists()
+    page.fill("dialog[open] input", names[0])
+    page.click("dialog[open] button.danger", "Delete")
+    page.until(f"document.querySelector('[aria-label=\"Delete {names[0]}\"]') === null", "the backup is gone")
+    until(lambda: not (backups / names[0]).exists(), "the files are gone")
 
 
 def flow_packages_of_the_demonstration(context):

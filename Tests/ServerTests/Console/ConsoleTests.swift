@@ -50,6 +50,11 @@ struct ConsoleTests {
             #expect(policy.hasSuffix("form-action 'none'; require-trusted-types-for 'script'"))
             #expect(!policy.contains("unsafe"))
         }
+        // The page names all modules, so that a browser need not find one after the other.
+        let page = try #require(http.request("GET", "/console")?.body)
+        for name in names where name.hasSuffix(".js") && name != "worker.js" {
+            #expect(page.contains("\"/console/\(name)\""), "\(name)")
+        }
         #expect(http.request("GET", "/console/")?.status == 200)
         #expect(http.request("GET", "/console/absent.js")?.status == 404)
         #expect(http.request("GET", "/console/../console/app.js")?.status == 404)
@@ -217,6 +222,32 @@ struct ConsoleTests {
     }
 
     @Test
+    func `A backup is removed by its name, and nothing else is`() throws {
+        let scratch = TemporaryDirectory(on: .disk)
+        let directory = "\(scratch.path)/backups"
+        for path in ["backups/backup-1", "backups/other", "backup-2"] {
+            let target = "\(scratch.path)/\(path)"
+            try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: true)
+            try Data("x".utf8).write(to: URL(filePath: "\(target)/FORMAT"))
+        }
+        let live = try LiveDatabaseServer { $0.http.backupDirectory = directory }
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        func remove(_ name: String) -> Int? {
+            let body = "{\"action\": \"remove\", \"name\": \"\(name)\"}"
+            return http.request("POST", "/console/data/backups", body: body)?.status
+        }
+        for name in ["", ".", "..", "other", "../backup-2", "backup-1/../backup-1", "backup-1/", "backup-3"] {
+            #expect(remove(name) == 404, "\(name)")
+        }
+        #expect(remove("backup-1") == 200)
+        try waitUntil("the backup is removed") {
+            http.request("GET", "/console/data/backups")?.body.contains("\"removed\":null") == true
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["other"])
+        #expect(FileManager.default.fileExists(atPath: "\(scratch.path)/backup-2/FORMAT"))
+    }
+
+    @Test
     func `A backup goes into a new directory of the one that was named, and nowhere without it`() throws {
         let without = try LiveDatabaseServer()
         let refused = HTTPTestClient(port: Int(without.gateway.port))
@@ -228,7 +259,7 @@ struct ConsoleTests {
         let http = HTTPTestClient(port: Int(live.gateway.port))
         let document = "{\"fields\": {\"a\": {\"integerValue\": \"1\"}}}"
         #expect(http.request("PATCH", "/v1/\(Self.database)/documents/c/x", body: document)?.status == 200)
-        for body in ["{}", "[]", "{\"action\": \"remove\"}", "{\"action\": \"start\", \"directory\": 1"] {
+        for body in ["{}", "[]", "{\"action\": \"forget\"}", "{\"action\": \"start\", \"directory\": 1"] {
             #expect(http.request("POST", "/console/data/backups", body: body)?.status == 400, "\(body)")
         }
         #expect(http.request("POST", "/console/data/backups", body: "{\"action\": \"cancel\"}")?.status == 200)

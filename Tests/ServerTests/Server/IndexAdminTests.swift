@@ -33,6 +33,45 @@ struct IndexAdminTests {
     }
 
     @Test
+    func `An index for searches is created, found and deleted as the API writes it`() throws {
+        let admin = try Admin()
+        let wanted = AdminIndex(
+            queryScope: .collection,
+            fields: [
+                AdminIndex.Field(path: "menu", mode: .search(text: true, geo: false)),
+                AdminIndex.Field(path: "place", mode: .search(text: false, geo: true)),
+            ], textLanguage: "de")
+        let operation: LongRunningOperation = try admin.reply(
+            .createIndex, CreateIndexRequest(parent: Self.group, index: wanted))
+        guard case .response(let response) = try admin.result(operation).result else {
+            Issue.record("the operation has no response")
+            return
+        }
+        let built = try AdminIndex(wire: response.value.byteSpan)
+        #expect(built.fields == wanted.fields)
+        #expect(built.textLanguage == "de")
+        #expect(built.state == .ready)
+        #expect(try admin.reply(.getIndex, NamedRequest(name: built.name)) == built)
+        var again = built
+        again.name = ""
+        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: again)) == .alreadyExists)
+        #expect(admin.code(.deleteIndex, NamedRequest(name: built.name)) == .ok)
+        #expect(admin.code(.getIndex, NamedRequest(name: built.name)) == .notFound)
+
+        var both = wanted
+        both.fields = [AdminIndex.Field(path: "a", mode: .search(text: true, geo: true))]
+        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: both)) == .invalidArgument)
+        for mode in [AdminIndex.Field.Mode.search(text: false, geo: false), .ascending] {
+            var mixed = wanted
+            mixed.fields.append(AdminIndex.Field(path: "x", mode: mode))
+            #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: mixed)) == .invalidArgument)
+        }
+        var unknown = wanted
+        unknown.textLanguage = "tlh"
+        #expect(admin.code(.createIndex, CreateIndexRequest(parent: Self.group, index: unknown)) == .invalidArgument)
+    }
+
+    @Test
     func `An index is created, found, listed page by page and deleted; its operation is found by name`() throws {
         let admin = try Admin()
         let wanted = [Self.index("a", "b"), Self.index("b", "a"), Self.index("m.`x y`", "a")]

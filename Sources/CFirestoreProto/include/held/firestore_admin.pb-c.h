@@ -42,6 +42,11 @@ typedef struct Held__FirestoreAdmin__Index Held__FirestoreAdmin__Index;
 typedef struct Held__FirestoreAdmin__Index__IndexField Held__FirestoreAdmin__Index__IndexField;
 typedef struct Held__FirestoreAdmin__Index__IndexField__VectorConfig Held__FirestoreAdmin__Index__IndexField__VectorConfig;
 typedef struct Held__FirestoreAdmin__Index__IndexField__VectorConfig__FlatIndex Held__FirestoreAdmin__Index__IndexField__VectorConfig__FlatIndex;
+typedef struct Held__FirestoreAdmin__Index__IndexField__SearchConfig Held__FirestoreAdmin__Index__IndexField__SearchConfig;
+typedef struct Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextIndexSpec Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextIndexSpec;
+typedef struct Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextSpec Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextSpec;
+typedef struct Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchGeoSpec Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchGeoSpec;
+typedef struct Held__FirestoreAdmin__Index__SearchIndexOptions Held__FirestoreAdmin__Index__SearchIndexOptions;
 typedef struct Held__FirestoreAdmin__Field Held__FirestoreAdmin__Field;
 typedef struct Held__FirestoreAdmin__Field__IndexConfig Held__FirestoreAdmin__Field__IndexConfig;
 typedef struct Held__FirestoreAdmin__Field__TtlConfig Held__FirestoreAdmin__Field__TtlConfig;
@@ -52,6 +57,16 @@ typedef struct Held__FirestoreAdmin__FieldOperationMetadata Held__FirestoreAdmin
 
 /* --- enums --- */
 
+typedef enum _Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType {
+  HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TEXT_INDEX_TYPE_UNSPECIFIED = 0,
+  HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TOKENIZED = 1
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE)
+} Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType;
+typedef enum _Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType {
+  HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__TEXT_MATCH_TYPE_UNSPECIFIED = 0,
+  HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__MATCH_GLOBALLY = 1
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE)
+} Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType;
 typedef enum _Held__FirestoreAdmin__Index__IndexField__Order {
   HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__ORDER__ORDER_UNSPECIFIED = 0,
   HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__ORDER__ASCENDING = 1,
@@ -370,11 +385,57 @@ struct  Held__FirestoreAdmin__Index__IndexField__VectorConfig
     , 0, HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VECTOR_CONFIG__TYPE__NOT_SET, {0} }
 
 
+struct  Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextIndexSpec
+{
+  ProtobufCMessage base;
+  Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType index_type;
+  Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType match_type;
+};
+#define HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_TEXT_INDEX_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index__index_field__search_config__search_text_index_spec__descriptor) \
+    , HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TEXT_INDEX_TYPE_UNSPECIFIED, HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__TEXT_MATCH_TYPE_UNSPECIFIED }
+
+
+struct  Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextSpec
+{
+  ProtobufCMessage base;
+  size_t n_index_specs;
+  ProtobufCBinaryData *index_specs;
+};
+#define HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_TEXT_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index__index_field__search_config__search_text_spec__descriptor) \
+    , 0,NULL }
+
+
+struct  Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchGeoSpec
+{
+  ProtobufCMessage base;
+  protobuf_c_boolean geo_json_indexing_disabled;
+};
+#define HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_GEO_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index__index_field__search_config__search_geo_spec__descriptor) \
+    , 0 }
+
+
+struct  Held__FirestoreAdmin__Index__IndexField__SearchConfig
+{
+  ProtobufCMessage base;
+  size_t n_text_spec;
+  ProtobufCBinaryData *text_spec;
+  size_t n_geo_spec;
+  ProtobufCBinaryData *geo_spec;
+};
+#define HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__SEARCH_CONFIG__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index__index_field__search_config__descriptor) \
+    , 0,NULL, 0,NULL }
+
+
 typedef enum {
   HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE__NOT_SET = 0,
   HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ORDER = 2,
   HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG = 3,
-  HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG = 4
+  HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG = 4,
+  HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG = 5
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE__CASE)
 } Held__FirestoreAdmin__Index__IndexField__ValueModeCase;
 
@@ -387,11 +448,23 @@ struct  Held__FirestoreAdmin__Index__IndexField
     Held__FirestoreAdmin__Index__IndexField__Order order;
     Held__FirestoreAdmin__Index__IndexField__ArrayConfig array_config;
     ProtobufCBinaryData vector_config;
+    ProtobufCBinaryData search_config;
   };
 };
 #define HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index__index_field__descriptor) \
     , {0,NULL}, HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE__NOT_SET, {0} }
+
+
+struct  Held__FirestoreAdmin__Index__SearchIndexOptions
+{
+  ProtobufCMessage base;
+  ProtobufCBinaryData text_language;
+  ProtobufCBinaryData text_language_override_field_path;
+};
+#define HELD__FIRESTORE_ADMIN__INDEX__SEARCH_INDEX_OPTIONS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index__search_index_options__descriptor) \
+    , {0,NULL}, {0,NULL} }
 
 
 struct  Held__FirestoreAdmin__Index
@@ -403,10 +476,12 @@ struct  Held__FirestoreAdmin__Index
   ProtobufCBinaryData *fields;
   Held__FirestoreAdmin__Index__State state;
   Held__FirestoreAdmin__Index__ApiScope api_scope;
+  size_t n_search_index_options;
+  ProtobufCBinaryData *search_index_options;
 };
 #define HELD__FIRESTORE_ADMIN__INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__firestore_admin__index__descriptor) \
-    , {0,NULL}, HELD__FIRESTORE_ADMIN__INDEX__QUERY_SCOPE__QUERY_SCOPE_UNSPECIFIED, 0,NULL, HELD__FIRESTORE_ADMIN__INDEX__STATE__STATE_UNSPECIFIED, HELD__FIRESTORE_ADMIN__INDEX__API_SCOPE__ANY_API }
+    , {0,NULL}, HELD__FIRESTORE_ADMIN__INDEX__QUERY_SCOPE__QUERY_SCOPE_UNSPECIFIED, 0,NULL, HELD__FIRESTORE_ADMIN__INDEX__STATE__STATE_UNSPECIFIED, HELD__FIRESTORE_ADMIN__INDEX__API_SCOPE__ANY_API, 0,NULL }
 
 
 struct  Held__FirestoreAdmin__Field__IndexConfig
@@ -570,9 +645,24 @@ void   held__firestore_admin__index__index_field__vector_config__flat_index__ini
 /* Held__FirestoreAdmin__Index__IndexField__VectorConfig methods */
 void   held__firestore_admin__index__index_field__vector_config__init
                      (Held__FirestoreAdmin__Index__IndexField__VectorConfig         *message);
+/* Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextIndexSpec methods */
+void   held__firestore_admin__index__index_field__search_config__search_text_index_spec__init
+                     (Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextIndexSpec         *message);
+/* Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextSpec methods */
+void   held__firestore_admin__index__index_field__search_config__search_text_spec__init
+                     (Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextSpec         *message);
+/* Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchGeoSpec methods */
+void   held__firestore_admin__index__index_field__search_config__search_geo_spec__init
+                     (Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchGeoSpec         *message);
+/* Held__FirestoreAdmin__Index__IndexField__SearchConfig methods */
+void   held__firestore_admin__index__index_field__search_config__init
+                     (Held__FirestoreAdmin__Index__IndexField__SearchConfig         *message);
 /* Held__FirestoreAdmin__Index__IndexField methods */
 void   held__firestore_admin__index__index_field__init
                      (Held__FirestoreAdmin__Index__IndexField         *message);
+/* Held__FirestoreAdmin__Index__SearchIndexOptions methods */
+void   held__firestore_admin__index__search_index_options__init
+                     (Held__FirestoreAdmin__Index__SearchIndexOptions         *message);
 /* Held__FirestoreAdmin__Index methods */
 void   held__firestore_admin__index__init
                      (Held__FirestoreAdmin__Index         *message);
@@ -656,8 +746,23 @@ typedef void (*Held__FirestoreAdmin__Index__IndexField__VectorConfig__FlatIndex_
 typedef void (*Held__FirestoreAdmin__Index__IndexField__VectorConfig_Closure)
                  (const Held__FirestoreAdmin__Index__IndexField__VectorConfig *message,
                   void *closure_data);
+typedef void (*Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextIndexSpec_Closure)
+                 (const Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextIndexSpec *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextSpec_Closure)
+                 (const Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchTextSpec *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchGeoSpec_Closure)
+                 (const Held__FirestoreAdmin__Index__IndexField__SearchConfig__SearchGeoSpec *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__Index__IndexField__SearchConfig_Closure)
+                 (const Held__FirestoreAdmin__Index__IndexField__SearchConfig *message,
+                  void *closure_data);
 typedef void (*Held__FirestoreAdmin__Index__IndexField_Closure)
                  (const Held__FirestoreAdmin__Index__IndexField *message,
+                  void *closure_data);
+typedef void (*Held__FirestoreAdmin__Index__SearchIndexOptions_Closure)
+                 (const Held__FirestoreAdmin__Index__SearchIndexOptions *message,
                   void *closure_data);
 typedef void (*Held__FirestoreAdmin__Index_Closure)
                  (const Held__FirestoreAdmin__Index *message,
@@ -709,8 +814,15 @@ extern const ProtobufCMessageDescriptor held__firestore_admin__index__descriptor
 extern const ProtobufCMessageDescriptor held__firestore_admin__index__index_field__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__index__index_field__vector_config__descriptor;
 extern const ProtobufCMessageDescriptor held__firestore_admin__index__index_field__vector_config__flat_index__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__index__index_field__search_config__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__index__index_field__search_config__search_text_index_spec__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__index__index_field__search_config__search_text_spec__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__index__index_field__search_config__search_geo_spec__descriptor;
+extern const ProtobufCEnumDescriptor    held__firestore_admin__index__index_field__search_config__text_index_type__descriptor;
+extern const ProtobufCEnumDescriptor    held__firestore_admin__index__index_field__search_config__text_match_type__descriptor;
 extern const ProtobufCEnumDescriptor    held__firestore_admin__index__index_field__order__descriptor;
 extern const ProtobufCEnumDescriptor    held__firestore_admin__index__index_field__array_config__descriptor;
+extern const ProtobufCMessageDescriptor held__firestore_admin__index__search_index_options__descriptor;
 extern const ProtobufCEnumDescriptor    held__firestore_admin__index__query_scope__descriptor;
 extern const ProtobufCEnumDescriptor    held__firestore_admin__index__api_scope__descriptor;
 extern const ProtobufCEnumDescriptor    held__firestore_admin__index__state__descriptor;

@@ -127,10 +127,40 @@ void   google__firestore__admin__v1__index__index_field__vector_config__init
   static const Google__Firestore__Admin__V1__Index__IndexField__VectorConfig init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VECTOR_CONFIG__INIT;
   *message = init_value;
 }
+void   google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec         *message)
+{
+  static const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_TEXT_INDEX_SPEC__INIT;
+  *message = init_value;
+}
+void   google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec         *message)
+{
+  static const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_TEXT_SPEC__INIT;
+  *message = init_value;
+}
+void   google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec         *message)
+{
+  static const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_GEO_SPEC__INIT;
+  *message = init_value;
+}
+void   google__firestore__admin__v1__index__index_field__search_config__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig         *message)
+{
+  static const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__INIT;
+  *message = init_value;
+}
 void   google__firestore__admin__v1__index__index_field__init
                      (Google__Firestore__Admin__V1__Index__IndexField         *message)
 {
   static const Google__Firestore__Admin__V1__Index__IndexField init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__INIT;
+  *message = init_value;
+}
+void   google__firestore__admin__v1__index__search_index_options__init
+                     (Google__Firestore__Admin__V1__Index__SearchIndexOptions         *message)
+{
+  static const Google__Firestore__Admin__V1__Index__SearchIndexOptions init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__SEARCH_INDEX_OPTIONS__INIT;
   *message = init_value;
 }
 void   google__firestore__admin__v1__index__init
@@ -1079,6 +1109,240 @@ const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_fiel
   (ProtobufCMessageInit) google__firestore__admin__v1__index__index_field__vector_config__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__field_descriptors[2] =
+{
+  {
+    "index_type",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec, index_type),
+    &google__firestore__admin__v1__index__index_field__search_config__text_index_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "match_type",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec, match_type),
+    &google__firestore__admin__v1__index__index_field__search_config__text_match_type__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__field_indices_by_name[] = {
+  0,   /* field[0] = index_type */
+  1,   /* field[1] = match_type */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Index.IndexField.SearchConfig.SearchTextIndexSpec",
+  "SearchTextIndexSpec",
+  "Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec),
+  2,
+  google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__field_descriptors,
+  google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__field_indices_by_name,
+  1,  google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__index_field__search_config__search_text_spec__field_descriptors[1] =
+{
+  {
+    "index_specs",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec, n_index_specs),
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec, index_specs),
+    &google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__index__index_field__search_config__search_text_spec__field_indices_by_name[] = {
+  0,   /* field[0] = index_specs */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__index__index_field__search_config__search_text_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__search_text_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Index.IndexField.SearchConfig.SearchTextSpec",
+  "SearchTextSpec",
+  "Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec),
+  1,
+  google__firestore__admin__v1__index__index_field__search_config__search_text_spec__field_descriptors,
+  google__firestore__admin__v1__index__index_field__search_config__search_text_spec__field_indices_by_name,
+  1,  google__firestore__admin__v1__index__index_field__search_config__search_text_spec__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__field_descriptors[1] =
+{
+  {
+    "geo_json_indexing_disabled",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec, geo_json_indexing_disabled),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__field_indices_by_name[] = {
+  0,   /* field[0] = geo_json_indexing_disabled */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Index.IndexField.SearchConfig.SearchGeoSpec",
+  "SearchGeoSpec",
+  "Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec),
+  1,
+  google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__field_descriptors,
+  google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__field_indices_by_name,
+  1,  google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCEnumValue google__firestore__admin__v1__index__index_field__search_config__text_index_type__enum_values_by_number[2] =
+{
+  { "TEXT_INDEX_TYPE_UNSPECIFIED", "GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TEXT_INDEX_TYPE_UNSPECIFIED", 0 },
+  { "TOKENIZED", "GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TOKENIZED", 1 },
+};
+static const ProtobufCIntRange google__firestore__admin__v1__index__index_field__search_config__text_index_type__value_ranges[] = {
+{0, 0},{0, 2}
+};
+static const ProtobufCEnumValueIndex google__firestore__admin__v1__index__index_field__search_config__text_index_type__enum_values_by_name[2] =
+{
+  { "TEXT_INDEX_TYPE_UNSPECIFIED", 0 },
+  { "TOKENIZED", 1 },
+};
+const ProtobufCEnumDescriptor google__firestore__admin__v1__index__index_field__search_config__text_index_type__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Index.IndexField.SearchConfig.TextIndexType",
+  "TextIndexType",
+  "Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextIndexType",
+  "google.firestore.admin.v1",
+  2,
+  google__firestore__admin__v1__index__index_field__search_config__text_index_type__enum_values_by_number,
+  2,
+  google__firestore__admin__v1__index__index_field__search_config__text_index_type__enum_values_by_name,
+  1,
+  google__firestore__admin__v1__index__index_field__search_config__text_index_type__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCEnumValue google__firestore__admin__v1__index__index_field__search_config__text_match_type__enum_values_by_number[2] =
+{
+  { "TEXT_MATCH_TYPE_UNSPECIFIED", "GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__TEXT_MATCH_TYPE_UNSPECIFIED", 0 },
+  { "MATCH_GLOBALLY", "GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__MATCH_GLOBALLY", 1 },
+};
+static const ProtobufCIntRange google__firestore__admin__v1__index__index_field__search_config__text_match_type__value_ranges[] = {
+{0, 0},{0, 2}
+};
+static const ProtobufCEnumValueIndex google__firestore__admin__v1__index__index_field__search_config__text_match_type__enum_values_by_name[2] =
+{
+  { "MATCH_GLOBALLY", 1 },
+  { "TEXT_MATCH_TYPE_UNSPECIFIED", 0 },
+};
+const ProtobufCEnumDescriptor google__firestore__admin__v1__index__index_field__search_config__text_match_type__descriptor =
+{
+  PROTOBUF_C__ENUM_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Index.IndexField.SearchConfig.TextMatchType",
+  "TextMatchType",
+  "Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextMatchType",
+  "google.firestore.admin.v1",
+  2,
+  google__firestore__admin__v1__index__index_field__search_config__text_match_type__enum_values_by_number,
+  2,
+  google__firestore__admin__v1__index__index_field__search_config__text_match_type__enum_values_by_name,
+  1,
+  google__firestore__admin__v1__index__index_field__search_config__text_match_type__value_ranges,
+  NULL,NULL,NULL,NULL   /* reserved[1234] */
+};
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__index_field__search_config__field_descriptors[2] =
+{
+  {
+    "text_spec",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig, text_spec),
+    &google__firestore__admin__v1__index__index_field__search_config__search_text_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "geo_spec",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig, geo_spec),
+    &google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__index__index_field__search_config__field_indices_by_name[] = {
+  1,   /* field[1] = geo_spec */
+  0,   /* field[0] = text_spec */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__index__index_field__search_config__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Index.IndexField.SearchConfig",
+  "SearchConfig",
+  "Google__Firestore__Admin__V1__Index__IndexField__SearchConfig",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__Index__IndexField__SearchConfig),
+  2,
+  google__firestore__admin__v1__index__index_field__search_config__field_descriptors,
+  google__firestore__admin__v1__index__index_field__search_config__field_indices_by_name,
+  1,  google__firestore__admin__v1__index__index_field__search_config__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__index__index_field__search_config__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCEnumValue google__firestore__admin__v1__index__index_field__order__enum_values_by_number[3] =
 {
   { "ORDER_UNSPECIFIED", "GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__ORDER__ORDER_UNSPECIFIED", 0 },
@@ -1137,7 +1401,7 @@ const ProtobufCEnumDescriptor google__firestore__admin__v1__index__index_field__
   google__firestore__admin__v1__index__index_field__array_config__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__index_field__field_descriptors[4] =
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__index_field__field_descriptors[5] =
 {
   {
     "field_path",
@@ -1187,17 +1451,30 @@ static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__index
     0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "search_config",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField, value_mode_case),
+    offsetof(Google__Firestore__Admin__V1__Index__IndexField, search_config),
+    &google__firestore__admin__v1__index__index_field__search_config__descriptor,
+    NULL,
+    0 | PROTOBUF_C_FIELD_FLAG_ONEOF,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__admin__v1__index__index_field__field_indices_by_name[] = {
   2,   /* field[2] = array_config */
   0,   /* field[0] = field_path */
   1,   /* field[1] = order */
+  4,   /* field[4] = search_config */
   3,   /* field[3] = vector_config */
 };
 static const ProtobufCIntRange google__firestore__admin__v1__index__index_field__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__descriptor =
 {
@@ -1207,11 +1484,62 @@ const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_fiel
   "Google__Firestore__Admin__V1__Index__IndexField",
   "google.firestore.admin.v1",
   sizeof(Google__Firestore__Admin__V1__Index__IndexField),
-  4,
+  5,
   google__firestore__admin__v1__index__index_field__field_descriptors,
   google__firestore__admin__v1__index__index_field__field_indices_by_name,
   1,  google__firestore__admin__v1__index__index_field__number_ranges,
   (ProtobufCMessageInit) google__firestore__admin__v1__index__index_field__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__search_index_options__field_descriptors[2] =
+{
+  {
+    "text_language",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index__SearchIndexOptions, text_language),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "text_language_override_field_path",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index__SearchIndexOptions, text_language_override_field_path),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned google__firestore__admin__v1__index__search_index_options__field_indices_by_name[] = {
+  0,   /* field[0] = text_language */
+  1,   /* field[1] = text_language_override_field_path */
+};
+static const ProtobufCIntRange google__firestore__admin__v1__index__search_index_options__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor google__firestore__admin__v1__index__search_index_options__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "google.firestore.admin.v1.Index.SearchIndexOptions",
+  "SearchIndexOptions",
+  "Google__Firestore__Admin__V1__Index__SearchIndexOptions",
+  "google.firestore.admin.v1",
+  sizeof(Google__Firestore__Admin__V1__Index__SearchIndexOptions),
+  2,
+  google__firestore__admin__v1__index__search_index_options__field_descriptors,
+  google__firestore__admin__v1__index__search_index_options__field_indices_by_name,
+  1,  google__firestore__admin__v1__index__search_index_options__number_ranges,
+  (ProtobufCMessageInit) google__firestore__admin__v1__index__search_index_options__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCEnumValue google__firestore__admin__v1__index__query_scope__enum_values_by_number[4] =
@@ -1308,7 +1636,7 @@ const ProtobufCEnumDescriptor google__firestore__admin__v1__index__state__descri
   google__firestore__admin__v1__index__state__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__field_descriptors[5] =
+static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__field_descriptors[6] =
 {
   {
     "name",
@@ -1370,18 +1698,32 @@ static const ProtobufCFieldDescriptor google__firestore__admin__v1__index__field
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "search_index_options",
+    9,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Google__Firestore__Admin__V1__Index, search_index_options),
+    &google__firestore__admin__v1__index__search_index_options__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned google__firestore__admin__v1__index__field_indices_by_name[] = {
   4,   /* field[4] = api_scope */
   2,   /* field[2] = fields */
   0,   /* field[0] = name */
   1,   /* field[1] = query_scope */
+  5,   /* field[5] = search_index_options */
   3,   /* field[3] = state */
 };
-static const ProtobufCIntRange google__firestore__admin__v1__index__number_ranges[1 + 1] =
+static const ProtobufCIntRange google__firestore__admin__v1__index__number_ranges[2 + 1] =
 {
   { 1, 0 },
-  { 0, 5 }
+  { 9, 5 },
+  { 0, 6 }
 };
 const ProtobufCMessageDescriptor google__firestore__admin__v1__index__descriptor =
 {
@@ -1391,10 +1733,10 @@ const ProtobufCMessageDescriptor google__firestore__admin__v1__index__descriptor
   "Google__Firestore__Admin__V1__Index",
   "google.firestore.admin.v1",
   sizeof(Google__Firestore__Admin__V1__Index),
-  5,
+  6,
   google__firestore__admin__v1__index__field_descriptors,
   google__firestore__admin__v1__index__field_indices_by_name,
-  1,  google__firestore__admin__v1__index__number_ranges,
+  2,  google__firestore__admin__v1__index__number_ranges,
   (ProtobufCMessageInit) google__firestore__admin__v1__index__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

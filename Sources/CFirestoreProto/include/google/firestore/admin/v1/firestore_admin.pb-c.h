@@ -42,6 +42,11 @@ typedef struct Google__Firestore__Admin__V1__Index Google__Firestore__Admin__V1_
 typedef struct Google__Firestore__Admin__V1__Index__IndexField Google__Firestore__Admin__V1__Index__IndexField;
 typedef struct Google__Firestore__Admin__V1__Index__IndexField__VectorConfig Google__Firestore__Admin__V1__Index__IndexField__VectorConfig;
 typedef struct Google__Firestore__Admin__V1__Index__IndexField__VectorConfig__FlatIndex Google__Firestore__Admin__V1__Index__IndexField__VectorConfig__FlatIndex;
+typedef struct Google__Firestore__Admin__V1__Index__IndexField__SearchConfig Google__Firestore__Admin__V1__Index__IndexField__SearchConfig;
+typedef struct Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec;
+typedef struct Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec;
+typedef struct Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec;
+typedef struct Google__Firestore__Admin__V1__Index__SearchIndexOptions Google__Firestore__Admin__V1__Index__SearchIndexOptions;
 typedef struct Google__Firestore__Admin__V1__Field Google__Firestore__Admin__V1__Field;
 typedef struct Google__Firestore__Admin__V1__Field__IndexConfig Google__Firestore__Admin__V1__Field__IndexConfig;
 typedef struct Google__Firestore__Admin__V1__Field__TtlConfig Google__Firestore__Admin__V1__Field__TtlConfig;
@@ -52,6 +57,16 @@ typedef struct Google__Firestore__Admin__V1__FieldOperationMetadata Google__Fire
 
 /* --- enums --- */
 
+typedef enum _Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextIndexType {
+  GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TEXT_INDEX_TYPE_UNSPECIFIED = 0,
+  GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TOKENIZED = 1
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE)
+} Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextIndexType;
+typedef enum _Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextMatchType {
+  GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__TEXT_MATCH_TYPE_UNSPECIFIED = 0,
+  GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__MATCH_GLOBALLY = 1
+    PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE)
+} Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextMatchType;
 typedef enum _Google__Firestore__Admin__V1__Index__IndexField__Order {
   GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__ORDER__ORDER_UNSPECIFIED = 0,
   GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__ORDER__ASCENDING = 1,
@@ -364,11 +379,55 @@ struct  Google__Firestore__Admin__V1__Index__IndexField__VectorConfig
     , 0, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VECTOR_CONFIG__TYPE__NOT_SET, {0} }
 
 
+struct  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec
+{
+  ProtobufCMessage base;
+  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextIndexType index_type;
+  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__TextMatchType match_type;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_TEXT_INDEX_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__descriptor) \
+    , GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_INDEX_TYPE__TEXT_INDEX_TYPE_UNSPECIFIED, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__TEXT_MATCH_TYPE__TEXT_MATCH_TYPE_UNSPECIFIED }
+
+
+struct  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec
+{
+  ProtobufCMessage base;
+  size_t n_index_specs;
+  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec **index_specs;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_TEXT_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__index__index_field__search_config__search_text_spec__descriptor) \
+    , 0,NULL }
+
+
+struct  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec
+{
+  ProtobufCMessage base;
+  protobuf_c_boolean geo_json_indexing_disabled;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__SEARCH_GEO_SPEC__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__descriptor) \
+    , 0 }
+
+
+struct  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig
+{
+  ProtobufCMessage base;
+  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec *text_spec;
+  Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec *geo_spec;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__SEARCH_CONFIG__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__index__index_field__search_config__descriptor) \
+    , NULL, NULL }
+
+
 typedef enum {
   GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE__NOT_SET = 0,
   GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE_ORDER = 2,
   GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG = 3,
-  GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG = 4
+  GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG = 4,
+  GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG = 5
     PROTOBUF_C__FORCE_ENUM_TO_BE_INT_SIZE(GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE__CASE)
 } Google__Firestore__Admin__V1__Index__IndexField__ValueModeCase;
 
@@ -381,11 +440,23 @@ struct  Google__Firestore__Admin__V1__Index__IndexField
     Google__Firestore__Admin__V1__Index__IndexField__Order order;
     Google__Firestore__Admin__V1__Index__IndexField__ArrayConfig array_config;
     Google__Firestore__Admin__V1__Index__IndexField__VectorConfig *vector_config;
+    Google__Firestore__Admin__V1__Index__IndexField__SearchConfig *search_config;
   };
 };
 #define GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__index__index_field__descriptor) \
     , (char *)protobuf_c_empty_string, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INDEX_FIELD__VALUE_MODE__NOT_SET, {0} }
+
+
+struct  Google__Firestore__Admin__V1__Index__SearchIndexOptions
+{
+  ProtobufCMessage base;
+  char *text_language;
+  char *text_language_override_field_path;
+};
+#define GOOGLE__FIRESTORE__ADMIN__V1__INDEX__SEARCH_INDEX_OPTIONS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__index__search_index_options__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
 
 
 struct  Google__Firestore__Admin__V1__Index
@@ -397,10 +468,11 @@ struct  Google__Firestore__Admin__V1__Index
   Google__Firestore__Admin__V1__Index__IndexField **fields;
   Google__Firestore__Admin__V1__Index__State state;
   Google__Firestore__Admin__V1__Index__ApiScope api_scope;
+  Google__Firestore__Admin__V1__Index__SearchIndexOptions *search_index_options;
 };
 #define GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&google__firestore__admin__v1__index__descriptor) \
-    , (char *)protobuf_c_empty_string, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__QUERY_SCOPE__QUERY_SCOPE_UNSPECIFIED, 0,NULL, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__STATE__STATE_UNSPECIFIED, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__API_SCOPE__ANY_API }
+    , (char *)protobuf_c_empty_string, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__QUERY_SCOPE__QUERY_SCOPE_UNSPECIFIED, 0,NULL, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__STATE__STATE_UNSPECIFIED, GOOGLE__FIRESTORE__ADMIN__V1__INDEX__API_SCOPE__ANY_API, NULL }
 
 
 struct  Google__Firestore__Admin__V1__Field__IndexConfig
@@ -553,9 +625,24 @@ void   google__firestore__admin__v1__index__index_field__vector_config__flat_ind
 /* Google__Firestore__Admin__V1__Index__IndexField__VectorConfig methods */
 void   google__firestore__admin__v1__index__index_field__vector_config__init
                      (Google__Firestore__Admin__V1__Index__IndexField__VectorConfig         *message);
+/* Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec methods */
+void   google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec         *message);
+/* Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec methods */
+void   google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec         *message);
+/* Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec methods */
+void   google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec         *message);
+/* Google__Firestore__Admin__V1__Index__IndexField__SearchConfig methods */
+void   google__firestore__admin__v1__index__index_field__search_config__init
+                     (Google__Firestore__Admin__V1__Index__IndexField__SearchConfig         *message);
 /* Google__Firestore__Admin__V1__Index__IndexField methods */
 void   google__firestore__admin__v1__index__index_field__init
                      (Google__Firestore__Admin__V1__Index__IndexField         *message);
+/* Google__Firestore__Admin__V1__Index__SearchIndexOptions methods */
+void   google__firestore__admin__v1__index__search_index_options__init
+                     (Google__Firestore__Admin__V1__Index__SearchIndexOptions         *message);
 /* Google__Firestore__Admin__V1__Index methods */
 void   google__firestore__admin__v1__index__init
                      (Google__Firestore__Admin__V1__Index         *message);
@@ -639,8 +726,23 @@ typedef void (*Google__Firestore__Admin__V1__Index__IndexField__VectorConfig__Fl
 typedef void (*Google__Firestore__Admin__V1__Index__IndexField__VectorConfig_Closure)
                  (const Google__Firestore__Admin__V1__Index__IndexField__VectorConfig *message,
                   void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec_Closure)
+                 (const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextIndexSpec *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec_Closure)
+                 (const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchTextSpec *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec_Closure)
+                 (const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig__SearchGeoSpec *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__Index__IndexField__SearchConfig_Closure)
+                 (const Google__Firestore__Admin__V1__Index__IndexField__SearchConfig *message,
+                  void *closure_data);
 typedef void (*Google__Firestore__Admin__V1__Index__IndexField_Closure)
                  (const Google__Firestore__Admin__V1__Index__IndexField *message,
+                  void *closure_data);
+typedef void (*Google__Firestore__Admin__V1__Index__SearchIndexOptions_Closure)
+                 (const Google__Firestore__Admin__V1__Index__SearchIndexOptions *message,
                   void *closure_data);
 typedef void (*Google__Firestore__Admin__V1__Index_Closure)
                  (const Google__Firestore__Admin__V1__Index *message,
@@ -812,8 +914,15 @@ extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__des
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__vector_config__descriptor;
 extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__vector_config__flat_index__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__search_text_spec__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__descriptor;
+extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__index__index_field__search_config__text_index_type__descriptor;
+extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__index__index_field__search_config__text_match_type__descriptor;
 extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__index__index_field__order__descriptor;
 extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__index__index_field__array_config__descriptor;
+extern const ProtobufCMessageDescriptor google__firestore__admin__v1__index__search_index_options__descriptor;
 extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__index__query_scope__descriptor;
 extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__index__api_scope__descriptor;
 extern const ProtobufCEnumDescriptor    google__firestore__admin__v1__index__state__descriptor;
