@@ -17,6 +17,8 @@ struct LogReading {
         case groups
         /// A table or a row is missing: the base decides whether it was trimmed.
         case base
+        /// The groups are there. Whether a synchronous standby has them too is shown by a commit after them.
+        case standby(isAll: Bool)
     }
 }
 
@@ -53,7 +55,10 @@ extension MemberDriver {
         let groups = headers.compactMap { readGroups[$0.sequence] }
         readGroups.removeAll()
         precondition(groups.count == headers.count, "groups are applied that were not read")
-        for header in headers { places.note(header.place) }
+        for group in groups {
+            places.note(group.header.place)
+            recent.note(group)
+        }
         if let last = headers.last { readVersion.store(last.version, ordering: .releasing) }
         state.change { $0.groupsApplied += UInt64(headers.count) }
         isApplying = true
@@ -65,6 +70,7 @@ extension MemberDriver {
 
     private func acknowledge(_ group: GroupHeader) {
         places.note(group.place)
+        if let appending { recent.note(LoggedGroup(header: group, records: appending.records)) }
         let bytes = UInt64(appending?.records.count ?? 0)
         state.change { figures in
             figures.groupsAppended += 1
@@ -110,6 +116,7 @@ extension MemberDriver {
             guard let reading else { return }
             switch reading.step {
             case .base: sql = settings.tables.lastBase
+            case .standby: sql = settings.tables.confirmation(of: member.place)
             case .groups:
                 let isFirst = reading.table == StoreTables.tableNumber(of: max(place.sequence, 1))
                 let skips = isFirst && place.sequence > 0
@@ -187,6 +194,9 @@ extension MemberDriver {
         case (.failed(let failure), _):
             host.note(.statementRefused(failure.description))
             return giveUpLog("a read was refused")
+        case (.rows(_, let hasWarning), .standby(let isAll)):
+            if hasWarning { return giveUpLog("no standby has confirmed what was read") }
+            return acceptRead(current, isAll: isAll)
         case (.rows(let rows, _), .base):
             return reply(Self.replyWithoutRows(after: current.after, base: BaseRow(rows)))
         case (.rows(let rows, _), .groups):
@@ -224,15 +234,32 @@ extension MemberDriver {
         return place.sequence == 0 ? .groups([], isAll: true) : .placeDiffers
     }
 
+    /// Ends a read. A server that follows applies only what outlives the loss of the primary: the primary may have
+    /// groups that its synchronous standby lacks, after a wait for the standby was cut off. A commit of this server
+    /// after them waits for the standby to have them.
     private func finishRead(_ current: LogReading, isAll: Bool) {
         if current.after.sequence > 0, let hash = current.rows.placeHash, hash != current.after.hash {
             return reply(.placeDiffers)
         }
+        guard member.role == .following, !current.rows.groups.isEmpty, current.after == member.place else {
+            return acceptRead(current, isAll: isAll)
+        }
+        reading = current
+        reading?.step = .standby(isAll: isAll)
+        sendLog()
+    }
+
+    private func acceptRead(_ current: LogReading, isAll: Bool) {
+        // Groups of the stream may have come meanwhile, and are being applied.
+        guard current.after == member.place else { return reply(.groups([], isAll: false)) }
         readGroups = Dictionary(uniqueKeysWithValues: current.rows.groups.map { ($0.header.sequence, $0) })
         closedRead = isAll ? current.rows.closed : 0
         state.change { $0.closed = max($0.closed, current.rows.closed) }
         let hasGroups = !current.rows.groups.isEmpty
         reply(.groups(current.rows.groups.map(\.header), isAll: isAll))
-        if !hasGroups, isAll, !hasEnded, !state.isLeading { host.close(through: closedRead) }
+        if !hasGroups, isAll, !hasEnded, !state.isLeading {
+            host.close(through: closedRead)
+            closedRead = 0
+        }
     }
 }

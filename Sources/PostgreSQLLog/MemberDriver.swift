@@ -41,7 +41,7 @@ package struct MemberSettings: Sendable {
     /// The times of a lease in production: another server leads within five seconds.
     package static let timing = LeaseTiming(
         leaseMilliseconds: 2_000, intervalMilliseconds: 500, marginMilliseconds: 200,
-        ceilingMicroseconds: 5_000_000, readMilliseconds: 10)
+        ceilingMicroseconds: 5_000_000, readMilliseconds: 10, streamMilliseconds: 1_000)
 }
 
 /// The member of this server. ``append(_:version:)`` may be called on any thread; the rest belongs to its own.
@@ -52,6 +52,9 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     struct Inbox {
         var append: PendingAppend?
         var hasApplied: Bool?
+        /// What came over the leader's stream, in order.
+        var streamed: [StreamedGroups] = []
+        var hasStreamEnded = false
         var isStopping = false
         /// Appends have failed for good.
         var isClosed = false
@@ -69,6 +72,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     package let settings: MemberSettings
     package let state = MemberState()
     package let places: LogPlaces
+    /// For the streams to other servers.
+    let recent: RecentGroups
     let host: any MemberHost
     let inbox = Monitor(Inbox())
     /// Groups with versions up to here came from the log.
@@ -98,8 +103,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var isAway = false
     /// By how much the machine's clock is ahead of the database's, in microseconds.
     var clockAhead: Int64 = 0
-    /// The closed time that comes with the rows of a read.
+    /// The closed time that comes with the groups that are being applied; 0 for none.
     var closedRead: UInt64 = 0
+    /// Of the groups of the stream that are being applied.
+    var streamCompletion: (@Sendable (Bool) -> Void)?
 
     /// How far a clock may be from the database's for a server to lead, in microseconds.
     static let clockDifferenceMax: Int64 = 10_000_000
@@ -109,12 +116,14 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     package init(_ settings: MemberSettings, places: LogPlaces, host: any MemberHost) {
         self.settings = settings
         self.places = places
+        recent = RecentGroups(after: settings.place)
         self.host = host
         wakeDescriptor = eventfd(0, Int32(HEARTH_EVENT_FLAGS))
         member = StoreMember(
             server: ServerIdentity(high: .random(in: .min ... .max), low: .random(in: .min ... .max)),
             timing: settings.timing, proposed: settings.store, store: settings.store, place: settings.place)
         readVersion.store(settings.place.version, ordering: .relaxed)
+        state.update(member)
         // A lock that an append holds, or a backend that hangs, must not collect sessions of this server.
         let brief = PostgreSQLSession.settings + "; SET lock_timeout = 1000; SET statement_timeout = 2000"
         lease = MemberChannel("lease", address: settings.database, settings: brief, silenceMax: 2_500)
@@ -205,6 +214,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
             wait()
         }
         closeAppends()
+        dropStreamed()
         lease.connection.close()
         log.connection.close()
     }
@@ -213,6 +223,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     private func turn() {
         let now = BootClock.milliseconds()
         takeApplied()
+        hasEnded ? dropStreamed() : takeStreamed()
         if !hasEnded {
             perform(member.tick(now: now, wallMicroseconds: wallMicroseconds))
             appendIfPossible()
@@ -242,6 +253,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         isApplying = false
         guard hasApplied else { return end(.refused("a group of the log cannot be applied")) }
         if closedRead > 0 { host.close(through: closedRead) }
+        closedRead = 0
+        streamCompletion.take()?(true)
         pump()
     }
 
@@ -254,7 +267,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
             guard let interest = channel.connection.interest else { continue }
             waiting.append(pollfd(fd: interest.descriptor, events: interest.events, revents: 0))
         }
-        let isWorking = member.isLeader && leaseStatement == nil
+        let isWorking =
+            leaseStatement == nil && (member.isLeader || logStatement == nil && member.isStreaming(now: now))
         let milliseconds = isWorking ? min(50, max(member.nextDue > now ? member.nextDue - now : 1, 1)) : 10
         _ = unsafe poll(&waiting, nfds_t(waiting.count), Int32(milliseconds))
         if waiting[0].revents != 0 {

@@ -18,6 +18,8 @@ package final class MemberState: Sendable {
         package var groupsAppended: UInt64 = 0
         package var bytesAppended: UInt64 = 0
         package var groupsApplied: UInt64 = 0
+        /// Those of them that came over the stream of the leader.
+        package var groupsStreamed: UInt64 = 0
         /// Appends whose connection ended before the reply.
         package var outcomesUnknown: UInt64 = 0
     }

@@ -142,4 +142,16 @@ extension StoreTables {
                 .number(figures.place.version),
             ])
     }
+
+    /// Notes how far this server is, by a commit that waits for the standbys as an append does.
+    func confirmation(of place: LogPlace) -> SQLStatement {
+        SQLStatement(
+            """
+            INSERT INTO hearth.servers VALUES ($1::text, $2::text, '', 'following', $3::bigint, $4::bigint, 0,
+                clock_timestamp())
+            ON CONFLICT (store, address) DO UPDATE SET sequence = excluded.sequence,
+                commit_version = excluded.commit_version, seen = excluded.seen
+            """,
+            [.text(name), .text(advertised), .number(place.sequence), .number(place.version)])
+    }
 }

@@ -65,6 +65,14 @@ final class TestMember: Sendable {
         host.acknowledged(group, version: version)
     }
 
+    /// Hands over groups as a stream does.
+    /// - Returns: whether they were taken.
+    func receive(_ groups: [LoggedGroup], closed: UInt64) -> Bool {
+        let outcome = Monitor<Bool?>(nil)
+        driver.receive(groups, closed: closed) { isTaken in outcome.update { $0 = isTaken } }
+        return outcome.wait { $0 }
+    }
+
     static func group(_ text: String, version: UInt64) -> [UInt8] {
         var bytes: [UInt8] = []
         for shift: UInt64 in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: version >> (8 * shift))) }

@@ -6,6 +6,7 @@ import EmbeddedEngine
 import FileSystem
 import FirestoreService
 import Glibc
+import HearthClient
 import PostgreSQLLog
 import Replication
 import Server
@@ -21,6 +22,7 @@ final class Cluster: Sendable {
     private let host: ClusterHost
     private let driver = Monitor<MemberDriver?>(nil)
     private let bases = Monitor<BaseMaker?>(nil)
+    private let stream = Monitor<LeaderStream?>(nil)
 
     private init(
         database: String, tables: StoreTables, directory: String, baseBytes: Int, log: Log
@@ -198,10 +200,13 @@ final class Cluster: Sendable {
         let (usesTLS, authorities) = (
             arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
         )
-        host.forward(to: known) { address in
-            let configuration = try? Replica.configuration(of: address, usesTLS: usesTLS, authorities: authorities)
-            return configuration.map { Replica.leader($0) }
+        let reach: @Sendable (String) throws -> HearthClient.Configuration = {
+            try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities)
         }
+        host.forward(to: known) { address in (try? reach(address)).map { Replica.leader($0) } }
+        let stream = LeaderStream(driver, log: log, reach)
+        self.stream.update { $0 = stream }
+        host.stream(with: stream)
         configuration.leader = known
         configuration.readsAreStrict = true
         configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
@@ -220,6 +225,7 @@ final class Cluster: Sendable {
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
         host.beginStopping()
+        stream.withLock { $0 }?.stop()
         bases.withLock { $0 }?.stop()
         driver.withLock { $0 }?.beginStopping(withinMilliseconds: mustRestart ? 0 : 5_000)
     }
@@ -272,6 +278,7 @@ extension ClusterFigures {
         groupsAppended = figures.groupsAppended
         bytesAppended = figures.bytesAppended
         groupsApplied = figures.groupsApplied
+        groupsStreamed = figures.groupsStreamed
         outcomesUnknown = figures.outcomesUnknown
     }
 }

@@ -16,6 +16,7 @@ final class ClusterHost: MemberHost {
         var leader: String?
         var reason: RestartReason?
         var known: KnownLeader?
+        var stream: LeaderStream?
         var isStopping = false
         var server: @Sendable (String) -> KnownLeader.Server? = { _ in nil }
     }
@@ -40,6 +41,9 @@ final class ClusterHost: MemberHost {
             state.server = server
         }
     }
+
+    /// Before the driver is started.
+    func stream(with stream: LeaderStream) { state.withLock { $0.stream = stream } }
 
     private func move(to location: KnownLeader.Location) { state.withLock { $0.known }?.move(to: location) }
 
@@ -78,12 +82,17 @@ final class ClusterHost: MemberHost {
     func close(through time: UInt64) {
         guard let store else { return }
         store.closeTimes(through: time)
-        store.replication.closedMicroseconds = time
+        // A time of the database may be older than one of the stream.
+        store.replication.closedMicroseconds = max(store.replication.closedMicroseconds, time)
         store.replication.isConnected = true
     }
 
     func lead(_ epoch: Epoch, above time: UInt64) {
-        state.withLock { $0.leader = nil }
+        let stream = state.withLock { state in
+            state.leader = nil
+            return state.stream
+        }
+        stream?.move(to: nil)
         store?.lead(above: time)
         move(to: .here(through: state.withLock { $0.server }(advertised)))
         log(.info, "cluster_leads", ["epoch": String(epoch.number), "address": advertised])
@@ -102,6 +111,7 @@ final class ClusterHost: MemberHost {
         store?.follow(leader: isOther ? address : nil)
         let server = isOther ? state.withLock { $0.server }(address) : nil
         move(to: server.map { .at($0) } ?? .unknown)
+        state.withLock { $0.stream }?.move(to: isOther ? address : nil)
         log(.info, "cluster_follows", ["leader": address])
     }
 
@@ -117,7 +127,11 @@ final class ClusterHost: MemberHost {
     func restart(_ reason: RestartReason) {
         store?.follow(leader: nil)
         move(to: .unknown)
-        state.withLock { $0.reason = reason }
+        let stream = state.withLock { state in
+            state.reason = reason
+            return state.stream
+        }
+        stream?.stop()
         switch reason {
         case .deposed: log(.warning, "cluster_deposed", ["message": "another server leads; this one starts again"])
         case .outdated:

@@ -50,6 +50,13 @@ final class ClusterNode: @unchecked Sendable {
 
     var leads: Bool { metrics.contains("hearth_cluster_leads 1\n") }
 
+    /// Groups that came over the stream of the leader.
+    var groupsStreamed: Int {
+        let lines = metrics.split(separator: "\n")
+        let name = "hearth_cluster_groups_streamed_total "
+        return lines.first { $0.hasPrefix(name) }.flatMap { Int($0.dropFirst(name.count)) } ?? 0
+    }
+
     var log: String { server?.process.errors ?? "" }
 }
 

@@ -62,6 +62,11 @@ struct ClusterTests {
             #expect(read.contains("\"n\":\(number)}"), "\(read)")
         }
 
+        try await eventually("a follower gets groups over the stream of the leader") {
+            guard try set(nodes[0], "c/streamed", 1).status == 0 else { return false }
+            return nodes.contains { $0 !== first && $0.groupsStreamed > 0 }
+        }
+
         first.kill()
         // A call that comes before another server leads waits for it.
         let other = try #require(nodes.first { $0 !== first })
