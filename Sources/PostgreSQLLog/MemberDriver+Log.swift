@@ -17,6 +17,8 @@ struct LogReading {
         case groups
         /// A table or a row is missing: the base decides whether it was trimmed.
         case base
+        /// The table is of an earlier version, and lacks a column.
+        case upgrade
         /// The groups are there. Whether a synchronous standby has them too is shown by a commit after them.
         case standby(isAll: Bool)
     }
@@ -62,15 +64,15 @@ extension MemberDriver {
         if let last = headers.last { readVersion.store(last.version, ordering: .releasing) }
         state.change { $0.groupsApplied += UInt64(headers.count) }
         isApplying = true
-        host.apply(groups) { [self] hasApplied in
-            inbox.update { $0.hasApplied = hasApplied }
+        host.apply(groups) { [self] outcome in
+            inbox.update { $0.applied = outcome }
             wake()
         }
     }
 
     private func acknowledge(_ group: GroupHeader) {
         places.note(group.place)
-        if let appending { recent.note(LoggedGroup(header: group, records: appending.records)) }
+        if let appending { recent.note(appending.group(group)) }
         let bytes = UInt64(appending?.records.count ?? 0)
         state.change { figures in
             figures.groupsAppended += 1
@@ -90,10 +92,11 @@ extension MemberDriver {
     /// Appends the group that waits, if the member can.
     func appendIfPossible() {
         guard appending == nil, !isApplying, member.canAppend, state.isLeading else { return }
-        guard let pending = inbox.withLock({ $0.append }) else { return }
+        guard var pending = inbox.withLock({ $0.append }) else { return }
         // A version above the ceiling waits for the renewal that raises it.
         member.noteIssued(pending.version)
         guard pending.version <= member.ceiling else { return }
+        pending.derived = host.derived(from: LoggedGroup.firstVersion(pending.records), through: pending.version)
         appending = pending
         appendStarted = SystemClock.monotonicNanoseconds()
         perform(member.append(version: pending.version, contentHash: LoggedGroup.contentHash(pending.records)))
@@ -110,12 +113,13 @@ extension MemberDriver {
             if mustCreateTable {
                 sql = settings.tables.creation(of: header.sequence)
             } else {
-                sql = settings.tables.append(LoggedGroup(header: header, records: appending.records))
+                sql = settings.tables.append(appending.group(header))
             }
         case .read(let place):
             guard let reading else { return }
             switch reading.step {
             case .base: sql = settings.tables.lastBase
+            case .upgrade: sql = StoreTables.upgrade(settings.tables.table(reading.table))
             case .standby: sql = settings.tables.confirmation(of: member.place)
             case .groups:
                 let isFirst = reading.table == StoreTables.tableNumber(of: max(place.sequence, 1))
@@ -165,7 +169,7 @@ extension MemberDriver {
                 return sendLog()
             }
             reply(settings.tables.appendReply(rows))
-        case .failed(let failure) where failure.isMissingTable && !mustCreateTable:
+        case .failed(let failure) where (failure.isMissingTable || failure.isMissingColumn) && !mustCreateTable:
             mustCreateTable = true
             sendLog()
         case .failed(let failure) where failure.isDuplicate && !mustCreateTable:
@@ -191,9 +195,12 @@ extension MemberDriver {
             let isFirst = current.table == StoreTables.tableNumber(of: max(current.after.sequence, 1))
             if !isFirst { return finishRead(current, isAll: true) }
             current.step = .base
+        case (.failed(let failure), .groups) where failure.isMissingColumn:
+            current.step = .upgrade
         case (.failed(let failure), _):
             host.note(.statementRefused(failure.description))
             return giveUpLog("a read was refused")
+        case (.rows, .upgrade): current.step = .groups
         case (.rows(_, let hasWarning), .standby(let isAll)):
             if hasWarning { return giveUpLog("no standby has confirmed what was read") }
             return acceptRead(current, isAll: isAll)

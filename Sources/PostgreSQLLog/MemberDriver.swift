@@ -51,7 +51,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// What other threads ask for.
     struct Inbox {
         var append: PendingAppend?
-        var hasApplied: Bool?
+        var applied: ApplyOutcome?
         /// What came over the leader's stream, in order.
         var streamed: [StreamedGroups] = []
         var hasStreamEnded = false
@@ -67,6 +67,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     struct PendingAppend {
         let records: [UInt8]
         let version: UInt64
+        /// See ``LoggedGroup/derived``.
+        var derived: [UInt8] = []
     }
 
     package let settings: MemberSettings
@@ -245,13 +247,14 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     }
 
     private func takeApplied() {
-        let hasApplied = inbox.withLock { inbox in
-            defer { inbox.hasApplied = nil }
-            return inbox.hasApplied
-        }
-        guard let hasApplied, !hasEnded else { return }
+        let applied = inbox.withLock { $0.applied.take() }
+        guard let applied, !hasEnded else { return }
         isApplying = false
-        guard hasApplied else { return end(.refused("a group of the log cannot be applied")) }
+        switch applied {
+        case .applied: break
+        case .impossible: return end(.refused("a group of the log cannot be applied"))
+        case .differs(let keySpace, let sequence): return end(.differs(keySpace: keySpace, sequence: sequence))
+        }
         if closedRead > 0 { host.close(through: closedRead) }
         closedRead = 0
         streamCompletion.take()?(true)

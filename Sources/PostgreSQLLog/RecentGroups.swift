@@ -34,7 +34,7 @@ package final class RecentGroups: Sendable {
                 let oldest = state.groups[state.first]
                 state.start = oldest.header.place
                 state.byteCount -= oldest.records.count
-                state.groups[state.first] = LoggedGroup(header: oldest.header, records: [])
+                state.groups[state.first] = LoggedGroup(header: oldest.header, records: [], derived: [])
                 state.first += 1
             }
             guard state.first > 1_024, state.first > state.groups.count / 2 else { return }

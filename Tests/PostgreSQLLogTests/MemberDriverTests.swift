@@ -223,6 +223,21 @@ struct MemberDriverTests {
     }
 
     @Test
+    func `A member that has derived something else from a group begins again`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        for number: UInt64 in 1...3 { try first.append("group \(number)", version: number) }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(SQLStatement("UPDATE hearth.log_main_0 SET derived = '\\x09' WHERE sequence = 2"))
+        let second = try member("second:2")
+        try waitUntil("the second one begins again") {
+            second.host.state.restarts == [.differs(keySpace: "test", sequence: 2)]
+        }
+        for member in [first, second] { member.driver.stop() }
+    }
+
+    @Test
     func `Groups continue in the next table`() throws {
         let per = StoreTables.groupsPerTable
         let session = try PostgreSQLSession(address: server.address)
@@ -240,6 +255,7 @@ struct MemberDriverTests {
                 """))
         try session.run(
             SQLStatement(
+                // A table of an earlier version, without a column.
                 """
                 INSERT INTO hearth.log_main_0 VALUES ($1::bigint, 0, 1, 1, 4, 10, $2::bigint, $3::bigint, $4::bytea)
                 """,

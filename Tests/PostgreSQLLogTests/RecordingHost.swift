@@ -24,10 +24,15 @@ final class RecordingHost: MemberHost {
 
     var state: Recorded { recorded.withLock { $0 } }
 
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void) {
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void) {
         recorded.withLock { $0.groups += groups.map(\.records) }
-        completion(true)
+        for group in groups where group.derived != derived(from: 0, through: group.header.version) {
+            return completion(.differs(keySpace: "test", sequence: group.header.sequence))
+        }
+        completion(.applied)
     }
+
+    func derived(from start: UInt64, through end: UInt64) -> [UInt8] { [UInt8(truncatingIfNeeded: end)] }
 
     func acknowledged(_ group: [UInt8], version: UInt64) {
         clock.max(version, ordering: .relaxed)

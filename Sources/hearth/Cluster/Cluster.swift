@@ -243,7 +243,7 @@ final class Cluster: Sendable {
         guard let reason = host.restartReason else { return }
         switch reason {
         case .deposed: break
-        case .outdated, .diverged: try discard()
+        case .outdated, .diverged, .differs: try discard()
         case .refused(let message): throw CommandFailure(message)
         }
         execv("/proc/self/exe", CommandLine.unsafeArgv)

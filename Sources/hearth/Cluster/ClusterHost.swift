@@ -61,22 +61,44 @@ final class ClusterHost: MemberHost {
     /// Why the process must start again; nil if it need not.
     var restartReason: RestartReason? { state.withLock { $0.reason } }
 
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void) {
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void) {
         var records = FollowedRecords()
         for group in groups {
             guard records.append(logged: group.records) else {
                 log(.error, "cluster_record_damaged", ["sequence": String(group.header.sequence)])
-                return completion(false)
+                return completion(.impossible)
             }
         }
-        guard let store else { return completion(false) }
+        guard let store else { return completion(.impossible) }
         store.follow(records) { [self] result in
-            guard case .failure(let error) = result else { return completion(true) }
+            guard case .failure(let error) = result else { return completion(compare(groups)) }
             // The store may be closed already. The group stays in the log.
             if state.withLock({ $0.isStopping }) { return }
             log(.error, "cluster_apply_failed", ["message": error.message])
-            completion(false)
+            completion(.impossible)
         }
+    }
+
+    func derived(from start: UInt64, through end: UInt64) -> [UInt8] {
+        store?.replication.derivedSpaces.group(from: start, through: end) ?? []
+    }
+
+    /// Compares what was derived from groups with what their leaders derived.
+    private func compare(_ groups: [LoggedGroup]) -> ApplyOutcome {
+        guard let store else { return .impossible }
+        for group in groups {
+            guard let keySpace = Self.difference(of: group, in: store) else { continue }
+            return .differs(keySpace: keySpace, sequence: group.header.sequence)
+        }
+        return .applied
+    }
+
+    /// The key space in which a store has derived something else from a group than its leader; nil if there is none.
+    static func difference(of group: LoggedGroup, in store: DocumentStore) -> String? {
+        if group.derived.isEmpty { return nil }
+        let start = LoggedGroup.firstVersion(group.records)
+        let here = store.replication.derivedSpaces.group(from: start, through: group.header.version)
+        return DerivedSpaces.difference(here, group.derived)
     }
 
     func close(through time: UInt64) {
@@ -142,6 +164,14 @@ final class ClusterHost: MemberHost {
                 [
                     "message": "the last commits of this directory are not in the database, which was restored or lost "
                         + "them; they are discarded"
+                ])
+        case .differs(let keySpace, let sequence):
+            log(
+                .error, "cluster_differs",
+                [
+                    "key_space": keySpace, "sequence": String(sequence),
+                    "message": "this server has derived something else from a group than the leader; its state is "
+                        + "discarded",
                 ])
         case .refused(let message): log(.error, "cluster_refused", ["message": message])
         }

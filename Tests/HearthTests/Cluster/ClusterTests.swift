@@ -143,6 +143,49 @@ struct ClusterTests {
     }
 
     @Test
+    func `A server that derives something else than its leader names the key space and begins again`() async throws {
+        let nodes = try nodes(2)
+        for node in nodes { try node.start() }
+        let first = try await leader(of: nodes)
+        let second = try #require(nodes.first { $0 !== first })
+        for number in 0..<3 { #expect(try set(first, "c/d", number).status == 0) }
+        second.kill()
+        // From now on the group is not in the memory of the leader.
+        #expect(first.stop() == 0)
+        try first.start()
+        _ = try await leader(of: nodes)
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        // A leader that derives other documents from the last group that has some.
+        let groups = try session.run(
+            SQLStatement("SELECT sequence, derived FROM hearth.log_main_0 WHERE piece = 0 ORDER BY sequence DESC"))
+        let found = groups.lazy.compactMap { row -> (sequence: UInt64, hashes: [UInt8], at: Int)? in
+            let hashes = row.bytes(1)
+            let place = stride(from: 1, to: hashes.count, by: 9).first { hashes[$0] == 0x10 }
+            return place.map { (row.number(0) ?? 0, hashes, $0 + 1) }
+        }.first
+        let group = try #require(found)
+        func change(_ mask: UInt8) throws {
+            var hashes = group.hashes
+            hashes[group.at] ^= mask
+            try session.run(
+                SQLStatement(
+                    "UPDATE hearth.log_main_0 SET derived = $1::bytea WHERE sequence = $2::bigint AND piece = 0",
+                    [.bytes(hashes), .number(group.sequence)]))
+        }
+        try change(1)
+        try second.start()
+        try await eventually("the second one has found it: \(second.log.suffix(1_000))") {
+            second.log.contains("event=cluster_differs") && second.log.contains("key_space=documents")
+        }
+        try change(0)
+        #expect(try set(first, "c/d", 7).status == 0)
+        try await expect(second, "c/d", is: 7)
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try expectSound(nodes)
+    }
+
+    @Test
     func `A server that lost its disk starts from a base and the groups after it`() async throws {
         let nodes = try nodes(2, ["--cluster-base", "64KiB"])
         for node in nodes { try node.start() }
