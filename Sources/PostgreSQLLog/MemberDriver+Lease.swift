@@ -39,6 +39,7 @@ extension MemberDriver {
             if row.level > StoreTables.level {
                 return end(.refused("the store has records of a later version of Hearth: upgrade this server"))
             }
+            if let timeline = settings.timeline, row.timeline != timeline { return end(.newTimeline) }
             state.change { $0.leader = row.address }
             if row.lease.holder != member.server { host.follow(row.address) }
             perform(member.receive(LeaseReply(row: row.lease, isDone: row.isDone), now: now))

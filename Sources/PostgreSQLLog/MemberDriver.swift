@@ -27,15 +27,19 @@ package struct MemberSettings: Sendable {
     package let store: StoreIdentity
     /// What the directory of this server has.
     package let place: LogPlace
+    /// Where the history of the store begins for this server, in microseconds; nil if that does not matter.
+    package let timeline: UInt64?
 
     package init(
-        database: String, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace
+        database: String, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace,
+        timeline: UInt64? = nil
     ) {
         self.database = database
         self.tables = tables
         self.timing = timing
         self.store = store
         self.place = place
+        self.timeline = timeline
     }
 
     /// The times of a lease in production: another server leads within five seconds.

@@ -12,6 +12,8 @@ package enum RestartReason: Sendable, Equatable {
     case diverged
     /// Something else was derived from a group here than at the leader: the state is discarded.
     case differs(keySpace: String, sequence: UInt64)
+    /// The store has begun a new time line.
+    case newTimeline
     /// The state is of another store than the database has, or records are of a later version: the server ends.
     case refused(String)
 }

@@ -108,6 +108,12 @@ extension StoreTables {
         return row.number(1) == 0 ? .chainDiffers : .appended
     }
 
+    /// The hash of a group; no row if it is not there. The table may be missing.
+    package func hash(of sequence: UInt64) -> SQLStatement {
+        SQLStatement(
+            "SELECT hash FROM \(table(of: sequence)) WHERE sequence = $1::bigint AND piece = 0", [.number(sequence)])
+    }
+
     /// Reads rows of one table, with the closed time of the same moment.
     /// - Parameters:
     ///   - first: the group to begin with.

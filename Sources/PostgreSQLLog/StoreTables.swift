@@ -130,6 +130,23 @@ package struct StoreTables: Sendable {
         }
     }
 
+    /// Begins a new time line of the store: states of earlier times that clients have are not of its history. The next
+    /// leader's versions are above its start.
+    ///
+    /// - Parameters:
+    ///   - time: no later time was given out in the history that is lost, as far as is known, in microseconds.
+    ///   - last: nothing is changed if the time line began after this time already.
+    package func timeline(after time: UInt64, unlessBegunAfter last: UInt64) -> SQLStatement {
+        let start = """
+            greatest(timeline, ceiling, $2::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + 1
+            """
+        return changing(
+            """
+            UPDATE hearth.stores SET timeline = \(start), ceiling = \(start)
+            WHERE name = $1::text AND timeline <= $3::bigint
+            """, [.number(time), .number(last)])
+    }
+
     /// Creates the row of a store that was made elsewhere, unless there is one: nobody holds the lease.
     package func adoption(_ store: StoreIdentity, timeline: UInt64, ceiling: UInt64) -> SQLStatement {
         changing(

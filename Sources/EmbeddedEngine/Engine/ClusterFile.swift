@@ -36,6 +36,11 @@ package enum ClusterFile {
         try IdentityFile.read(in: directory)
     }
 
+    /// Where the history of a directory begins, in microseconds; nil if it does not say so.
+    package static func timeline(in directory: String) throws(StorageError) -> UInt64? {
+        try TimelineFile.read(in: directory)?.microseconds
+    }
+
     /// The version up to which the runs of a directory have all commits; nil for a directory without runs.
     /// - Throws: `corrupt`, `inputOutput`.
     package static func checkpoint(of directory: String) throws(StorageError) -> CommitVersion? {

@@ -165,6 +165,10 @@ final class ClusterHost: MemberHost {
                     "message": "the last commits of this directory are not in the database, which was restored or lost "
                         + "them; they are discarded"
                 ])
+        case .newTimeline:
+            log(
+                .warning, "cluster_timeline_changed",
+                ["message": "the store lost commits and has begun a new time line; this server starts again"])
         case .differs(let keySpace, let sequence):
             log(
                 .error, "cluster_differs",

@@ -127,3 +127,35 @@ final class ClusterWriter: Sendable {
             })
     }
 }
+
+/// What a client gets that listens to a collection of a server.
+struct ListenedState {
+    /// Continues from what the client has.
+    let token: [UInt8]
+    /// The server has had it discard what it had.
+    let isReset: Bool
+
+    /// - Parameter token: of an earlier state; empty for a client that has none.
+    init(_ node: ClusterNode, resuming token: [UInt8]) async throws {
+        let database = try DatabaseName(project: "hearth")
+        var target = ListenTarget(
+            .query(
+                parent: database.documentsRoot, StructuredQuery(from: [CollectionSelector(collectionID: "c")])),
+            id: 1)
+        if !token.isEmpty { target.resume = .token(token) }
+        let client = try ClusterWriter.client(of: node)
+        let messages = client.listen([ListenRequest(database: "\(database)", .add(target))])
+        var isReset = false
+        var isCurrent = false
+        var found: [UInt8] = []
+        while !isCurrent || found.isEmpty, let message = try await messages.next() {
+            guard case .targetChange(let change) = message else { continue }
+            if change.kind == .reset { isReset = true }
+            if change.kind == .current { isCurrent = true }
+            if isCurrent, !change.resumeToken.isEmpty { found = change.resumeToken }
+        }
+        await client.close()
+        self.token = found
+        self.isReset = isReset
+    }
+}

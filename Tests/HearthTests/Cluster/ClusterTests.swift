@@ -114,7 +114,7 @@ struct ClusterTests {
     }
 
     @Test
-    func `Servers of a database that has lost groups discard them, and agree`() async throws {
+    func `Servers of a database that has lost groups discard them, agree, and begin a new time line`() async throws {
         let nodes = try nodes(2)
         for node in nodes { try node.start() }
         let first = try await leader(of: nodes)
@@ -123,6 +123,12 @@ struct ClusterTests {
         let last = try session.run(SQLStatement("SELECT max(sequence) FROM hearth.log_main_0")).first?.number(0)
         #expect(try set(first, "c/lost", 2).status == 0)
         for node in nodes { try await expect(node, "c/lost", is: 2) }
+        var tokens: [[UInt8]] = []
+        for node in nodes {
+            let state = try await ListenedState(node, resuming: [])
+            tokens.append(state.token)
+            #expect(try await !ListenedState(node, resuming: state.token).isReset)
+        }
         // What a restored database lacks.
         try session.run(
             SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence > $1::bigint", [.number(try #require(last))]))
@@ -132,12 +138,28 @@ struct ClusterTests {
         for node in nodes {
             try await eventually("the state is discarded: \(node.log.suffix(1_000))") {
                 // A leader may not have had the group in its runs: then it is enough that it begins again.
-                node.log.contains("event=cluster_diverged") || node.log.contains("event=cluster_deposed")
+                ["diverged", "deposed", "timeline_changed"].contains { node.log.contains("event=cluster_\($0)") }
             }
             try await expect(node, "c/after", is: 3)
             try await expect(node, "c/kept", is: 1)
             #expect(try !get(node, "c/lost").contains("\"n\":2}"))
         }
+        #expect(nodes.contains { $0.log.contains("event=cluster_groups_lost") })
+        // What a client has of the part that is lost is not continued; what it gets now is.
+        for (node, token) in zip(nodes, tokens) {
+            try await eventually("\(node.address) has the new time line: \(node.log.suffix(1_000))") {
+                (try? await ListenedState(node, resuming: token).isReset) == true
+            }
+        }
+        let newToken = try await ListenedState(nodes[0], resuming: []).token
+        #expect(try await !ListenedState(nodes[0], resuming: newToken).isReset)
+
+        let restored = try HearthBinary.run(["cluster", "restored", "--cluster", database.address])
+        #expect(restored.status == 0 && restored.output.contains("store main: a new time line"), "\(restored)")
+        try await eventually("the first one has the new time line: \(nodes[0].log.suffix(1_000))") {
+            (try? await ListenedState(nodes[0], resuming: newToken).isReset) == true
+        }
+        _ = try await leader(of: nodes)
         for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
