@@ -36,6 +36,9 @@ extension MemberDriver {
             guard !hasWarning, let row = StoreRow(rows) else { return loseLease(after: 100) }
             leaseStatement = nil
             compareClocks(row.clock)
+            if row.level == StoreTables.movedLevel {
+                return end(.refused("the store was moved out of the database by hearth migrate"))
+            }
             if row.level > StoreTables.level {
                 return end(.refused("the store has records of a later version of Hearth: upgrade this server"))
             }

@@ -86,6 +86,16 @@ extension StoreTables {
             ])
     }
 
+    /// The names, with the schema, of all tables for files of bases.
+    package var tablesOfBases: SQLStatement {
+        SQLStatement(
+            """
+            SELECT 'hearth.' || tablename FROM pg_tables WHERE schemaname = 'hearth'
+                AND starts_with(tablename, $1::text)
+                AND substr(tablename, length($1::text) + 1) ~ '^[0-9]+_[0-9]+$'
+            """, [.text("base_\(name)_")])
+    }
+
     package static func dropping(_ table: String) -> SQLStatement {
         SQLStatement(script: "DROP TABLE IF EXISTS \(table)")
     }

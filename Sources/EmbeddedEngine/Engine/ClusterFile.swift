@@ -27,6 +27,14 @@ package enum ClusterFile {
     ) throws(StorageError) {
         try Directory.create(directory)
         try SummedLine.create("\(directory)/\(name)", in: directory, store)
+        try writeHistory(identity, timeline: timeline, in: directory)
+    }
+
+    /// Gives a directory the history of a store, durably: its identity, and where it begins. Nobody may have it open.
+    package static func writeHistory(
+        _ identity: StoreIdentity, timeline: UInt64, in directory: String
+    ) throws(StorageError) {
+        try Directory.create(directory)
         try SummedLine.create("\(directory)/\(IdentityFile.name)", in: directory, identity.description)
         try SummedLine.create("\(directory)/\(TimelineFile.name)", in: directory, "\(timeline)")
     }

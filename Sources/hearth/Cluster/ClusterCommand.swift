@@ -171,7 +171,7 @@ struct ClusterReport {
 
 extension StoreTables {
     /// The last group of the log; 0 without one.
-    fileprivate func lastSequence(_ session: PostgreSQLSession) throws(SQLFailure) -> UInt64 {
+    func lastSequence(_ session: PostgreSQLSession) throws(SQLFailure) -> UInt64 {
         let names = try session.run(tablesOfLog).map { $0.text(0) }
         for name in names {
             let row = try session.run(SQLStatement("SELECT max(sequence) FROM hearth.\(name)")).first

@@ -44,8 +44,8 @@ final class Replica: Sendable {
         let kept = try ReplicaFile.source(in: directory)
         if SupersededFile.exists(in: directory) {
             throw CommandFailure(
-                "\(directory) was replaced by a replica that was promoted; remove its file SUPERSEDED to serve it all "
-                    + "the same, or read its commits with hearth salvage")
+                "\(directory) was replaced by a replica that was promoted, or moved to a cluster; remove its file "
+                    + "SUPERSEDED to serve it all the same, or read its commits with hearth salvage")
         }
         guard let endpoint = arguments.value(of: ServeSettings.follow) else {
             guard let kept else { return nil }

@@ -98,8 +98,10 @@ final class ClusterWriter: Sendable {
         }
     }
 
-    static func client(of node: ClusterNode) throws -> HearthClient {
-        var configuration = HearthClient.Configuration(host: "127.0.0.1", port: UInt16(node.port))
+    static func client(of node: ClusterNode) throws -> HearthClient { try client(port: node.port) }
+
+    static func client(port: Int) throws -> HearthClient {
+        var configuration = HearthClient.Configuration(host: "127.0.0.1", port: UInt16(port))
         configuration.outageMax = .milliseconds(200)
         return try HearthClient(configuration)
     }
@@ -137,13 +139,17 @@ struct ListenedState {
 
     /// - Parameter token: of an earlier state; empty for a client that has none.
     init(_ node: ClusterNode, resuming token: [UInt8]) async throws {
+        try await self.init(port: node.port, resuming: token)
+    }
+
+    init(port: Int, resuming token: [UInt8]) async throws {
         let database = try DatabaseName(project: "hearth")
         var target = ListenTarget(
             .query(
                 parent: database.documentsRoot, StructuredQuery(from: [CollectionSelector(collectionID: "c")])),
             id: 1)
         if !token.isEmpty { target.resume = .token(token) }
-        let client = try ClusterWriter.client(of: node)
+        let client = try ClusterWriter.client(port: port)
         let messages = client.listen([ListenRequest(database: "\(database)", .add(target))])
         var isReset = false
         var isCurrent = false
