@@ -59,7 +59,11 @@ package final class DocumentStore: Sendable {
         let cached = configuration.engine.sharedLog == nil ? try ClusterFile.read(in: configuration.directory) : nil
         standing = WriteStanding(leader: configuration.leader ?? cached.map { "the cluster of \($0)" })
         let follows = !standing.takesWrites
-        if configuration.leader != nil { replication.derived.want(1) }
+        if configuration.engine.sharedLog != nil {
+            replication.derivedSpaces.want()
+        } else if configuration.leader != nil {
+            replication.derived.want(1)
+        }
         let recovery = Recovery(configuration: configuration, databases: databases)
         engine = try StorageEngine.open(
             directory: configuration.directory, volume: configuration.volume,

@@ -36,9 +36,13 @@ extension MemberDriver {
             guard !hasWarning, let row = StoreRow(rows) else { return loseLease(after: 100) }
             leaseStatement = nil
             compareClocks(row.clock)
+            if row.level == StoreTables.movedLevel {
+                return end(.refused("the store was moved out of the database by hearth migrate"))
+            }
             if row.level > StoreTables.level {
                 return end(.refused("the store has records of a later version of Hearth: upgrade this server"))
             }
+            if let timeline = settings.timeline, row.timeline != timeline { return end(.newTimeline) }
             state.change { $0.leader = row.address }
             if row.lease.holder != member.server { host.follow(row.address) }
             perform(member.receive(LeaseReply(row: row.lease, isDone: row.isDone), now: now))

@@ -17,6 +17,10 @@ struct LogReading {
         case groups
         /// A table or a row is missing: the base decides whether it was trimmed.
         case base
+        /// The table is of an earlier version, and lacks a column.
+        case upgrade
+        /// The groups are there. Whether a synchronous standby has them too is shown by a commit after them.
+        case standby(isAll: Bool)
     }
 }
 
@@ -53,18 +57,22 @@ extension MemberDriver {
         let groups = headers.compactMap { readGroups[$0.sequence] }
         readGroups.removeAll()
         precondition(groups.count == headers.count, "groups are applied that were not read")
-        for header in headers { places.note(header.place) }
+        for group in groups {
+            places.note(group.header.place)
+            recent.note(group)
+        }
         if let last = headers.last { readVersion.store(last.version, ordering: .releasing) }
         state.change { $0.groupsApplied += UInt64(headers.count) }
         isApplying = true
-        host.apply(groups) { [self] hasApplied in
-            inbox.update { $0.hasApplied = hasApplied }
+        host.apply(groups) { [self] outcome in
+            inbox.update { $0.applied = outcome }
             wake()
         }
     }
 
     private func acknowledge(_ group: GroupHeader) {
         places.note(group.place)
+        if let appending { recent.note(appending.group(group)) }
         let bytes = UInt64(appending?.records.count ?? 0)
         state.change { figures in
             figures.groupsAppended += 1
@@ -84,10 +92,11 @@ extension MemberDriver {
     /// Appends the group that waits, if the member can.
     func appendIfPossible() {
         guard appending == nil, !isApplying, member.canAppend, state.isLeading else { return }
-        guard let pending = inbox.withLock({ $0.append }) else { return }
+        guard var pending = inbox.withLock({ $0.append }) else { return }
         // A version above the ceiling waits for the renewal that raises it.
         member.noteIssued(pending.version)
         guard pending.version <= member.ceiling else { return }
+        pending.derived = host.derived(from: LoggedGroup.firstVersion(pending.records), through: pending.version)
         appending = pending
         appendStarted = SystemClock.monotonicNanoseconds()
         perform(member.append(version: pending.version, contentHash: LoggedGroup.contentHash(pending.records)))
@@ -104,12 +113,14 @@ extension MemberDriver {
             if mustCreateTable {
                 sql = settings.tables.creation(of: header.sequence)
             } else {
-                sql = settings.tables.append(LoggedGroup(header: header, records: appending.records))
+                sql = settings.tables.append(appending.group(header))
             }
         case .read(let place):
             guard let reading else { return }
             switch reading.step {
             case .base: sql = settings.tables.lastBase
+            case .upgrade: sql = StoreTables.upgrade(settings.tables.table(reading.table))
+            case .standby: sql = settings.tables.confirmation(of: member.place)
             case .groups:
                 let isFirst = reading.table == StoreTables.tableNumber(of: max(place.sequence, 1))
                 let skips = isFirst && place.sequence > 0
@@ -158,7 +169,7 @@ extension MemberDriver {
                 return sendLog()
             }
             reply(settings.tables.appendReply(rows))
-        case .failed(let failure) where failure.isMissingTable && !mustCreateTable:
+        case .failed(let failure) where (failure.isMissingTable || failure.isMissingColumn) && !mustCreateTable:
             mustCreateTable = true
             sendLog()
         case .failed(let failure) where failure.isDuplicate && !mustCreateTable:
@@ -184,9 +195,15 @@ extension MemberDriver {
             let isFirst = current.table == StoreTables.tableNumber(of: max(current.after.sequence, 1))
             if !isFirst { return finishRead(current, isAll: true) }
             current.step = .base
+        case (.failed(let failure), .groups) where failure.isMissingColumn:
+            current.step = .upgrade
         case (.failed(let failure), _):
             host.note(.statementRefused(failure.description))
             return giveUpLog("a read was refused")
+        case (.rows, .upgrade): current.step = .groups
+        case (.rows(_, let hasWarning), .standby(let isAll)):
+            if hasWarning { return giveUpLog("no standby has confirmed what was read") }
+            return acceptRead(current, isAll: isAll)
         case (.rows(let rows, _), .base):
             return reply(Self.replyWithoutRows(after: current.after, base: BaseRow(rows)))
         case (.rows(let rows, _), .groups):
@@ -224,15 +241,32 @@ extension MemberDriver {
         return place.sequence == 0 ? .groups([], isAll: true) : .placeDiffers
     }
 
+    /// Ends a read. A server that follows applies only what outlives the loss of the primary: the primary may have
+    /// groups that its synchronous standby lacks, after a wait for the standby was cut off. A commit of this server
+    /// after them waits for the standby to have them.
     private func finishRead(_ current: LogReading, isAll: Bool) {
         if current.after.sequence > 0, let hash = current.rows.placeHash, hash != current.after.hash {
             return reply(.placeDiffers)
         }
+        guard member.role == .following, !current.rows.groups.isEmpty, current.after == member.place else {
+            return acceptRead(current, isAll: isAll)
+        }
+        reading = current
+        reading?.step = .standby(isAll: isAll)
+        sendLog()
+    }
+
+    private func acceptRead(_ current: LogReading, isAll: Bool) {
+        // Groups of the stream may have come meanwhile, and are being applied.
+        guard current.after == member.place else { return reply(.groups([], isAll: false)) }
         readGroups = Dictionary(uniqueKeysWithValues: current.rows.groups.map { ($0.header.sequence, $0) })
         closedRead = isAll ? current.rows.closed : 0
         state.change { $0.closed = max($0.closed, current.rows.closed) }
         let hasGroups = !current.rows.groups.isEmpty
         reply(.groups(current.rows.groups.map(\.header), isAll: isAll))
-        if !hasGroups, isAll, !hasEnded, !state.isLeading { host.close(through: closedRead) }
+        if !hasGroups, isAll, !hasEnded, !state.isLeading {
+            host.close(through: closedRead)
+            closedRead = 0
+        }
     }
 }

@@ -27,21 +27,25 @@ package struct MemberSettings: Sendable {
     package let store: StoreIdentity
     /// What the directory of this server has.
     package let place: LogPlace
+    /// Where the history of the store begins for this server, in microseconds; nil if that does not matter.
+    package let timeline: UInt64?
 
     package init(
-        database: String, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace
+        database: String, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace,
+        timeline: UInt64? = nil
     ) {
         self.database = database
         self.tables = tables
         self.timing = timing
         self.store = store
         self.place = place
+        self.timeline = timeline
     }
 
     /// The times of a lease in production: another server leads within five seconds.
     package static let timing = LeaseTiming(
         leaseMilliseconds: 2_000, intervalMilliseconds: 500, marginMilliseconds: 200,
-        ceilingMicroseconds: 5_000_000, readMilliseconds: 10)
+        ceilingMicroseconds: 5_000_000, readMilliseconds: 10, streamMilliseconds: 1_000)
 }
 
 /// The member of this server. ``append(_:version:)`` may be called on any thread; the rest belongs to its own.
@@ -51,7 +55,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// What other threads ask for.
     struct Inbox {
         var append: PendingAppend?
-        var hasApplied: Bool?
+        var applied: ApplyOutcome?
+        /// What came over the leader's stream, in order.
+        var streamed: [StreamedGroups] = []
+        var hasStreamEnded = false
         var isStopping = false
         /// Appends have failed for good.
         var isClosed = false
@@ -64,11 +71,15 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     struct PendingAppend {
         let records: [UInt8]
         let version: UInt64
+        /// See ``LoggedGroup/derived``.
+        var derived: [UInt8] = []
     }
 
     package let settings: MemberSettings
     package let state = MemberState()
     package let places: LogPlaces
+    /// For the streams to other servers.
+    let recent: RecentGroups
     let host: any MemberHost
     let inbox = Monitor(Inbox())
     /// Groups with versions up to here came from the log.
@@ -98,8 +109,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var isAway = false
     /// By how much the machine's clock is ahead of the database's, in microseconds.
     var clockAhead: Int64 = 0
-    /// The closed time that comes with the rows of a read.
+    /// The closed time that comes with the groups that are being applied; 0 for none.
     var closedRead: UInt64 = 0
+    /// Of the groups of the stream that are being applied.
+    var streamCompletion: (@Sendable (Bool) -> Void)?
 
     /// How far a clock may be from the database's for a server to lead, in microseconds.
     static let clockDifferenceMax: Int64 = 10_000_000
@@ -109,12 +122,14 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     package init(_ settings: MemberSettings, places: LogPlaces, host: any MemberHost) {
         self.settings = settings
         self.places = places
+        recent = RecentGroups(after: settings.place)
         self.host = host
         wakeDescriptor = eventfd(0, Int32(HEARTH_EVENT_FLAGS))
         member = StoreMember(
             server: ServerIdentity(high: .random(in: .min ... .max), low: .random(in: .min ... .max)),
             timing: settings.timing, proposed: settings.store, store: settings.store, place: settings.place)
         readVersion.store(settings.place.version, ordering: .relaxed)
+        state.update(member)
         // A lock that an append holds, or a backend that hangs, must not collect sessions of this server.
         let brief = PostgreSQLSession.settings + "; SET lock_timeout = 1000; SET statement_timeout = 2000"
         lease = MemberChannel("lease", address: settings.database, settings: brief, silenceMax: 2_500)
@@ -205,6 +220,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
             wait()
         }
         closeAppends()
+        dropStreamed()
         lease.connection.close()
         log.connection.close()
     }
@@ -213,6 +229,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     private func turn() {
         let now = BootClock.milliseconds()
         takeApplied()
+        hasEnded ? dropStreamed() : takeStreamed()
         if !hasEnded {
             perform(member.tick(now: now, wallMicroseconds: wallMicroseconds))
             appendIfPossible()
@@ -234,14 +251,17 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     }
 
     private func takeApplied() {
-        let hasApplied = inbox.withLock { inbox in
-            defer { inbox.hasApplied = nil }
-            return inbox.hasApplied
-        }
-        guard let hasApplied, !hasEnded else { return }
+        let applied = inbox.withLock { $0.applied.take() }
+        guard let applied, !hasEnded else { return }
         isApplying = false
-        guard hasApplied else { return end(.refused("a group of the log cannot be applied")) }
+        switch applied {
+        case .applied: break
+        case .impossible: return end(.refused("a group of the log cannot be applied"))
+        case .differs(let keySpace, let sequence): return end(.differs(keySpace: keySpace, sequence: sequence))
+        }
         if closedRead > 0 { host.close(through: closedRead) }
+        closedRead = 0
+        streamCompletion.take()?(true)
         pump()
     }
 
@@ -254,7 +274,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
             guard let interest = channel.connection.interest else { continue }
             waiting.append(pollfd(fd: interest.descriptor, events: interest.events, revents: 0))
         }
-        let isWorking = member.isLeader && leaseStatement == nil
+        let isWorking =
+            leaseStatement == nil && (member.isLeader || logStatement == nil && member.isStreaming(now: now))
         let milliseconds = isWorking ? min(50, max(member.nextDue > now ? member.nextDue - now : 1, 1)) : 10
         _ = unsafe poll(&waiting, nfds_t(waiting.count), Int32(milliseconds))
         if waiting[0].revents != 0 {

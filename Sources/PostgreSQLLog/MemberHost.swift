@@ -10,14 +10,33 @@ package enum RestartReason: Sendable, Equatable {
     case outdated
     /// The state is not one of the log: the database was restored, or lost commits in a failover.
     case diverged
+    /// Something else was derived from a group here than at the leader: the state is discarded.
+    case differs(keySpace: String, sequence: UInt64)
+    /// The store has begun a new time line.
+    case newTimeline
     /// The state is of another store than the database has, or records are of a later version: the server ends.
     case refused(String)
 }
 
+/// What came of applying groups.
+package enum ApplyOutcome: Sendable {
+    case applied
+    /// A group cannot be applied.
+    case impossible
+    /// Something else was derived from a group than at the leader.
+    case differs(keySpace: String, sequence: UInt64)
+}
+
 /// The server of a member. Calls come from the driver's thread and must not block.
 package protocol MemberHost: AnyObject, Sendable {
-    /// Applies groups of the log, in order. The completion is called once, on any thread: false if that is impossible.
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void)
+    /// Applies groups of the log, in order, and compares what is derived from them. The completion is called once, on
+    /// any thread.
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void)
+    /// Hashes of what this server has derived from the records of a group; empty if they are not known.
+    /// - Parameters:
+    ///   - start: the version of the first record.
+    ///   - end: that of the last.
+    func derived(from start: UInt64, through end: UInt64) -> [UInt8]
     /// Everything up to a time is applied, and the leader makes no commit at or below it.
     func close(through time: UInt64)
     /// The server leads from now on, with versions above a time.

@@ -13,11 +13,17 @@ package final class MemberState: Sendable {
         package var leader = ""
         package var epoch: UInt64 = 0
         package var place = LogPlace.start
+        /// The last group that this server had, also after it has found out that the log lacks it.
+        package var reached = LogPlace.start
+        /// No later time was given out here, in microseconds.
+        package var ceiling: UInt64 = 0
         /// The closed time of the last look at the log, in microseconds.
         package var closed: UInt64 = 0
         package var groupsAppended: UInt64 = 0
         package var bytesAppended: UInt64 = 0
         package var groupsApplied: UInt64 = 0
+        /// Those of them that came over the stream of the leader.
+        package var groupsStreamed: UInt64 = 0
         /// Appends whose connection ended before the reply.
         package var outcomesUnknown: UInt64 = 0
     }
@@ -63,7 +69,9 @@ package final class MemberState: Sendable {
         guarded.withLock { figures in
             figures.role = member.role.name
             figures.epoch = max(member.epoch.number, figures.epoch)
+            figures.ceiling = member.ceiling
             figures.place = member.place
+            if member.place.sequence > 0 { figures.reached = member.place }
         }
     }
 

@@ -66,6 +66,8 @@ package struct SQLFailure: Error, Equatable, CustomStringConvertible {
 
     /// A table or schema does not exist.
     package var isMissingTable: Bool { state == "42P01" || state == "3F000" }
+    /// A table has no such column.
+    package var isMissingColumn: Bool { state == "42703" }
     /// A row with the key exists.
     package var isDuplicate: Bool { state == "23505" }
     /// The role may not do that.

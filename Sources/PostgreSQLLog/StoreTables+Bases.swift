@@ -86,6 +86,16 @@ extension StoreTables {
             ])
     }
 
+    /// The names, with the schema, of all tables for files of bases.
+    package var tablesOfBases: SQLStatement {
+        SQLStatement(
+            """
+            SELECT 'hearth.' || tablename FROM pg_tables WHERE schemaname = 'hearth'
+                AND starts_with(tablename, $1::text)
+                AND substr(tablename, length($1::text) + 1) ~ '^[0-9]+_[0-9]+$'
+            """, [.text("base_\(name)_")])
+    }
+
     package static func dropping(_ table: String) -> SQLStatement {
         SQLStatement(script: "DROP TABLE IF EXISTS \(table)")
     }
@@ -141,5 +151,17 @@ extension StoreTables {
                 .text(name), .text(advertised), .text(version), .text(figures.role), .number(figures.place.sequence),
                 .number(figures.place.version),
             ])
+    }
+
+    /// Notes how far this server is, by a commit that waits for the standbys as an append does.
+    func confirmation(of place: LogPlace) -> SQLStatement {
+        SQLStatement(
+            """
+            INSERT INTO hearth.servers VALUES ($1::text, $2::text, '', 'following', $3::bigint, $4::bigint, 0,
+                clock_timestamp())
+            ON CONFLICT (store, address) DO UPDATE SET sequence = excluded.sequence,
+                commit_version = excluded.commit_version, seen = excluded.seen
+            """,
+            [.text(name), .text(advertised), .number(place.sequence), .number(place.version)])
     }
 }

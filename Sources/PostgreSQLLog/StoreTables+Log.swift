@@ -10,10 +10,18 @@ package struct LoggedGroup: Sendable {
     package let header: GroupHeader
     /// Records: version (8 bytes, little-endian), length (4 bytes), bytes.
     package let records: [UInt8]
+    /// Hashes of what the leader derived from the records, as ``MemberHost`` has them; empty if they are not known.
+    package let derived: [UInt8]
 
-    package init(header: GroupHeader, records: [UInt8]) {
+    package init(header: GroupHeader, records: [UInt8], derived: [UInt8]) {
         self.header = header
         self.records = records
+        self.derived = derived
+    }
+
+    /// The version of the first record; 0 without one.
+    package static func firstVersion(_ records: [UInt8]) -> UInt64 {
+        records.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     /// The hash of records, for ``GroupHeader/contentHash``.
@@ -46,9 +54,15 @@ extension StoreTables {
                 CREATE TABLE IF NOT EXISTS \(table) (
                     sequence bigint NOT NULL, piece integer NOT NULL, pieces integer NOT NULL, epoch bigint NOT NULL,
                     previous_hash bigint NOT NULL, version bigint NOT NULL, content_hash bigint NOT NULL,
-                    hash bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (sequence, piece));
+                    hash bigint NOT NULL, data bytea NOT NULL, derived bytea, PRIMARY KEY (sequence, piece));
                 ALTER TABLE \(table) ALTER data SET STORAGE EXTERNAL;
+                ALTER TABLE \(table) ADD COLUMN IF NOT EXISTS derived bytea;
                 """)
+    }
+
+    /// Adds what a table of an earlier version lacks. Servers of that version can use it all the same.
+    static func upgrade(_ table: String) -> SQLStatement {
+        SQLStatement(script: "ALTER TABLE \(table) ADD COLUMN IF NOT EXISTS derived bytea")
     }
 
     /// Appends a group in one statement: only in its epoch, and only after the group before it. The row of the lease
@@ -63,21 +77,22 @@ extension StoreTables {
             : "SELECT 1 FROM \(table(of: sequence - 1)) WHERE sequence = $5::bigint - 1 AND hash = $6::bigint "
                 + "AND piece = 0"
         let pieces = pieces(of: group.records)
-        let values = pieces.indices.map { "(\($0), $\($0 + 11)::bytea)" }.joined(separator: ", ")
+        let values = pieces.indices.map { "(\($0), $\($0 + 12)::bytea)" }.joined(separator: ", ")
         return SQLStatement(
             """
             WITH lease AS (SELECT 1 FROM hearth.stores WHERE name = $1::text AND high = $2::bigint
                 AND low = $3::bigint AND epoch = $4::bigint FOR SHARE),
             chain AS (\(chain)),
             added AS (INSERT INTO \(table(of: sequence))
-                SELECT $5::bigint, piece, $10::bigint, $4::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint, data
+                SELECT $5::bigint, piece, $10::bigint, $4::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint, data,
+                    CASE WHEN piece = 0 THEN $11::bytea END
                 FROM lease, chain, (VALUES \(values)) AS pieces (piece, data) RETURNING 1)
             SELECT EXISTS (SELECT FROM lease), (SELECT count(*) FROM added)
             """,
             [
                 .text(name), .number(header.store.high), .number(header.store.low), .number(header.epoch.number),
                 .number(sequence), .number(header.previousHash), .number(header.version), .number(header.contentHash),
-                .number(header.hash), .number(UInt64(pieces.count)),
+                .number(header.hash), .number(UInt64(pieces.count)), .bytes(group.derived),
             ] + pieces.map { .bytes($0) })
     }
 
@@ -93,6 +108,12 @@ extension StoreTables {
         return row.number(1) == 0 ? .chainDiffers : .appended
     }
 
+    /// The hash of a group; no row if it is not there. The table may be missing.
+    package func hash(of sequence: UInt64) -> SQLStatement {
+        SQLStatement(
+            "SELECT hash FROM \(table(of: sequence)) WHERE sequence = $1::bigint AND piece = 0", [.number(sequence)])
+    }
+
     /// Reads rows of one table, with the closed time of the same moment.
     /// - Parameters:
     ///   - first: the group to begin with.
@@ -103,7 +124,7 @@ extension StoreTables {
         return SQLStatement(
             """
             SELECT closed, found.* FROM hearth.stores LEFT JOIN (
-                SELECT sequence, piece, pieces, epoch, previous_hash, version, content_hash, hash, \(data)
+                SELECT sequence, piece, pieces, epoch, previous_hash, version, content_hash, hash, \(data), derived
                 FROM \(table(number)) WHERE sequence >= $2::bigint \(wanted)
                 ORDER BY sequence, piece LIMIT \(rowsMax)) AS found ON true
             WHERE name = $1::text ORDER BY sequence, piece
@@ -154,7 +175,7 @@ struct LogRows {
                     store: store, epoch: Epoch(rows[index].number(4) ?? 0), sequence: sequence,
                     previousHash: rows[index].number(5) ?? 0, version: rows[index].number(6) ?? 0,
                     contentHash: rows[index].number(7) ?? 0),
-                records: Array(pieces.map { $0.bytes(9) }.joined()))
+                records: Array(pieces.map { $0.bytes(9) }.joined()), derived: rows[index].bytes(10))
             guard LoggedGroup.contentHash(group.records) == group.header.contentHash,
                 rows[index].number(8) == group.header.hash
             else { return "group \(sequence) is damaged: its hash is another one" }

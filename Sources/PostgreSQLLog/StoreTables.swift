@@ -62,6 +62,8 @@ package struct StoreTables: Sendable {
 
     /// The level of the records that this version writes and reads.
     package static let level: UInt64 = 1
+    /// The level of a store that was moved out of the database: no server leads or follows it any more.
+    package static let movedLevel: UInt64 = 1_000_000
 
     // MARK: The lease
 
@@ -128,6 +130,60 @@ package struct StoreTables: Sendable {
                 WHERE name = $1::text AND epoch = $2::bigint AND holder_high = $3::bigint AND holder_low = $4::bigint
                 """, [.number(epoch.number), .number(holder.high), .number(holder.low)])
         }
+    }
+
+    /// Begins a new time line of the store: states of earlier times that clients have are not of its history. The next
+    /// leader's versions are above its start.
+    ///
+    /// - Parameters:
+    ///   - time: no later time was given out in the history that is lost, as far as is known, in microseconds.
+    ///   - last: nothing is changed if the time line began after this time already.
+    package func timeline(after time: UInt64, unlessBegunAfter last: UInt64) -> SQLStatement {
+        let start = """
+            greatest(timeline, ceiling, $2::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + 1
+            """
+        return changing(
+            """
+            UPDATE hearth.stores SET timeline = \(start), ceiling = \(start)
+            WHERE name = $1::text AND timeline <= $3::bigint
+            """, [.number(time), .number(last)])
+    }
+
+    /// Ends the store in this database: nothing can be appended any more, and servers end.
+    package var moving: SQLStatement {
+        changing(
+            """
+            UPDATE hearth.stores SET level = \(Self.movedLevel), epoch = epoch + 1, renewals = renewals + 1,
+                holder_high = 0, holder_low = 0, address = ''
+            WHERE name = $1::text AND level < \(Self.movedLevel)
+            """, [])
+    }
+
+    /// Undoes ``moving``.
+    package var notMoving: SQLStatement {
+        changing(
+            """
+            UPDATE hearth.stores SET level = \(Self.level), epoch = epoch + 1, renewals = renewals + 1
+            WHERE name = $1::text AND level = \(Self.movedLevel)
+            """, [])
+    }
+
+    /// Creates the row of a store that was made elsewhere, with its first base, unless there is a row.
+    package func adoption(
+        _ store: StoreIdentity, timeline: UInt64, ceiling: UInt64, base: BaseRow
+    ) -> SQLStatement {
+        SQLStatement(
+            """
+            WITH adopted AS (INSERT INTO hearth.stores VALUES ($1::text, $2::bigint, $3::bigint, $4::bigint,
+                \(Self.level), 1, 1, 0, 0, '', $5::bigint, 0, clock_timestamp()) ON CONFLICT (name) DO NOTHING
+                RETURNING name)
+            INSERT INTO hearth.bases SELECT name, 1, 0, 0, $6::bigint, $7::bigint, clock_timestamp(), $8::text,
+                $9::bigint FROM adopted RETURNING number
+            """,
+            [
+                .text(name), .number(store.high), .number(store.low), .number(timeline), .number(ceiling),
+                .number(base.place.version), .number(base.byteCount), .text(base.table), .number(base.parts),
+            ])
     }
 
     /// Creates the row of a store that was made elsewhere, unless there is one: nobody holds the lease.

@@ -13,7 +13,7 @@ package struct GroupHeader: Hashable, Sendable {
     package let previousHash: UInt64
     /// The version of the last commit of the group, in microseconds.
     package let version: UInt64
-    /// The hash of the group's records and of what the leader derived from them.
+    /// The hash of the group's records.
     package let contentHash: UInt64
 
     package init(

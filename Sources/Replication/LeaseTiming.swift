@@ -7,6 +7,8 @@ package struct LeaseTiming: Hashable, Sendable {
     package let intervalMilliseconds: UInt64
     /// Time between two looks at the log of a server that does not lead.
     package let readMilliseconds: UInt64
+    /// How long the log is not read after the last message of the leader's stream.
+    package let streamMilliseconds: UInt64
     /// How much longer than the lease a candidate waits: for clocks that do not run at the same pace.
     package let marginMilliseconds: UInt64
     /// How far above the clock a renewal raises the ceiling, in microseconds.
@@ -14,11 +16,13 @@ package struct LeaseTiming: Hashable, Sendable {
 
     package init(
         leaseMilliseconds: UInt64 = 2_000, intervalMilliseconds: UInt64 = 500, marginMilliseconds: UInt64 = 200,
-        ceilingMicroseconds: UInt64 = 60_000_000, readMilliseconds: UInt64? = nil
+        ceilingMicroseconds: UInt64 = 60_000_000, readMilliseconds: UInt64? = nil,
+        streamMilliseconds: UInt64 = 0
     ) {
         self.leaseMilliseconds = leaseMilliseconds
         self.intervalMilliseconds = intervalMilliseconds
         self.readMilliseconds = readMilliseconds ?? intervalMilliseconds
+        self.streamMilliseconds = streamMilliseconds
         self.marginMilliseconds = marginMilliseconds
         self.ceilingMicroseconds = ceilingMicroseconds
     }

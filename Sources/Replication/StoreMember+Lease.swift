@@ -105,6 +105,8 @@ extension StoreMember {
     }
 
     private mutating func note(_ row: LeaseRow, now: UInt64) -> [MemberAction] {
+        // Another server leads: what is in the log counts.
+        if let seen, seen.row.epoch != row.epoch { streamEnded(now: now) }
         if seen?.row != row { seen = SeenRow(row: row, since: now) }
         if row.holder == server { leaseDue = now }
         return []

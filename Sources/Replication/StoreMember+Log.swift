@@ -1,4 +1,5 @@
-// The groups: appending one at a time, reading those of others, and what becomes of an append without a reply.
+// The groups: appending one at a time, those of others from the log or the leader's stream, and what becomes of an
+// append without a reply.
 
 extension StoreMember {
     /// Whether a group can be appended now.
@@ -24,7 +25,8 @@ extension StoreMember {
     func nextRead(now: UInt64) -> LogStatement? {
         guard logRequest == nil, store != nil, now >= readDue else { return nil }
         switch role {
-        case .following, .catchingUp, .lookingUp: return .read(after: place)
+        case .following: return now < streamedUntil ? nil : .read(after: place)
+        case .catchingUp, .lookingUp: return .read(after: place)
         case .leading, .raising, .stopped: return nil
         }
     }
@@ -51,6 +53,36 @@ extension StoreMember {
             leaseDue = now
         }
     }
+
+    // MARK: The leader's stream
+
+    /// Takes groups that the server that leads has sent after they were durable, some or none.
+    /// - Returns: nil if they are not taken, because this server does not follow or lacks groups before them. Then the
+    ///   log is read.
+    package mutating func receive(streamed groups: [GroupHeader], now: UInt64) -> [MemberAction]? {
+        guard role == .following, store != nil else { return nil }
+        let news = groups.drop { $0.sequence <= place.sequence }
+        var end = place
+        for group in news {
+            guard group.follows(end) else {
+                streamEnded(now: now)
+                return nil
+            }
+            end = group.place
+        }
+        place = end
+        streamedUntil = now + timing.streamMilliseconds
+        return news.isEmpty ? [] : [.apply(Array(news))]
+    }
+
+    /// No groups are expected from a stream any more: the log is read.
+    package mutating func streamEnded(now: UInt64) {
+        streamedUntil = 0
+        readDue = now
+    }
+
+    /// Whether groups are expected from the leader's stream.
+    package func isStreaming(now: UInt64) -> Bool { role == .following && now < streamedUntil }
 
     // MARK: Replies
 
@@ -79,6 +111,7 @@ extension StoreMember {
             return take(groups, isEnd: isCurrent && isAll, now: now)
         case .trimmed(let base):
             readDue = now
+            guard after == place else { return [] }
             place = base
             return [.loadBase(base)]
         case .placeDiffers: return discard(now: now)

@@ -16,6 +16,8 @@
 //   after it saw the row: the candidate's lease ends later.
 // - No time above the ceiling of the row is given out, and the next leader starts above it.
 // - A strict read sees what its leader has acknowledged, and the leader replies only while the lease holds.
+// - Servers that follow get groups from the leader's stream when they are durable. They read the log to catch up, when
+//   the epoch changes, and while there is no stream.
 //
 // A pure state machine. It knows headers of groups; its driver keeps their records. docs/scale.md has the rules, and
 // what explores them.
@@ -59,6 +61,8 @@ package struct StoreMember: Hashable, Sendable {
     package internal(set) var logRequest: LogStatement?
     /// When the next one is due, unless the server leads.
     var readDue: UInt64 = 0
+    /// Until when groups are expected from the leader's stream, so that the log is not read.
+    var streamedUntil: UInt64 = 0
     /// The read on its way began before the claim: it may lack groups.
     var mustReadAgain = false
 

@@ -78,20 +78,36 @@
 
     /// A hash of all entries in their order. The same on every machine with the same byte order; not for hostile input.
     package var contentHash: UInt64 {
-        var hash = UInt64(count) &+ 0x9E37_79B9_7F4A_7C15
+        unsafe Self.hash(UnsafeRawBufferPointer(start: buffer, count: byteCount), seed: UInt64(count))
+    }
+
+    /// Calls `body` for each entry, in order, with the first byte of its key and a hash as ``contentHash`` is one.
+    package borrowing func forEachHash(_ body: (UInt8, UInt64) -> Void) {
         var offset = 0
         while offset < byteCount {
+            let entry = unsafe entry(at: offset)
+            let length = unsafe Self.headerBytes + entry.key.count + (entry.value?.count ?? 0)
+            let bytes = unsafe UnsafeRawBufferPointer(start: buffer + offset, count: length)
+            unsafe body(entry.key[0], Self.hash(bytes, seed: 1))
+            offset += length
+        }
+    }
+
+    private static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
+        var hash = seed &+ 0x9E37_79B9_7F4A_7C15
+        var offset = 0
+        while offset < bytes.count {
             var word: UInt64 = 0
-            let length = min(8, byteCount - offset)
+            let length = min(8, bytes.count - offset)
             // Within the buffer; the copy is `length` bytes.
             unsafe withUnsafeMutableBytes(of: &word) {
-                unsafe $0.baseAddress?.copyMemory(from: buffer + offset, byteCount: length)
+                unsafe $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + length]))
             }
             hash = (hash ^ word) &* 0xBF58_476D_1CE4_E5B9
             hash ^= hash >> 29
             offset += length
         }
-        hash = (hash ^ UInt64(byteCount)) &* 0x94D0_49BB_1331_11EB
+        hash = (hash ^ UInt64(bytes.count)) &* 0x94D0_49BB_1331_11EB
         return hash ^ (hash >> 32)
     }
 

@@ -15,4 +15,38 @@ package protocol SharedLog: AnyObject, Sendable {
     /// the place of that group in the log is durable beside the engine.
     /// - Throws: `inputOutput`, `full`.
     func willCheckpoint(_ version: CommitVersion) throws(StorageError)
+
+    /// The durable groups after a place, for the stream to another server.
+    ///
+    /// - Parameter bytesMax: more groups are left for the next call once there are so many bytes.
+    /// - Returns: nil if the groups after the place are not kept, or the place is not one of this log.
+    func durableGroups(after place: SharedLogPlace, bytesMax: Int) -> SharedLogGroups?
+}
+
+/// The end of what a server has of a shared log.
+package struct SharedLogPlace: Hashable, Sendable {
+    package let store: StoreIdentity
+    /// Of the last group; 0 before the first.
+    package let sequence: UInt64
+    /// Stands for the contents of all groups up to it.
+    package let hash: UInt64
+
+    package init(store: StoreIdentity, sequence: UInt64, hash: UInt64) {
+        self.store = store
+        self.sequence = sequence
+        self.hash = hash
+    }
+}
+
+/// Groups of a shared log on their way to another server.
+package struct SharedLogGroups: Sendable {
+    /// The groups, encoded; empty if there are none yet.
+    package let bytes: [UInt8]
+    /// After the last of them.
+    package let end: SharedLogPlace
+
+    package init(bytes: [UInt8], end: SharedLogPlace) {
+        self.bytes = bytes
+        self.end = end
+    }
 }

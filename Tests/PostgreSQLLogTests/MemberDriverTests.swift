@@ -129,6 +129,115 @@ struct MemberDriverTests {
     }
 
     @Test
+    func `A follower gets groups over the stream while the database is away, if it has those before them`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        let second = try member("second:2")
+        for number: UInt64 in 1...3 { try first.append("group \(number)", version: number) }
+        try waitUntil("the third group is there") { second.driver.state.figures.place.sequence == 3 }
+        let place = SharedLogPlace(
+            store: store, sequence: 3, hash: second.driver.state.figures.place.hash)
+        for number: UInt64 in 4...5 { try first.append("group \(number)", version: number) }
+        try second.waitFor(5)
+        let sent = try #require(first.driver.durableGroups(after: place, bytesMax: 1))
+        #expect(sent.end.sequence == 4)
+        let more = try #require(first.driver.durableGroups(after: sent.end, bytesMax: 1 << 20))
+        #expect(first.driver.durableGroups(after: more.end, bytesMax: 1)?.bytes.isEmpty == true)
+        let strange = SharedLogPlace(store: store, sequence: 3, hash: 1)
+        #expect(first.driver.durableGroups(after: strange, bytesMax: 1) == nil)
+
+        let third = try member("third:3", place: LogPlace(sequence: 3, hash: place.hash, version: 3))
+        server.stop(SIGQUIT)
+        // The fifth group alone does not continue what the third one has.
+        let groups = try #require(LoggedGroup.decode(sent.bytes + more.bytes, of: store))
+        #expect(!third.receive(Array(groups.dropFirst()), closed: 9) || third.host.state.groups.count == 2)
+        if third.host.state.groups.isEmpty { #expect(third.receive(groups, closed: 9)) }
+        #expect(third.host.state.groups == Array(first.host.state.groups.suffix(2)))
+        #expect(third.host.state.closed == 9)
+        for member in [first, second, third] { member.driver.stop() }
+    }
+
+    @Test
+    func `A follower does not apply a group that no synchronous standby has confirmed`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        try first.append("one", version: 1)
+        let second = try member("second:2")
+        try waitUntil("the first group is there") { second.driver.state.figures.place.sequence == 1 }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        func setStandby(_ name: String) throws {
+            try session.run(SQLStatement("ALTER SYSTEM SET synchronous_standby_names = '\(name)'"))
+            try session.run(SQLStatement("SELECT pg_reload_conf()"))
+            try waitUntil("the setting is in force") {
+                try session.run(SQLStatement("SHOW synchronous_standby_names")).first?.text(0) == name
+            }
+        }
+        func waiting(_ words: String) throws -> Bool {
+            let rows = try session.run(
+                SQLStatement(
+                    """
+                    SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND starts_with(query, $1::text)
+                    """, [.text(words)]))
+            return (rows.first?.number(0) ?? 0) > 0
+        }
+        try setStandby("a_standby_that_does_not_exist")
+        first.driver.stop()
+        // The next group as a leader appends it.
+        let records = TestMember.group("two", version: 2)
+        let header = GroupHeader(
+            store: store, epoch: Epoch(1), after: second.driver.state.figures.place, version: 2,
+            contentHash: LoggedGroup.contentHash(records))
+        let appending = DispatchSemaphore(value: 0)
+        let address = server.address
+        Thread.detachNewThread {
+            let session = try? PostgreSQLSession(address: address)
+            _ = try? session?.run(
+                SQLStatement(
+                    """
+                    INSERT INTO hearth.log_main_0 VALUES (2, 0, 1, 1, $1::bigint, 2, $2::bigint, $3::bigint, $4::bytea,
+                        $5::bytea)
+                    """,
+                    [
+                        .number(header.previousHash), .number(header.contentHash), .number(header.hash),
+                        .bytes(records), .bytes([2]),
+                    ]), withinMilliseconds: 300_000)
+            appending.signal()
+        }
+        try waitUntil("the append waits for its standby") { try waiting("INSERT INTO hearth.log_main_0") }
+        // The wait is cut off: the primary has the group now, and the standby may not.
+        try session.run(
+            SQLStatement(
+                """
+                SELECT pg_cancel_backend(pid)::text FROM pg_stat_activity
+                WHERE wait_event = 'SyncRep' AND starts_with(query, 'INSERT INTO hearth.log_main_0')
+                """))
+        try appending.wait(until: "the append has ended")
+        try waitUntil("the second one has read the group, and waits for the standby") {
+            try waiting("INSERT INTO hearth.servers")
+        }
+        #expect(second.host.state.groups.count == 1)
+        try setStandby("")
+        try second.waitFor(2)
+        second.driver.stop()
+    }
+
+    @Test
+    func `A member that has derived something else from a group begins again`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        for number: UInt64 in 1...3 { try first.append("group \(number)", version: number) }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(SQLStatement("UPDATE hearth.log_main_0 SET derived = '\\x09' WHERE sequence = 2"))
+        let second = try member("second:2")
+        try waitUntil("the second one begins again") {
+            second.host.state.restarts == [.differs(keySpace: "test", sequence: 2)]
+        }
+        for member in [first, second] { member.driver.stop() }
+    }
+
+    @Test
     func `Groups continue in the next table`() throws {
         let per = StoreTables.groupsPerTable
         let session = try PostgreSQLSession(address: server.address)
@@ -146,6 +255,7 @@ struct MemberDriverTests {
                 """))
         try session.run(
             SQLStatement(
+                // A table of an earlier version, without a column.
                 """
                 INSERT INTO hearth.log_main_0 VALUES ($1::bigint, 0, 1, 1, 4, 10, $2::bigint, $3::bigint, $4::bytea)
                 """,

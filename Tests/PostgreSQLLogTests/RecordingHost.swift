@@ -24,10 +24,15 @@ final class RecordingHost: MemberHost {
 
     var state: Recorded { recorded.withLock { $0 } }
 
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void) {
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void) {
         recorded.withLock { $0.groups += groups.map(\.records) }
-        completion(true)
+        for group in groups where group.derived != derived(from: 0, through: group.header.version) {
+            return completion(.differs(keySpace: "test", sequence: group.header.sequence))
+        }
+        completion(.applied)
     }
+
+    func derived(from start: UInt64, through end: UInt64) -> [UInt8] { [UInt8(truncatingIfNeeded: end)] }
 
     func acknowledged(_ group: [UInt8], version: UInt64) {
         clock.max(version, ordering: .relaxed)
@@ -63,6 +68,14 @@ final class TestMember: Sendable {
         let group = Self.group(text, version: version)
         try driver.append(group.byteSpan, version: CommitVersion(microseconds: version))
         host.acknowledged(group, version: version)
+    }
+
+    /// Hands over groups as a stream does.
+    /// - Returns: whether they were taken.
+    func receive(_ groups: [LoggedGroup], closed: UInt64) -> Bool {
+        let outcome = Monitor<Bool?>(nil)
+        driver.receive(groups, closed: closed) { isTaken in outcome.update { $0 = isTaken } }
+        return outcome.wait { $0 }
     }
 
     static func group(_ text: String, version: UInt64) -> [UInt8] {

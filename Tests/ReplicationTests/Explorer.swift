@@ -12,6 +12,7 @@ struct Exploration {
     var doneAfterFailure = 0
     var raisedEpochs = 0
     var basesLoaded = 0
+    var streamed = 0
 }
 
 /// The way to a state.
@@ -57,6 +58,7 @@ extension Exploration {
         if epochs.count > 1 { takeOvers += 1 }
         if world.failures == bounds.failures, world.acknowledged.count == bounds.groups { doneAfterFailure += 1 }
         if world.members.contains(where: { $0.role == .lookingUp }) { raisedEpochs += 1 }
+        if world.streams > 0 { streamed += 1 }
         let trimmed = world.database.trimmedThrough
         if trimmed > 0, world.members.allSatisfy({ $0.place.sequence >= trimmed }) { basesLoaded += 1 }
     }

@@ -92,6 +92,62 @@ struct StoreMemberTests {
         #expect(found.takeOvers > 0)
     }
 
+    @Test
+    func `Groups that come over the stream of a leader, soon or late, break no rule`() {
+        let found = explore(
+            bounds {
+                $0.groups = 2
+                $0.failures = 1
+                $0.streams = 2
+            })
+        #expect(found.counterexample == nil)
+        #expect(found.streamed > 1_000)
+        #expect(found.takeOvers > 0)
+        #expect(found.doneAfterFailure > 0)
+    }
+
+    @Test
+    func `A server with a stream reads the log when groups are missing, the epoch changes or the stream ends`() throws {
+        var database = ModelDatabase()
+        let leader = leader(of: &database, groups: 3)
+        let timing = LeaseTiming(intervalMilliseconds: 0, readMilliseconds: 0, streamMilliseconds: 1_000)
+        var member = StoreMember(
+            server: ServerIdentity(high: 5, low: 5), timing: timing, proposed: StoreIdentity(high: 5, low: 5),
+            store: leader.store)
+        func wantsRead(at time: UInt64) -> Bool {
+            member.logRequest = nil
+            member.leaseRequest = nil
+            return member.tick(now: time, wallMicroseconds: 5).contains {
+                if case .send(.read) = $0 { true } else { false }
+            }
+        }
+        #expect(wantsRead(at: 1))
+        let groups = database.groups
+        #expect(member.receive(streamed: [groups[0]], now: 1) == [.apply([groups[0]])])
+        #expect(member.receive(streamed: [], now: 1)?.isEmpty == true)
+        #expect(!wantsRead(at: 1_000))
+        #expect(wantsRead(at: 1_001))
+        // A group is missing: what comes after it is left.
+        #expect(member.receive(streamed: [], now: 2_000)?.isEmpty == true)
+        #expect(member.receive(streamed: [groups[2]], now: 2_000) == nil)
+        #expect(member.place == groups[0].place)
+        #expect(wantsRead(at: 2_001))
+        // Those that it has are skipped.
+        #expect(member.receive(streamed: Array(groups[..<2]), now: 3_000) == [.apply([groups[1]])])
+        #expect(!wantsRead(at: 3_001))
+        var row = try #require(database.row)
+        for epoch in [1, 2] {
+            _ = member.tick(now: 3_002, wallMicroseconds: 5)
+            row.epoch = Epoch(UInt64(epoch))
+            _ = member.receive(LeaseReply(row: row, isDone: false), now: 3_002)
+            #expect(wantsRead(at: 3_003) == (epoch == 2))
+        }
+        #expect(member.receive(streamed: [], now: 4_000)?.isEmpty == true)
+        #expect(!wantsRead(at: 4_001))
+        member.streamEnded(now: 4_001)
+        #expect(wantsRead(at: 4_001))
+    }
+
     // MARK: Databases that are not what they were
 
     /// A server that leads, and has appended groups.
@@ -181,6 +237,10 @@ struct StoreMemberTests {
             },
             Fault(testDescription: "a lost append counts as done", rule: "an acknowledged group is lost") {
                 $0.trustsLostAppends = true
+            },
+            Fault(testDescription: "a leader streams what is staged", rule: "a server has") {
+                $0.streamsStaged = true
+                $0.streams = 1
             },
         ]
     }

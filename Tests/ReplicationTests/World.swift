@@ -13,6 +13,8 @@ struct Bounds: Hashable {
     var closedTimes = 0
     /// How often a base is made of all there is, and the log trimmed up to it.
     var bases = 0
+    /// How often groups arrive over the stream of a leader.
+    var streams = 0
     var kinds = Event.Failure.allCases
     var hasRestarts = true
     /// Both servers may create the store.
@@ -24,6 +26,8 @@ struct Bounds: Hashable {
     var countsFromReply = false
     /// An append whose reply is lost counts as done.
     var trustsLostAppends = false
+    /// A leader streams groups before they are durable.
+    var streamsStaged = false
 }
 
 /// Two servers, their database, and what is on its way between them.
@@ -42,6 +46,7 @@ struct World: Hashable {
     var failures = 0
     var closedTimes = 0
     var bases = 0
+    var streams = 0
     var starts: UInt64 = 0
     /// The first rule that was found broken.
     var violation: String?
@@ -79,6 +84,8 @@ enum Event: Hashable {
     case closeTime(Int)
     case restart(Int, keepsState: Bool)
     case makeBase(Int)
+    /// A server gets all that a leader has streamed, now or long ago.
+    case stream(Int)
 
     enum Channel: Int, CaseIterable { case lease, log }
 
@@ -117,6 +124,7 @@ extension World {
             }
             if closedTimes < bounds.closedTimes, member.holdsLease(now: time) { body(.closeTime(server)) }
             if bases < bounds.bases, member.canAppend, member.place.sequence > 0 { body(.makeBase(server)) }
+            if streams < bounds.streams { body(.stream(server)) }
             guard mayFail else { continue }
             for failure in bounds.kinds {
                 for channel in Event.Channel.allCases { body(.tick(server, failure, channel)) }
@@ -159,9 +167,27 @@ extension World {
         case .makeBase(let server):
             database.trimmedThrough = Int(members[server].place.sequence)
             bases += 1
+        case .stream(let server):
+            let place = members[server].place
+            let actions = members[server].receive(streamed: streamed(bounds), now: time)
+            if actions == nil || members[server].place == place { return false }
+            streams += 1
         }
         check(bounds)
         return true
+    }
+
+    /// The groups that leaders have streamed: those up to the last that is acknowledged.
+    private func streamed(_ bounds: Bounds) -> [GroupHeader] {
+        var groups = Array(database.groups[..<acknowledgedEnd])
+        guard bounds.streamsStaged, let staged = members.compactMap(\.inFlight).first else { return groups }
+        groups.removeAll { $0.sequence >= staged.sequence }
+        return groups + [staged]
+    }
+
+    /// The number of groups up to the last that is acknowledged.
+    private var acknowledgedEnd: Int {
+        database.groups.lastIndex { acknowledged.contains($0.contentHash) }.map { $0 + 1 } ?? 0
     }
 
     /// Executes what a server has sent, and lets one statement meet a failure.
@@ -279,7 +305,6 @@ extension World {
         if Set(contents).count != contents.count { return "a group is in the log twice" }
         if Set(acknowledged).count != acknowledged.count { return "a group is acknowledged twice" }
         for group in acknowledged where !contents.contains(group) { return "an acknowledged group is lost" }
-        let acknowledgedEnd = contents.lastIndex { acknowledged.contains($0) }.map { $0 + 1 } ?? 0
         for member in members {
             let sequence = Int(member.place.sequence)
             if sequence > contents.count { return "a server has a group that is not in the log" }

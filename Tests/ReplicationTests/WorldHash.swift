@@ -33,6 +33,7 @@ private struct StateHash {
         hasher.combine(world.failures)
         hasher.combine(world.closedTimes)
         hasher.combine(world.bases)
+        hasher.combine(world.streams)
     }
 
     mutating func add(_ member: StoreMember) {

@@ -43,6 +43,12 @@ void   held__admin__follow_request__init
   static const Held__Admin__FollowRequest init_value = HELD__ADMIN__FOLLOW_REQUEST__INIT;
   *message = init_value;
 }
+void   held__admin__log_place__init
+                     (Held__Admin__LogPlace         *message)
+{
+  static const Held__Admin__LogPlace init_value = HELD__ADMIN__LOG_PLACE__INIT;
+  *message = init_value;
+}
 void   held__admin__follow_response__init
                      (Held__Admin__FollowResponse         *message)
 {
@@ -401,7 +407,7 @@ const ProtobufCMessageDescriptor held__admin__get_server_request__descriptor =
   (ProtobufCMessageInit) held__admin__get_server_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__follow_request__field_descriptors[3] =
+static const ProtobufCFieldDescriptor held__admin__follow_request__field_descriptors[4] =
 {
   {
     "version",
@@ -439,16 +445,29 @@ static const ProtobufCFieldDescriptor held__admin__follow_request__field_descrip
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "place",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowRequest, place),
+    &held__admin__log_place__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__follow_request__field_indices_by_name[] = {
   2,   /* field[2] = follower */
+  3,   /* field[3] = place */
   1,   /* field[1] = timeline */
   0,   /* field[0] = version */
 };
 static const ProtobufCIntRange held__admin__follow_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor held__admin__follow_request__descriptor =
 {
@@ -458,14 +477,91 @@ const ProtobufCMessageDescriptor held__admin__follow_request__descriptor =
   "Held__Admin__FollowRequest",
   "held.admin",
   sizeof(Held__Admin__FollowRequest),
-  3,
+  4,
   held__admin__follow_request__field_descriptors,
   held__admin__follow_request__field_indices_by_name,
   1,  held__admin__follow_request__number_ranges,
   (ProtobufCMessageInit) held__admin__follow_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__follow_response__field_descriptors[10] =
+static const ProtobufCFieldDescriptor held__admin__log_place__field_descriptors[4] =
+{
+  {
+    "store_high",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__LogPlace, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__LogPlace, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "sequence",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__LogPlace, sequence),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "hash",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__LogPlace, hash),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__log_place__field_indices_by_name[] = {
+  3,   /* field[3] = hash */
+  2,   /* field[2] = sequence */
+  0,   /* field[0] = store_high */
+  1,   /* field[1] = store_low */
+};
+static const ProtobufCIntRange held__admin__log_place__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor held__admin__log_place__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.LogPlace",
+  "LogPlace",
+  "Held__Admin__LogPlace",
+  "held.admin",
+  sizeof(Held__Admin__LogPlace),
+  4,
+  held__admin__log_place__field_descriptors,
+  held__admin__log_place__field_indices_by_name,
+  1,  held__admin__log_place__number_ranges,
+  (ProtobufCMessageInit) held__admin__log_place__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__follow_response__field_descriptors[11] =
 {
   {
     "accepted_timeline",
@@ -587,6 +683,18 @@ static const ProtobufCFieldDescriptor held__admin__follow_response__field_descri
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "groups",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__FollowResponse, groups),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__follow_response__field_indices_by_name[] = {
   0,   /* field[0] = accepted_timeline */
@@ -597,13 +705,14 @@ static const unsigned held__admin__follow_response__field_indices_by_name[] = {
   4,   /* field[4] = contents */
   8,   /* field[8] = derived */
   3,   /* field[3] = file */
+  10,   /* field[10] = groups */
   6,   /* field[6] = records */
   9,   /* field[9] = rules */
 };
 static const ProtobufCIntRange held__admin__follow_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor held__admin__follow_response__descriptor =
 {
@@ -613,7 +722,7 @@ const ProtobufCMessageDescriptor held__admin__follow_response__descriptor =
   "Held__Admin__FollowResponse",
   "held.admin",
   sizeof(Held__Admin__FollowResponse),
-  10,
+  11,
   held__admin__follow_response__field_descriptors,
   held__admin__follow_response__field_indices_by_name,
   1,  held__admin__follow_response__number_ranges,

@@ -947,6 +947,14 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var version: Int { 1 }
             @inlinable @inline(__always) package static var timeline: Int { 2 }
             @inlinable @inline(__always) package static var follower: Int { 3 }
+            @inlinable @inline(__always) package static var place: Int { 4 }
+        }
+        /// The fields of `hearth.admin.v1.LogPlace`.
+        @usableFromInline package enum LogPlace {
+            @inlinable @inline(__always) package static var storeHigh: Int { 1 }
+            @inlinable @inline(__always) package static var storeLow: Int { 2 }
+            @inlinable @inline(__always) package static var sequence: Int { 3 }
+            @inlinable @inline(__always) package static var hash: Int { 4 }
         }
         /// The fields of `hearth.admin.v1.FollowResponse`.
         @usableFromInline package enum FollowResponse {
@@ -960,6 +968,7 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var closedTime: Int { 8 }
             @inlinable @inline(__always) package static var derived: Int { 9 }
             @inlinable @inline(__always) package static var rules: Int { 10 }
+            @inlinable @inline(__always) package static var groups: Int { 11 }
         }
         /// The fields of `hearth.admin.v1.StepDownRequest`.
         @usableFromInline package enum StepDownRequest {

@@ -24,6 +24,7 @@ struct CommitDraft: ~Copyable {
     private let feed: ChangeFeed
     private let onDerived: StoreConfiguration.DerivedObserver?
     private let derived: DerivedHashes
+    private let derivedSpaces: DerivedSpaces
 
     private(set) var version = CommitVersion.zero
     private(set) var database: UInt32 = 0
@@ -36,7 +37,7 @@ struct CommitDraft: ~Copyable {
 
     init(
         applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, feed: ChangeFeed,
-        derived: DerivedHashes, onDerived: StoreConfiguration.DerivedObserver?
+        derived: DerivedHashes, derivedSpaces: DerivedSpaces, onDerived: StoreConfiguration.DerivedObserver?
     ) {
         self.applier = applier
         self.changes = changes
@@ -44,6 +45,7 @@ struct CommitDraft: ~Copyable {
         self.feed = feed
         self.onDerived = onDerived
         self.derived = derived
+        self.derivedSpaces = derivedSpaces
     }
 
     /// Starts a commit.
@@ -99,6 +101,7 @@ struct CommitDraft: ~Copyable {
 
     private func noteDerived() {
         if derived.isWanted { derived.note(version.microseconds, mutations.contentHash) }
+        if derivedSpaces.isWanted { derivedSpaces.note(version.microseconds, mutations) }
         onDerived?(version, mutations.contentHash)
     }
 

@@ -75,7 +75,8 @@ final class CommitPipeline: @unchecked Sendable {
             applier: applier,
             changes: RecentChanges(maximum: configuration.recentChangesMax, since: writer.lastVersion.microseconds),
             entriesMax: configuration.indexEntriesPerDocumentMax, feed: services.changes,
-            derived: services.replication.derived, onDerived: configuration.onDerived)
+            derived: services.replication.derived, derivedSpaces: services.replication.derivedSpaces,
+            onDerived: configuration.onDerived)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
         decider = CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)

@@ -14,6 +14,8 @@ package struct ClusterFigures: Sendable {
     package var bytesAppended: UInt64 = 0
     /// Groups of other servers that were applied.
     package var groupsApplied: UInt64 = 0
+    /// Those of them that came over the stream of the leader.
+    package var groupsStreamed: UInt64 = 0
     /// Appends whose outcome had to be looked up.
     package var outcomesUnknown: UInt64 = 0
 

@@ -11,6 +11,8 @@ package final class ReplicationState: Sendable {
 
     /// What was derived from the records. A follower always keeps it, a leader while it has followers.
     package let derived = DerivedHashes()
+    /// The same by key space, for the groups of a shared log.
+    package let derivedSpaces = DerivedSpaces()
 
     /// Streams to replicas.
     package var followers: Int { followerCount.load(ordering: .relaxed) }

@@ -24,10 +24,17 @@ package final class StoreBase {
     private let fork: TemporaryFork
 
     /// - Throws: as ``DocumentStore/fork(to:)``.
-    package init(of store: DocumentStore) throws {
-        let fork = try TemporaryFork(of: store.configuration.directory)
+    package convenience init(of store: DocumentStore) throws {
+        try self.init(of: store.configuration.directory) { _ = try store.fork(to: $0) }
+    }
+
+    /// - Parameters:
+    ///   - directory: of the store.
+    ///   - makeFork: makes a fork of it at a path.
+    package init(of directory: String, _ makeFork: (String) throws -> Void) throws {
+        let fork = try TemporaryFork(of: directory)
         do {
-            _ = try store.fork(to: fork.directory)
+            try makeFork(fork.directory)
             var parts: [Part] = []
             for folder in BaseDirectory.folders where Directory.exists("\(fork.directory)/\(folder)") {
                 for name in try Directory.names(in: "\(fork.directory)/\(folder)").sorted() {
@@ -35,7 +42,7 @@ package final class StoreBase {
                 }
             }
             // The history of the replica is that of its source.
-            parts.append(try Self.part(BaseDirectory.timeline, in: store.configuration.directory))
+            parts.append(try Self.part(BaseDirectory.timeline, in: directory))
             parts.append(try Self.part(BaseDirectory.format, in: fork.directory))
             self.parts = parts
             version = try ClusterFile.checkpoint(of: fork.directory) ?? .zero
@@ -210,7 +217,9 @@ package enum SupersededFile {
     /// Makes the file, durably.
     package static func write(in directory: String) throws(StorageError) {
         let file = try File("\(directory)/\(name)", flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: "a replica was promoted; remove this file to serve the directory all the same\n")
+        try file.write(
+            string: "a replica was promoted, or a cluster has the store; remove this file to serve the directory all "
+                + "the same\n")
         try file.sync()
         try Directory.sync(directory)
     }

@@ -27,6 +27,14 @@ package enum ClusterFile {
     ) throws(StorageError) {
         try Directory.create(directory)
         try SummedLine.create("\(directory)/\(name)", in: directory, store)
+        try writeHistory(identity, timeline: timeline, in: directory)
+    }
+
+    /// Gives a directory the history of a store, durably: its identity, and where it begins. Nobody may have it open.
+    package static func writeHistory(
+        _ identity: StoreIdentity, timeline: UInt64, in directory: String
+    ) throws(StorageError) {
+        try Directory.create(directory)
         try SummedLine.create("\(directory)/\(IdentityFile.name)", in: directory, identity.description)
         try SummedLine.create("\(directory)/\(TimelineFile.name)", in: directory, "\(timeline)")
     }
@@ -34,6 +42,11 @@ package enum ClusterFile {
     /// The identity of the store that a directory has; nil if it has none.
     package static func identity(in directory: String) throws(StorageError) -> StoreIdentity? {
         try IdentityFile.read(in: directory)
+    }
+
+    /// Where the history of a directory begins, in microseconds; nil if it does not say so.
+    package static func timeline(in directory: String) throws(StorageError) -> UInt64? {
+        try TimelineFile.read(in: directory)?.microseconds
     }
 
     /// The version up to which the runs of a directory have all commits; nil for a directory without runs.

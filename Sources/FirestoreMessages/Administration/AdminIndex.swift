@@ -66,6 +66,10 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
                         unsafe held.value_mode_case =
                             HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG
                         unsafe held.vector_config = arena.bytes(AdminVectorConfig(dimension: dimension).encode)
+                    case .search(let text, let geo):
+                        unsafe held.value_mode_case =
+                            HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG
+                        unsafe held.search_config = arena.bytes(AdminSearchConfig(hasText: text, hasGeo: geo).encode)
                     }
                 },
             ])
@@ -88,31 +92,6 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
             default: return .unspecified
             }
         }
-<<<<<<< HEAD
-=======
-
-        package func encode(into writer: inout ByteBuffer) {
-            unsafe Self.layout.write(into: &writer) { message, arena in
-                unsafe message.field_path = arena.bytes(path)
-                switch mode {
-                case .unspecified: break
-                case .ascending, .descending:
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ORDER
-                    unsafe message.order = Held__FirestoreAdmin__Index__IndexField__Order(
-                        rawValue: mode == .ascending ? 1 : 2)
-                case .contains:
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG
-                    unsafe message.array_config = Held__FirestoreAdmin__Index__IndexField__ArrayConfig(rawValue: 1)
-                case .vector(let dimension):
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG
-                    unsafe message.vector_config = arena.bytes(AdminVectorConfig(dimension: dimension).encode)
-                case .search(let text, let geo):
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG
-                    unsafe message.search_config = arena.bytes(AdminSearchConfig(hasText: text, hasGeo: geo).encode)
-                }
-            }
-        }
->>>>>>> 7a04bf194d2ba432ed96578a04a46a37ef54be21
     }
 
     /// `projects/P/databases/D/collectionGroups/C/indexes/I`; empty in a request that creates the index.
@@ -134,7 +113,6 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
         self.textLanguage = textLanguage
     }
 
-<<<<<<< HEAD
     static let table = unsafe MessageTable(
         AdminIndex(queryScope: .unspecified, fields: []), held__firestore_admin__index__init,
         google__firestore__admin__v1__index__init,
@@ -147,37 +125,18 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
             },
             .text(\.name, \.name), .enumeration(\.queryScope, \.query_scope), .messages(\.fields, \.fields, \.n_fields),
             .enumeration(\.state, \.state),
+            .custom { held, message in
+                message.textLanguage =
+                    try unsafe lendLast(held.search_index_options, held.n_search_index_options) {
+                        try AdminSearchOptions(wire: $0).textLanguage
+                    } ?? ""
+            } write: { message, held, arena in
+                if message.textLanguage.isEmpty { return }
+                unsafe (held.n_search_index_options, held.search_index_options) = arena.optional(
+                    AdminSearchOptions(textLanguage: message.textLanguage)
+                ) { $0.encode(into: &$1) }
+            },
         ])
-=======
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            guard unsafe message.api_scope.rawValue == 0 else {
-                throw RequestError.invalidArgument("Only indexes of the native API are possible.")
-            }
-            return unsafe AdminIndex(
-                name: message.name.text,
-                queryScope: QueryScope(rawValue: message.query_scope.rawValue) ?? .unspecified,
-                fields: try elements(message.fields, message.n_fields) { try unsafe $0.lend { try Field(wire: $0) } },
-                state: State(rawValue: message.state.rawValue) ?? .unspecified,
-                textLanguage: try lendLast(message.search_index_options, message.n_search_index_options) {
-                    try AdminSearchOptions(wire: $0).textLanguage
-                } ?? "")
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe message.query_scope = Held__FirestoreAdmin__Index__QueryScope(rawValue: queryScope.rawValue)
-            unsafe (message.n_fields, message.fields) = arena.list(fields) { unsafe arena.bytes($0.encode) }
-            unsafe message.state = Held__FirestoreAdmin__Index__State(rawValue: state.rawValue)
-            if textLanguage.isEmpty { return }
-            unsafe (message.n_search_index_options, message.search_index_options) = arena.optional(
-                AdminSearchOptions(textLanguage: textLanguage)
-            ) { $0.encode(into: &$1) }
-        }
-    }
->>>>>>> 7a04bf194d2ba432ed96578a04a46a37ef54be21
 }
 
 /// The vector of an index; `flat` is the only type.
@@ -201,9 +160,6 @@ struct AdminVectorConfig: TableMessage {
         ])
 }
 
-<<<<<<< HEAD
-package struct CreateIndexRequest: TableMessage, Equatable, Sendable {
-=======
 /// How a field is indexed for searches. Words are indexed in one way, which is the only one that the API has.
 struct AdminSearchConfig: FirestoreMessage {
     private static let layout = unsafe MessageLayout(
@@ -299,11 +255,7 @@ struct AdminSearchOptions: FirestoreMessage {
     }
 }
 
-package struct CreateIndexRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__create_index_request__init, google__firestore__admin__v1__create_index_request__init)
-
->>>>>>> 7a04bf194d2ba432ed96578a04a46a37ef54be21
+package struct CreateIndexRequest: TableMessage, Equatable, Sendable {
     /// `projects/P/databases/D/collectionGroups/C`
     package var parent: String
     package var index: AdminIndex?

@@ -11,21 +11,25 @@ package struct FollowRequest: FirestoreMessage, Equatable, Sendable {
     package var timeline: UInt64
     /// A number by which the source knows the replica again; 0 for none.
     package var follower: UInt64
+    /// The last group that a server of a cluster has; nil for a replica.
+    package var place: LogPlaceMessage?
 
-    package init(version: UInt64, timeline: UInt64, follower: UInt64 = 0) {
+    package init(version: UInt64, timeline: UInt64, follower: UInt64 = 0, place: LogPlaceMessage? = nil) {
         self.version = version
         self.timeline = timeline
         self.follower = follower
+        self.place = place
     }
 
     package init(wire: RawSpan) throws {
-        (version, timeline, follower) = (0, 0, 0)
+        (version, timeline, follower, place) = (0, 0, 0, nil)
         var reader = WireReader(wire)
         while let tag = try reader.nextTag() {
             switch tag.fieldNumber {
             case 1: version = try reader.uint64(tag)
             case 2: timeline = try reader.uint64(tag)
             case 3: follower = try reader.uint64(tag)
+            case 4: place = try LogPlaceMessage(wire: reader.span(tag))
             default: try reader.skip(tag)
             }
         }
@@ -35,6 +39,46 @@ package struct FollowRequest: FirestoreMessage, Equatable, Sendable {
         writer.appendField(1, version)
         writer.appendField(2, timeline)
         if follower != 0 { writer.appendField(3, follower) }
+        if let place { writer.appendField(4, place.encodedBytes()) }
+    }
+}
+
+/// The end of what a server of a cluster has of the log.
+package struct LogPlaceMessage: FirestoreMessage, Equatable, Sendable {
+    /// The identity of the store.
+    package var storeHigh: UInt64
+    package var storeLow: UInt64
+    /// Of the last group; 0 before the first.
+    package var sequence: UInt64
+    /// Of the chain of groups up to it.
+    package var hash: UInt64
+
+    package init(storeHigh: UInt64, storeLow: UInt64, sequence: UInt64, hash: UInt64) {
+        self.storeHigh = storeHigh
+        self.storeLow = storeLow
+        self.sequence = sequence
+        self.hash = hash
+    }
+
+    package init(wire: RawSpan) throws {
+        (storeHigh, storeLow, sequence, hash) = (0, 0, 0, 0)
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case 1: storeHigh = try reader.uint64(tag)
+            case 2: storeLow = try reader.uint64(tag)
+            case 3: sequence = try reader.uint64(tag)
+            case 4: hash = try reader.uint64(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    package func encode(into writer: inout ByteBuffer) {
+        writer.appendField(1, storeHigh)
+        writer.appendField(2, storeLow)
+        writer.appendField(3, sequence)
+        writer.appendField(4, hash)
     }
 }
 
@@ -71,6 +115,8 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
     case derived([UInt8])
     /// The security rules that the data directory of the source keeps.
     case rules(String)
+    /// Durable groups of the log of a cluster, encoded by it.
+    case groups([UInt8])
 
     package init(wire: RawSpan) throws {
         var reader = WireReader(wire)
@@ -89,6 +135,7 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
             case 8: found = .closed(try reader.uint64(tag))
             case 9: found = .derived(try reader.byteArray(tag))
             case 10: found = .rules(try reader.string(tag))
+            case 11: found = .groups(try reader.byteArray(tag))
             default: try reader.skip(tag)
             }
         }
@@ -110,6 +157,7 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
         case .closed(let time): writer.appendField(8, time)
         case .derived(let bytes): writer.appendField(9, bytes)
         case .rules(let text): writer.appendField(10, Array(text.utf8))
+        case .groups(let bytes): writer.appendField(11, bytes)
         }
     }
 }

@@ -64,7 +64,8 @@ final class AdminService {
     }
 
     private func follow(_ call: Call, _ message: FollowRequest) throws {
-        if context.store.configuration.engine.sharedLog != nil {
+        let isMember = message.place != nil
+        if context.store.configuration.engine.sharedLog != nil, !isMember {
             throw RequestError(
                 .failedPrecondition, "This server is one of a cluster and has no local log; use serve --cluster.")
         }
@@ -72,7 +73,8 @@ final class AdminService {
             throw RequestError(.resourceExhausted, "\(Self.followersMax) replicas follow on this event loop already.")
         }
         let stream = FollowStream(call, service, context.authorization) { [unowned self] in followers -= 1 }
-        try stream.start(message, context.store, context.rules, context.log)
+        // Rules are applied at each server of a cluster.
+        try stream.start(message, context.store, isMember ? nil : context.rules, context.log)
         followers += 1
         call.stream(stream)
         service.longLivedStreams.insert(stream)

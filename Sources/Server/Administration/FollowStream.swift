@@ -1,6 +1,6 @@
-// Admin/Follow: the state and the commits of this server for a replica.
+// Admin/Follow: the state and the commits of this server for a replica, or for another server of its cluster.
 //
-//     thread "follow"   base files, records of the log, closed times ──► FollowFeed (bounded) ──► the call's loop
+//     thread "follow"   base files, records or groups, closed times ──► FollowFeed (bounded) ──► the call's loop
 //
 // The thread reads files and the log, so no event loop waits for a disk. It stops reading while the replica does not.
 
@@ -92,7 +92,7 @@ final class FollowFeed: Sendable {
 extension FollowResponse {
     fileprivate var roughBytes: Int {
         switch self {
-        case .contents(let bytes), .records(let bytes), .derived(let bytes): bytes.count + 64
+        case .contents(let bytes), .records(let bytes), .derived(let bytes), .groups(let bytes): bytes.count + 64
         case .rules(let text): text.utf8.count + 64
         default: 64
         }
@@ -193,7 +193,7 @@ private struct FollowSource: Sendable {
             if request.follower != 0 { store.endHold(of: request.follower) }
         }
         do {
-            try serve(request)
+            if let place = request.place { try serve(place) } else { try serve(request) }
             feed.finish(nil)
         } catch let error as RequestError {
             feed.finish(error)
@@ -245,6 +245,38 @@ private struct FollowSource: Sendable {
             guard put(.closed(closed)), feed.pause(milliseconds: Self.intervalMilliseconds) else { return }
         }
     }
+
+    /// Sends the durable groups after a place, while this server leads.
+    private func serve(_ message: LogPlaceMessage) throws {
+        guard let log = store.configuration.engine.sharedLog else {
+            throw RequestError(.failedPrecondition, "This server is not one of a cluster.")
+        }
+        var place = SharedLogPlace(
+            store: StoreIdentity(high: message.storeHigh, low: message.storeLow), sequence: message.sequence,
+            hash: message.hash)
+        guard log.durableGroups(after: place, bytesMax: 0) != nil else { throw Self.groupsAreNotKept }
+        self.log(.info, "follower_connected", ["sequence": String(message.sequence)])
+        guard put(.accepted(timeline: store.timelineStart.microseconds)) else { return }
+        while true {
+            // Taken before the groups: those up to it are among them. The lease is looked at after that.
+            let closed = store.currentReadTime
+            guard store.configuration.holdsLease?() == true else {
+                throw RequestError(.unavailable, "This server does not lead.")
+            }
+            while true {
+                guard let next = log.durableGroups(after: place, bytesMax: Self.messageBytesMax) else {
+                    throw Self.groupsAreNotKept
+                }
+                if next.bytes.isEmpty { break }
+                guard put(.groups(next.bytes)) else { return }
+                place = next.end
+            }
+            guard put(.closed(closed)), feed.pause(milliseconds: Self.intervalMilliseconds) else { return }
+        }
+    }
+
+    private static let groupsAreNotKept = RequestError(
+        .unavailable, "The groups after those of the follower are not in memory; it has to read the database first.")
 
     /// Keeps what the replica may lack: it has what was sent before the last time that something was sent, or connects
     /// again in time. Its last commit is kept too, since the next stream compares it.

@@ -176,6 +176,9 @@ final class MetricsPage: Sendable {
             "hearth_cluster_groups_applied_total", .counter, "Groups of other servers that were applied.",
             cluster.groupsApplied)
         page.single(
+            "hearth_cluster_groups_streamed_total", .counter, "Those that came over the stream of the leader.",
+            cluster.groupsStreamed)
+        page.single(
             "hearth_cluster_unknown_outcomes_total", .counter,
             "Appends whose connection ended before the reply, so that the outcome had to be looked up.",
             cluster.outcomesUnknown)

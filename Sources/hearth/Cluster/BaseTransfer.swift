@@ -19,30 +19,69 @@ enum BaseTransfer {
         mayContinue: () -> Bool
     ) throws -> Bool {
         let number = (BaseRow(try session.run(tables.lastBase))?.number ?? 0) + 1
+        guard let row = try write(base, at: place, number: number, tables, session, mayContinue: mayContinue) else {
+            return false
+        }
+        try session.run(tables.entering(row, parts: row.parts))
+        return true
+    }
+
+    /// Writes the files of a store to a new table, which nobody knows yet.
+    /// - Returns: the row to enter; nil if it was given up.
+    static func write(
+        _ base: StoreBase, at place: LogPlace, number: UInt64, _ tables: StoreTables, _ session: PostgreSQLSession,
+        mayContinue: () -> Bool
+    ) throws -> BaseRow? {
         // Makers of the past may still be writing to their tables.
         let table = tables.baseTable(number, suffix: .random(in: 0...UInt32.max))
         try session.run(StoreTables.creation(ofBase: table))
         for (part, file) in base.parts.enumerated() {
             var piece: UInt64 = 0
             var isWanted = true
-            func add(_ bytes: [UInt8]) throws {
+            try pieces(of: file, in: base) { bytes in
                 guard isWanted, mayContinue() else { return isWanted = false }
                 try session.run(StoreTables.adding(bytes, to: table, part: UInt64(part), piece: piece, path: file.path))
                 piece += 1
             }
-            // A file without bytes has a piece too.
-            if file.byteCount == 0 { try add([]) }
-            try base.read(file) { try add($0) }
             guard isWanted else {
                 try session.run(StoreTables.dropping(table))
-                return false
+                return nil
             }
         }
-        try session.run(
-            tables.entering(
-                BaseRow(number: number, place: place, byteCount: UInt64(base.byteCount), table: table),
-                parts: UInt64(base.parts.count)))
-        return true
+        return BaseRow(
+            number: number, place: place, byteCount: UInt64(base.byteCount), table: table,
+            parts: UInt64(base.parts.count))
+    }
+
+    /// Lends the pieces of a file; a file without bytes has one too.
+    private static func pieces(
+        of file: StoreBase.Part, in base: StoreBase, _ body: ([UInt8]) throws -> Void
+    ) throws {
+        if file.byteCount == 0 { try body([]) }
+        try base.read(file, body)
+    }
+
+    /// Compares what is in the database with the files that were written there.
+    /// - Throws: a `CommandFailure` that names the first file that differs.
+    static func compare(_ base: StoreBase, with row: BaseRow, _ session: PostgreSQLSession) throws {
+        for (part, file) in base.parts.enumerated() {
+            var piece: UInt64 = 0
+            func differs() -> CommandFailure {
+                CommandFailure("the copy of \(file.path) in the database differs from the file at piece \(piece)")
+            }
+            try pieces(of: file, in: base) { bytes in
+                let found = try session.run(
+                    StoreTables.pieces(of: row.table, part: UInt64(part), from: piece, count: 1)
+                ).first
+                guard let found, found.number(0) == piece, found.text(1) == file.path, found.bytes(2) == bytes else {
+                    throw differs()
+                }
+                piece += 1
+            }
+            guard
+                try session.run(StoreTables.pieces(of: row.table, part: UInt64(part), from: piece, count: 1)).isEmpty
+            else { throw differs() }
+        }
     }
 
     /// Makes a directory of a base. What was in the directory before goes.

@@ -6,6 +6,7 @@ import EmbeddedEngine
 import FileSystem
 import FirestoreService
 import Glibc
+import HearthClient
 import PostgreSQLLog
 import Replication
 import Server
@@ -21,6 +22,7 @@ final class Cluster: Sendable {
     private let host: ClusterHost
     private let driver = Monitor<MemberDriver?>(nil)
     private let bases = Monitor<BaseMaker?>(nil)
+    private let stream = Monitor<LeaderStream?>(nil)
 
     private init(
         database: String, tables: StoreTables, directory: String, baseBytes: Int, log: Log
@@ -77,6 +79,9 @@ final class Cluster: Sendable {
                     "\(directory) caches another store than the database has: name an empty directory, or the database "
                         + "of that store")
             }
+            if try ClusterFile.timeline(in: directory) != row.timeline {
+                try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
+            }
         } else {
             try fill(from: session, row)
         }
@@ -86,7 +91,7 @@ final class Cluster: Sendable {
             $0 = MemberDriver(
                 MemberSettings(
                     database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
-                    place: place),
+                    place: place, timeline: row.timeline),
                 places: places, host: host)
         }
     }
@@ -198,10 +203,13 @@ final class Cluster: Sendable {
         let (usesTLS, authorities) = (
             arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
         )
-        host.forward(to: known) { address in
-            let configuration = try? Replica.configuration(of: address, usesTLS: usesTLS, authorities: authorities)
-            return configuration.map { Replica.leader($0) }
+        let reach: @Sendable (String) throws -> HearthClient.Configuration = {
+            try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities)
         }
+        host.forward(to: known) { address in (try? reach(address)).map { Replica.leader($0) } }
+        let stream = LeaderStream(driver, log: log, reach)
+        self.stream.update { $0 = stream }
+        host.stream(with: stream)
         configuration.leader = known
         configuration.readsAreStrict = true
         configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
@@ -220,6 +228,7 @@ final class Cluster: Sendable {
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
         host.beginStopping()
+        stream.withLock { $0 }?.stop()
         bases.withLock { $0 }?.stop()
         driver.withLock { $0 }?.beginStopping(withinMilliseconds: mustRestart ? 0 : 5_000)
     }
@@ -236,12 +245,50 @@ final class Cluster: Sendable {
     func restartIfNeeded() throws {
         guard let reason = host.restartReason else { return }
         switch reason {
-        case .deposed: break
-        case .outdated, .diverged: try discard()
+        case .newTimeline: break
+        case .deposed: try lookForLoss()
+        case .diverged:
+            try lookForLoss()
+            try discard()
+        case .outdated, .differs: try discard()
         case .refused(let message): throw CommandFailure(message)
         }
         execv("/proc/self/exe", CommandLine.unsafeArgv)
         throw CommandFailure("the process cannot be started again: errno \(errno)")
+    }
+
+    /// Begins a new time line if the log lacks groups that this server had: each of them was durable.
+    private func lookForLoss() throws {
+        guard let figures = driver.withLock({ $0 })?.state.figures, figures.reached.sequence > 0 else { return }
+        let session = try connect()
+        defer { session.close() }
+        let place = figures.reached
+        guard try !LogPresence.hasGroup(at: place, tables, session) else { return }
+        let time = max(place.version, figures.closed, figures.ceiling)
+        let row = StoreRow(try session.run(tables.timeline(after: time, unlessBegunAfter: time)))
+        log(
+            .error, "cluster_groups_lost",
+            [
+                "sequence": String(place.sequence), "version": String(place.version),
+                "timeline": String(row?.timeline ?? 0),
+                "message": "the database lacks commits that were acknowledged: it was restored, or a standby that "
+                    + "lacked them has taken over; the store begins a new time line, and listeners begin again",
+            ])
+    }
+}
+
+/// Whether the log of a store has what a server had.
+enum LogPresence {
+    /// - Returns: true also if a base has replaced the group, so that it cannot be compared any more.
+    static func hasGroup(at place: LogPlace, _ tables: StoreTables, _ session: PostgreSQLSession) throws -> Bool {
+        do throws(SQLFailure) {
+            let row = try session.run(tables.hash(of: place.sequence)).first
+            if let hash = row?.number(0) { return hash == place.hash }
+        } catch {
+            guard error.isMissingTable else { throw error }
+        }
+        guard let base = BaseRow(try session.run(tables.lastBase)) else { return false }
+        return base.place.sequence > place.sequence || base.place == place
     }
 }
 
@@ -272,6 +319,7 @@ extension ClusterFigures {
         groupsAppended = figures.groupsAppended
         bytesAppended = figures.bytesAppended
         groupsApplied = figures.groupsApplied
+        groupsStreamed = figures.groupsStreamed
         outcomesUnknown = figures.outcomesUnknown
     }
 }

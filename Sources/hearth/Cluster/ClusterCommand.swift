@@ -1,4 +1,4 @@
-// `hearth cluster`: what the servers of a store do, as the database knows it.
+// `hearth cluster`: what the servers of a store do, as the database knows it, and what to do after a restore of it.
 
 import Basics
 import DocumentJSON
@@ -9,17 +9,22 @@ enum ClusterCommand: MainThreadSubcommand {
     static let name = "cluster"
     static let summary = "Reports who leads a cluster, how far its servers are, and what a loss would cost."
     static let words = ["ACTION"]
-    static let actions = ["status"]
+    static let actions = ["status", "restored"]
     static let cluster = Flag<String>(
         "cluster", "URL", required: false, help: "The database, as for hearth serve --cluster.")
     static let json = Flag(switch: "json", help: "Prints one JSON object.")
     static let flagGroups = [FlagGroup(heading: "Flags", flags: [cluster, json])]
 
     static let discussion = """
-        ACTION is status. For each store it prints who leads it and since when the lease was
+        status: for each store it prints who leads it and since when the lease was
         renewed, the epoch, the last group of the log, the last base, and the servers with
         how many groups they lack. It prints whether the database has a synchronous
         standby, and what is lost without one.
+
+        restored: the database was restored to an earlier state, and no server has what it
+        lacks. Each store begins a new time line: clients that listened before begin again,
+        as what they have may be lost. Servers find that out themselves if one of them had
+        the commits that are lost. Servers that run start again.
 
         Examples:
 
@@ -28,17 +33,28 @@ enum ClusterCommand: MainThreadSubcommand {
         """
 
     static func run(_ arguments: ParsedArguments) throws {
-        _ = try action(arguments)
+        let action = try action(arguments)
         guard let address = arguments.value(of: cluster) else {
-            throw UsageError(message: "cluster status needs --cluster URL, the database")
+            throw UsageError(message: "cluster \(action) needs --cluster URL, the database")
         }
         let session = try PostgreSQLSession(address: address)
         defer { session.close() }
         guard try session.run(StoreTables.exists).first?.number(0) == 1 else {
             throw CommandFailure("the database has no tables of a cluster: no server has used it yet")
         }
+        if action == "restored" { return try beginTimelines(session) }
         let report = try ClusterReport(session)
         try StandardOutput.print(arguments[json] ? report.json : report.text)
+    }
+}
+
+extension ClusterCommand {
+    private static func beginTimelines(_ session: PostgreSQLSession) throws {
+        for row in try session.run(SQLStatement("SELECT name FROM hearth.stores ORDER BY name")) {
+            let tables = StoreTables(name: row.text(0), advertised: "")
+            try session.run(tables.timeline(after: 0, unlessBegunAfter: UInt64(Int64.max)))
+            try StandardOutput.print("store \(tables.name): a new time line begins, and listeners begin again")
+        }
     }
 }
 
@@ -155,7 +171,7 @@ struct ClusterReport {
 
 extension StoreTables {
     /// The last group of the log; 0 without one.
-    fileprivate func lastSequence(_ session: PostgreSQLSession) throws(SQLFailure) -> UInt64 {
+    func lastSequence(_ session: PostgreSQLSession) throws(SQLFailure) -> UInt64 {
         let names = try session.run(tablesOfLog).map { $0.text(0) }
         for name in names {
             let row = try session.run(SQLStatement("SELECT max(sequence) FROM hearth.\(name)")).first

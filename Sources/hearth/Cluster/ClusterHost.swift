@@ -16,6 +16,7 @@ final class ClusterHost: MemberHost {
         var leader: String?
         var reason: RestartReason?
         var known: KnownLeader?
+        var stream: LeaderStream?
         var isStopping = false
         var server: @Sendable (String) -> KnownLeader.Server? = { _ in nil }
     }
@@ -41,6 +42,9 @@ final class ClusterHost: MemberHost {
         }
     }
 
+    /// Before the driver is started.
+    func stream(with stream: LeaderStream) { state.withLock { $0.stream = stream } }
+
     private func move(to location: KnownLeader.Location) { state.withLock { $0.known }?.move(to: location) }
 
     /// Before the driver is started.
@@ -57,33 +61,60 @@ final class ClusterHost: MemberHost {
     /// Why the process must start again; nil if it need not.
     var restartReason: RestartReason? { state.withLock { $0.reason } }
 
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (Bool) -> Void) {
+    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void) {
         var records = FollowedRecords()
         for group in groups {
             guard records.append(logged: group.records) else {
                 log(.error, "cluster_record_damaged", ["sequence": String(group.header.sequence)])
-                return completion(false)
+                return completion(.impossible)
             }
         }
-        guard let store else { return completion(false) }
+        guard let store else { return completion(.impossible) }
         store.follow(records) { [self] result in
-            guard case .failure(let error) = result else { return completion(true) }
+            guard case .failure(let error) = result else { return completion(compare(groups)) }
             // The store may be closed already. The group stays in the log.
             if state.withLock({ $0.isStopping }) { return }
             log(.error, "cluster_apply_failed", ["message": error.message])
-            completion(false)
+            completion(.impossible)
         }
+    }
+
+    func derived(from start: UInt64, through end: UInt64) -> [UInt8] {
+        store?.replication.derivedSpaces.group(from: start, through: end) ?? []
+    }
+
+    /// Compares what was derived from groups with what their leaders derived.
+    private func compare(_ groups: [LoggedGroup]) -> ApplyOutcome {
+        guard let store else { return .impossible }
+        for group in groups {
+            guard let keySpace = Self.difference(of: group, in: store) else { continue }
+            return .differs(keySpace: keySpace, sequence: group.header.sequence)
+        }
+        return .applied
+    }
+
+    /// The key space in which a store has derived something else from a group than its leader; nil if there is none.
+    static func difference(of group: LoggedGroup, in store: DocumentStore) -> String? {
+        if group.derived.isEmpty { return nil }
+        let start = LoggedGroup.firstVersion(group.records)
+        let here = store.replication.derivedSpaces.group(from: start, through: group.header.version)
+        return DerivedSpaces.difference(here, group.derived)
     }
 
     func close(through time: UInt64) {
         guard let store else { return }
         store.closeTimes(through: time)
-        store.replication.closedMicroseconds = time
+        // A time of the database may be older than one of the stream.
+        store.replication.closedMicroseconds = max(store.replication.closedMicroseconds, time)
         store.replication.isConnected = true
     }
 
     func lead(_ epoch: Epoch, above time: UInt64) {
-        state.withLock { $0.leader = nil }
+        let stream = state.withLock { state in
+            state.leader = nil
+            return state.stream
+        }
+        stream?.move(to: nil)
         store?.lead(above: time)
         move(to: .here(through: state.withLock { $0.server }(advertised)))
         log(.info, "cluster_leads", ["epoch": String(epoch.number), "address": advertised])
@@ -102,6 +133,7 @@ final class ClusterHost: MemberHost {
         store?.follow(leader: isOther ? address : nil)
         let server = isOther ? state.withLock { $0.server }(address) : nil
         move(to: server.map { .at($0) } ?? .unknown)
+        state.withLock { $0.stream }?.move(to: isOther ? address : nil)
         log(.info, "cluster_follows", ["leader": address])
     }
 
@@ -117,7 +149,11 @@ final class ClusterHost: MemberHost {
     func restart(_ reason: RestartReason) {
         store?.follow(leader: nil)
         move(to: .unknown)
-        state.withLock { $0.reason = reason }
+        let stream = state.withLock { state in
+            state.reason = reason
+            return state.stream
+        }
+        stream?.stop()
         switch reason {
         case .deposed: log(.warning, "cluster_deposed", ["message": "another server leads; this one starts again"])
         case .outdated:
@@ -128,6 +164,18 @@ final class ClusterHost: MemberHost {
                 [
                     "message": "the last commits of this directory are not in the database, which was restored or lost "
                         + "them; they are discarded"
+                ])
+        case .newTimeline:
+            log(
+                .warning, "cluster_timeline_changed",
+                ["message": "the store lost commits and has begun a new time line; this server starts again"])
+        case .differs(let keySpace, let sequence):
+            log(
+                .error, "cluster_differs",
+                [
+                    "key_space": keySpace, "sequence": String(sequence),
+                    "message": "this server has derived something else from a group than the leader; its state is "
+                        + "discarded",
                 ])
         case .refused(let message): log(.error, "cluster_refused", ["message": message])
         }

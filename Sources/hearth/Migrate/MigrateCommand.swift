@@ -1,4 +1,4 @@
-// `hearth migrate`: a copy of a running Firestore, which follows its changes.
+// `hearth migrate`: a copy of a running Firestore, which follows its changes; and a store into a cluster or out of it.
 
 import Basics
 import DocumentModel
@@ -7,10 +7,10 @@ import HTTPProtocols
 import HearthClient
 import TLS
 
-/// Copies a database from another Firestore while it is in use.
+/// Copies a database from another Firestore while it is in use, or moves a store into a cluster or out of it.
 enum MigrateCommand: AsyncSubcommand {
     static let name = "migrate"
-    static let summary = "Copies a database from another Firestore while it is in use."
+    static let summary = "Copies a database from another Firestore, or moves a store into a cluster or out of it."
     static let words: [String] = []
     static let discussion = """
         Copies all documents of a database of PROJECT to a running server: from Firestore
@@ -31,16 +31,35 @@ enum MigrateCommand: AsyncSubcommand {
         or the target cannot be reached, or has used up a quota. The file of the token is
         read again when the source refuses the token.
 
+        With --from DIR --to postgresql://... a data directory becomes a store of a
+        cluster, and with --from postgresql://... --to DIR a store of a cluster becomes a
+        data directory. Everything is taken along: databases, history, indexes, rules,
+        results of commits, resume tokens. The source serves reads meanwhile. Its server
+        takes no more writes from the beginning; a cluster takes writes until all but the
+        last of its log is copied, and then its servers end. The copy is compared at the
+        end. Only then the target is one: after an interruption give the command again. The
+        source stays as it is, and does not start again.
+
         Examples:
 
           gcloud auth print-access-token > token
           hearth migrate --from-firestore my-project --token-file token
           hearth migrate --from-firestore my-project --token-file token --follow --yes
           hearth migrate --from-firestore demo --endpoint 127.0.0.1:8080 --plain --to 127.0.0.1:8081
+          hearth migrate --from /var/lib/hearth --to postgresql://hearth@10.0.0.9/hearth
+          hearth migrate --from postgresql://hearth@10.0.0.9/hearth --to /var/lib/hearth
         """
 
     static let project = Flag<String>(
-        "from-firestore", "PROJECT", required: true, help: "The project of the database that is copied.")
+        "from-firestore", "PROJECT", required: false, help: "The project of the database that is copied.")
+    static let from = Flag<String>(
+        "from", "STORE", required: false,
+        help: "A data directory or postgresql://...: the store that is moved to the other kind.")
+    /// Without the alias `--from` that other commands have.
+    static let to = Flag(
+        "address", ServerFlags.address.placeholder, default: "127.0.0.1:8080",
+        help: "Address of the target's server; with --from a data directory or postgresql://..."
+    ).alias("to")
     static let endpoint = Flag(
         "endpoint", "HOST:PORT", default: "firestore.googleapis.com:443", help: "Where the source serves gRPC.")
     static let plain = Flag(switch: "plain", help: "Do not encrypt the connections to the source.")
@@ -71,12 +90,12 @@ enum MigrateCommand: AsyncSubcommand {
         help: "How long to wait for a side that cannot be reached, or has used up a quota.")
 
     static let flagGroups = [
-        FlagGroup(heading: "Source", flags: [project, endpoint, plain, authorities, tokenFile]),
+        FlagGroup(heading: "Source", flags: [project, endpoint, plain, authorities, tokenFile, from]),
         FlagGroup(
             heading: "Target",
             flags: [
-                ServerFlags.address, targetProject, database, ServerFlags.timeout, ServerFlags.tls,
-                ServerFlags.authorities,
+                to, targetProject, database, ServerFlags.timeout, ServerFlags.tls, ServerFlags.authorities,
+                ServeSettings.clusterStore,
             ]),
         FlagGroup(
             heading: "Options",
@@ -85,19 +104,33 @@ enum MigrateCommand: AsyncSubcommand {
     ]
 
     static func run(_ arguments: ParsedArguments) async throws {
-        let from = try DatabaseName(project: arguments[project], database: arguments[database])
-        let to = try DatabaseName(
-            project: arguments.value(of: targetProject) ?? arguments[project], database: arguments[database])
+        if let source = arguments.value(of: from) {
+            if arguments.has(project) { throw UsageError(message: "--from and --from-firestore cannot be combined") }
+            return try StoreMigration.run(
+                from: source, to: arguments[to], store: arguments[ServeSettings.clusterStore])
+        }
+        guard let project = arguments.value(of: project) else {
+            throw UsageError(message: "migrate needs --from-firestore PROJECT, or --from with a store")
+        }
+        try await copy(project, arguments)
+    }
+
+    private static func copy(_ project: String, _ arguments: ParsedArguments) async throws {
+        let from = try DatabaseName(project: project, database: arguments[database])
+        let toDatabase = try DatabaseName(
+            project: arguments.value(of: targetProject) ?? project, database: arguments[database])
         let source = try HearthClient(sourceConfiguration(arguments, from))
-        let target = try HearthClient(ServerFlags.configuration(arguments, of: arguments[ServerFlags.address]))
+        let target = try HearthClient(ServerFlags.configuration(arguments, of: arguments[to]))
         let limit = Duration.milliseconds(arguments[patience].milliseconds)
         let migration = Migration(
             source: MigrationSource(
                 client: source, database: from, patience: Patience(side: "the source", limit: limit)),
-            names: MigrationNames(source: from, target: to, mapsReferences: arguments[ImportCommand.mapProject]),
+            names: MigrationNames(
+                source: from, target: toDatabase, mapsReferences: arguments[ImportCommand.mapProject]),
             target: target, targetPatience: Patience(side: "the target", limit: limit),
             options: Migration.Options(
-                endpoint: arguments[endpoint], statePath: statePath(arguments), resumes: arguments[resume],
+                endpoint: arguments[endpoint], statePath: arguments.value(of: stateFile) ?? "\(project).hearth-migrate",
+                resumes: arguments[resume],
                 asks: !arguments[yes], follows: arguments[follow], parallel: arguments[parallel],
                 lookInterval: .milliseconds(arguments[lookInterval].milliseconds), line: ProgressFlags.line(arguments)))
         do {
@@ -109,10 +142,6 @@ enum MigrateCommand: AsyncSubcommand {
         }
         await source.close()
         await target.close()
-    }
-
-    private static func statePath(_ arguments: ParsedArguments) -> String {
-        arguments.value(of: stateFile) ?? "\(arguments[project]).hearth-migrate"
     }
 
     private static func sourceConfiguration(

@@ -1,6 +1,5 @@
-// A replica: it keeps a stream from its source, applies what comes, and connects again.
+// The stream from another server: it is kept, and begun again when it ends.
 
-import Authorization
 import Basics
 import DocumentStore
 import FirestoreMessages
@@ -9,9 +8,21 @@ import HearthClient
 import Storage
 import Synchronization
 
-/// What a source sends that breaks the rules of the stream, or that this replica cannot use.
+/// What a source sends that breaks the rules of the stream, or that this server cannot use.
 struct FollowFailure: Error, CustomStringConvertible {
     let description: String
+}
+
+/// What takes the messages of a stream. Thread-safe.
+protocol FollowTarget: Sendable {
+    /// What a stream that begins now asks for.
+    /// - Parameter follower: by which the source knows this process again.
+    func request(follower: UInt64) -> FollowRequest
+    /// Takes a message, and returns when the next one is wanted.
+    /// - Returns: false if no further stream is wanted.
+    func take(_ message: FollowResponse) async throws -> Bool
+    /// The stream has ended.
+    func ended()
 }
 
 /// When a source has sent something, in milliseconds of the monotonic clock. Thread-safe.
@@ -23,14 +34,12 @@ private final class Contact: Sendable {
     func note() { time.withLock { $0 = SystemClock.monotonicMilliseconds() } }
 }
 
-/// Follows a source from a store that is being served. Thread-safe.
+/// Follows a source. Thread-safe.
 final class FollowerTask: Sendable {
     private let client: HearthClient
     private let source: String
     private let log: Log
-    /// By which the source knows this process again.
     private let number = UInt64.random(in: 1 ... .max)
-    private let rebuild = Mutex<String?>(nil)
     private let task = Mutex<Task<Void, Never>?>(nil)
 
     /// Time before a further attempt, in milliseconds; twice as long after each.
@@ -45,33 +54,32 @@ final class FollowerTask: Sendable {
         self.log = log
     }
 
-    /// Why the replica must be copied again; nil if it can continue.
-    var rebuildReason: String? { rebuild.withLock { $0 } }
-
     /// Begins to follow.
-    ///
-    /// - Parameters:
-    ///   - rules: the keeper of the replica's rules, which become those of the source; nil if it has none.
-    ///   - onRebuild: called once if the source does not continue from what the store has, or the store differs.
-    func start(_ store: DocumentStore, _ rules: RulesKeeper?, onRebuild: @escaping @Sendable () -> Void) {
+    /// - Parameter onEnd: called once if the target wants no further stream.
+    func start(_ target: some FollowTarget, onEnd: @escaping @Sendable () -> Void) {
         task.withLock {
             $0 = Task { [self] in
                 var pause = Self.pauseMillisecondsMin
                 while !Task.isCancelled {
                     do {
-                        if try await followUntilSilent(store, rules) { pause = Self.pauseMillisecondsMin }
-                        if rebuildReason != nil { return onRebuild() }
+                        let contact = Contact()
+                        let isWanted = try await followUntilSilent(target, contact)
+                        if contact.last != nil { pause = Self.pauseMillisecondsMin }
+                        if !isWanted { return onEnd() }
                     } catch {
                         if Task.isCancelled { return }
                         log(.warning, "follow_interrupted", ["source": source, "message": ErrorText.describe(error)])
                     }
-                    store.replication.isConnected = false
+                    target.ended()
                     try? await Task.sleep(for: .milliseconds(pause))
                     pause = min(pause * 2, Self.pauseMillisecondsMax)
                 }
             }
         }
     }
+
+    /// Ends without waiting.
+    func cancel() { task.withLock { $0 }?.cancel() }
 
     /// Ends, and returns when nothing is applied any more.
     func stop() async {
@@ -81,18 +89,12 @@ final class FollowerTask: Sendable {
     }
 
     /// Follows until the stream ends, or is silent for long.
-    /// - Returns: whether the source has sent anything.
-    private func followUntilSilent(_ store: DocumentStore, _ rules: RulesKeeper?) async throws -> Bool {
-        let contact = Contact()
+    /// - Returns: false if no further stream is wanted.
+    private func followUntilSilent(_ target: some FollowTarget, _ contact: Contact) async throws -> Bool {
         let began = SystemClock.monotonicMilliseconds()
-        let outcome = await withTaskGroup(of: Result<Void, any Error>?.self) { group in
+        let outcome = await withTaskGroup(of: Result<Bool, any Error>?.self) { group in
             group.addTask { [self] in
-                do {
-                    try await follow(store, rules) { contact.note() }
-                    return .success(())
-                } catch {
-                    return .failure(error)
-                }
+                do { return .success(try await follow(target, contact)) } catch { return .failure(error) }
             }
             group.addTask {
                 while !Task.isCancelled {
@@ -106,66 +108,18 @@ final class FollowerTask: Sendable {
             group.cancelAll()
             return first
         }
-        if let outcome {
-            try outcome.get()
-        } else if !Task.isCancelled {
-            throw FollowFailure(description: "the source is silent")
-        }
-        return contact.last != nil
+        if let outcome { return try outcome.get() }
+        if Task.isCancelled { return true }
+        throw FollowFailure(description: "the source is silent")
     }
 
-    private func follow(
-        _ store: DocumentStore, _ rules: RulesKeeper?, onContact: @escaping @Sendable () -> Void
-    ) async throws {
-        let stream = client.follow(
-            FollowRequest(
-                version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds,
-                follower: number))
+    private func follow(_ target: some FollowTarget, _ contact: Contact) async throws -> Bool {
+        let stream = client.follow(target.request(follower: number))
         while let message = try await stream.next() {
-            onContact()
-            switch message {
-            case .accepted:
-                store.replication.isConnected = true
-                log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
-            case .base(let reason, _):
-                rebuild.withLock { $0 = reason }
-                return
-            case .records(let bytes): try await Self.apply(bytes, to: store)
-            case .closed(let time):
-                store.closeTimes(through: time)
-                store.replication.closedMicroseconds = time
-            case .derived(let bytes):
-                let entries = try Self.derived(bytes)
-                guard let version = store.replication.derived.difference(from: entries) else { continue }
-                log(.error, "replica_differs", ["source": source, "version": String(version)])
-                rebuild.withLock { $0 = "the replica has derived something else from the commit \(version)" }
-                return
-            case .rules(let text): apply(rules: text, rules)
-            case .file, .contents, .baseIsComplete: throw FollowFailure(description: "the source sends a file unasked")
-            }
+            contact.note()
+            guard try await target.take(message) else { return false }
         }
-    }
-
-    /// Puts the rules of the source in force.
-    private func apply(rules text: String, _ keeper: RulesKeeper?) {
-        guard let keeper else { return }
-        do throws(RequestError) {
-            let answer = try keeper.apply(text)
-            if answer.changed { log(.info, "rules_followed", ["number": String(answer.rules.number)]) }
-        } catch {
-            log(.warning, "rules_not_followed", ["message": error.message])
-        }
-    }
-
-    /// Reads what a source has derived.
-    private static func derived(_ bytes: [UInt8]) throws -> [DerivedHashes.Entry] {
-        guard bytes.count % 16 == 0 else { throw FollowFailure(description: "a message is cut") }
-        func number(_ offset: Int) -> UInt64 {
-            bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-        }
-        return stride(from: 0, to: bytes.count, by: 16).map {
-            DerivedHashes.Entry(version: number($0), hash: number($0 + 8))
-        }
+        return true
     }
 
     /// Applies the records of a message, durably.
@@ -206,7 +160,7 @@ final class FollowerTask: Sendable {
             case .baseIsComplete:
                 guard let receiver else { break }
                 return try receiver.complete(source: source)
-            case .accepted, .records, .closed, .derived, .rules: break
+            case .accepted, .records, .closed, .derived, .rules, .groups: break
             }
         }
         throw FollowFailure(description: "the source ended before the base was complete")

@@ -23,6 +23,7 @@ final class Replica: Sendable {
     private let configuration: HearthClient.Configuration
     private let client: HearthClient
     private let task: FollowerTask
+    private let stream = Mutex<ReplicaStream?>(nil)
 
     private init(
         source: String, directory: String, _ configuration: HearthClient.Configuration, log: Log
@@ -43,8 +44,8 @@ final class Replica: Sendable {
         let kept = try ReplicaFile.source(in: directory)
         if SupersededFile.exists(in: directory) {
             throw CommandFailure(
-                "\(directory) was replaced by a replica that was promoted; remove its file SUPERSEDED to serve it all "
-                    + "the same, or read its commits with hearth salvage")
+                "\(directory) was replaced by a replica that was promoted, or moved to a cluster; remove its file "
+                    + "SUPERSEDED to serve it all the same, or read its commits with hearth salvage")
         }
         guard let endpoint = arguments.value(of: ServeSettings.follow) else {
             guard let kept else { return nil }
@@ -128,8 +129,10 @@ final class Replica: Sendable {
 
     /// Begins to follow. If the replica must be copied again the process gets SIGTERM; see ``rebuildIfNeeded()``.
     func start(_ store: DocumentStore, rules: RulesKeeper?) {
-        task.start(store, rules) { [log, source, task] in
-            log(.error, "replica_outdated", ["source": source, "message": task.rebuildReason ?? ""])
+        let stream = ReplicaStream(source: source, store, rules: rules, log: log)
+        self.stream.withLock { $0 = stream }
+        task.start(stream) { [log, source] in
+            log(.error, "replica_outdated", ["source": source, "message": stream.rebuildReason ?? ""])
             kill(getpid(), SIGTERM)
         }
     }
@@ -141,7 +144,7 @@ final class Replica: Sendable {
     }
 
     /// Whether the source does not continue from what this replica has.
-    var mustRebuild: Bool { task.rebuildReason != nil }
+    var mustRebuild: Bool { stream.withLock { $0 }?.rebuildReason != nil }
 
     /// Replaces the directory by a copy of the source and starts the process again, if that is needed. The server has
     /// stopped. The old state stays until the copy is complete.

@@ -179,6 +179,39 @@ struct FollowingTests {
         #expect(follower.difference(from: entries) == differs)
     }
 
+    @Test(arguments: CaseShare.of(UInt64(50)..<54, 2))
+    func `Leader and follower derive the same in each key space, and a difference is named`(seed: UInt64) async throws {
+        let pair = try Pair(seed: seed)
+        let (leader, follower) = (pair.leader.store.replication, pair.follower.store.replication)
+        leader.derivedSpaces.want()
+        follower.derivedSpaces.want()
+        try await pair.leader.commit([.set("a/0", ["n": 0])])
+        let first = pair.leader.store.publishedVersion.microseconds
+        for number in 0..<80 { try await pair.leader.commit([.set("a/\(number % 7)", ["n": .integer(Int64(number))])]) }
+        try await pair.catchUp()
+        let last = pair.leader.store.publishedVersion.microseconds
+        let middle = first + (last - first) / 2
+        for (start, end) in [(first, middle), (middle + 1, last), (first, last)] {
+            let hashes = leader.derivedSpaces.group(from: start, through: end)
+            #expect(hashes.count > 9)
+            #expect(follower.derivedSpaces.group(from: start, through: end) == hashes, "seed \(seed)")
+        }
+        #expect(leader.derivedSpaces.group(from: 0, through: last).isEmpty)
+        try await pair.leader.commit([.set("a/1", ["n": .string("xxxx")])])
+        try await pair.catchUp { record in
+            guard let start = record.firstIndex(of: UInt8(ascii: "x")) else { return }
+            record[start] = UInt8(ascii: "y")
+        }
+        let end = pair.leader.store.publishedVersion.microseconds
+        let (here, there) = (
+            leader.derivedSpaces.group(from: last + 1, through: end),
+            follower.derivedSpaces.group(from: last + 1, through: end)
+        )
+        #expect(DerivedSpaces.difference(here, there) == "documents")
+        #expect(DerivedSpaces.difference(here, here) == nil)
+        #expect(DerivedSpaces.difference(here, []) == nil)
+    }
+
     @Test
     func `A follower refuses writes, and can be read up to the times that its leader has closed`() async throws {
         let pair = try Pair(seed: 1)

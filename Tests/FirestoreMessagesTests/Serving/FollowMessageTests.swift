@@ -12,7 +12,7 @@ struct FollowMessageTests {
     private static let responses: [FollowResponse] = [
         .accepted(timeline: 1_700_000_000_000_000), .base(reason: "the replica is new", bytes: 12),
         .base(reason: "", bytes: .max), .file("runs/1.run"), .contents([1, 2, 3]), .contents([]), .baseIsComplete,
-        .records([9]), .closed(.max), .derived([1, 2]), .rules("rules_version = '2';"),
+        .records([9]), .closed(.max), .derived([1, 2]), .rules("rules_version = '2';"), .groups([4, 5]),
     ]
 
     @Test(arguments: responses)
@@ -23,7 +23,9 @@ struct FollowMessageTests {
 
     @Test
     func `A request is read as it was written, and unknown fields are skipped`() throws {
-        let request = FollowRequest(version: 5, timeline: .max, follower: 7)
+        let request = FollowRequest(
+            version: 5, timeline: .max, follower: 7,
+            place: LogPlaceMessage(storeHigh: .max, storeLow: 1, sequence: 2, hash: 3))
         var bytes = request.encodedBytes()
         #expect(try FollowRequest(wire: bytes.byteSpan) == request)
         bytes += [0x7A, 1, 0]

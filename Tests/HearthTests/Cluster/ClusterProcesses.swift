@@ -57,6 +57,13 @@ final class ClusterNode: @unchecked Sendable {
 
     var leads: Bool { metrics.contains("hearth_cluster_leads 1\n") }
 
+    /// Groups that came over the stream of the leader.
+    var groupsStreamed: Int {
+        let lines = metrics.split(separator: "\n")
+        let name = "hearth_cluster_groups_streamed_total "
+        return lines.first { $0.hasPrefix(name) }.flatMap { Int($0.dropFirst(name.count)) } ?? 0
+    }
+
     var log: String { server?.process.errors ?? "" }
 }
 
@@ -98,8 +105,10 @@ final class ClusterWriter: Sendable {
         }
     }
 
-    static func client(of node: ClusterNode) throws -> HearthClient {
-        var configuration = HearthClient.Configuration(host: node.host, port: UInt16(node.port))
+    static func client(of node: ClusterNode) throws -> HearthClient { try client(host: node.host, port: node.port) }
+
+    static func client(host: String = "127.0.0.1", port: Int) throws -> HearthClient {
+        var configuration = HearthClient.Configuration(host: host, port: UInt16(port))
         configuration.outageMax = .milliseconds(200)
         configuration.callTimeout = .seconds(20)
         return try HearthClient(configuration)
@@ -126,5 +135,41 @@ final class ClusterWriter: Sendable {
             listed.output.split(separator: "\n").compactMap { line in
                 line.split(separator: "\"n\":").last.flatMap { Int($0.prefix { $0.isNumber }) }
             })
+    }
+}
+
+/// What a client gets that listens to a collection of a server.
+struct ListenedState {
+    /// Continues from what the client has.
+    let token: [UInt8]
+    /// The server has had it discard what it had.
+    let isReset: Bool
+
+    /// - Parameter token: of an earlier state; empty for a client that has none.
+    init(_ node: ClusterNode, resuming token: [UInt8]) async throws {
+        try await self.init(port: node.port, resuming: token)
+    }
+
+    init(port: Int, resuming token: [UInt8]) async throws {
+        let database = try DatabaseName(project: "hearth")
+        var target = ListenTarget(
+            .query(
+                parent: database.documentsRoot, StructuredQuery(from: [CollectionSelector(collectionID: "c")])),
+            id: 1)
+        if !token.isEmpty { target.resume = .token(token) }
+        let client = try ClusterWriter.client(port: port)
+        let messages = client.listen([ListenRequest(database: "\(database)", .add(target))])
+        var isReset = false
+        var isCurrent = false
+        var found: [UInt8] = []
+        while !isCurrent || found.isEmpty, let message = try await messages.next() {
+            guard case .targetChange(let change) = message else { continue }
+            if change.kind == .reset { isReset = true }
+            if change.kind == .current { isCurrent = true }
+            if isCurrent, !change.resumeToken.isEmpty { found = change.resumeToken }
+        }
+        await client.close()
+        self.token = found
+        self.isReset = isReset
     }
 }

@@ -62,6 +62,11 @@ struct ClusterTests {
             #expect(read.contains("\"n\":\(number)}"), "\(read)")
         }
 
+        try await eventually("a follower gets groups over the stream of the leader") {
+            guard try set(nodes[0], "c/streamed", 1).status == 0 else { return false }
+            return nodes.contains { $0 !== first && $0.groupsStreamed > 0 }
+        }
+
         first.kill()
         // A call that comes before another server leads waits for it.
         let other = try #require(nodes.first { $0 !== first })
@@ -109,7 +114,7 @@ struct ClusterTests {
     }
 
     @Test
-    func `Servers of a database that has lost groups discard them, and agree`() async throws {
+    func `Servers of a database that has lost groups discard them, agree, and begin a new time line`() async throws {
         let nodes = try nodes(2)
         for node in nodes { try node.start() }
         let first = try await leader(of: nodes)
@@ -118,6 +123,12 @@ struct ClusterTests {
         let last = try session.run(SQLStatement("SELECT max(sequence) FROM hearth.log_main_0")).first?.number(0)
         #expect(try set(first, "c/lost", 2).status == 0)
         for node in nodes { try await expect(node, "c/lost", is: 2) }
+        var tokens: [[UInt8]] = []
+        for node in nodes {
+            let state = try await ListenedState(node, resuming: [])
+            tokens.append(state.token)
+            #expect(try await !ListenedState(node, resuming: state.token).isReset)
+        }
         // What a restored database lacks.
         try session.run(
             SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence > $1::bigint", [.number(try #require(last))]))
@@ -127,12 +138,71 @@ struct ClusterTests {
         for node in nodes {
             try await eventually("the state is discarded: \(node.log.suffix(1_000))") {
                 // A leader may not have had the group in its runs: then it is enough that it begins again.
-                node.log.contains("event=cluster_diverged") || node.log.contains("event=cluster_deposed")
+                ["diverged", "deposed", "timeline_changed"].contains { node.log.contains("event=cluster_\($0)") }
             }
             try await expect(node, "c/after", is: 3)
             try await expect(node, "c/kept", is: 1)
             #expect(try !get(node, "c/lost").contains("\"n\":2}"))
         }
+        #expect(nodes.contains { $0.log.contains("event=cluster_groups_lost") })
+        // What a client has of the part that is lost is not continued; what it gets now is.
+        for (node, token) in zip(nodes, tokens) {
+            try await eventually("\(node.address) has the new time line: \(node.log.suffix(1_000))") {
+                (try? await ListenedState(node, resuming: token).isReset) == true
+            }
+        }
+        let newToken = try await ListenedState(nodes[0], resuming: []).token
+        #expect(try await !ListenedState(nodes[0], resuming: newToken).isReset)
+
+        let restored = try HearthBinary.run(["cluster", "restored", "--cluster", database.address])
+        #expect(restored.status == 0 && restored.output.contains("store main: a new time line"), "\(restored)")
+        try await eventually("the first one has the new time line: \(nodes[0].log.suffix(1_000))") {
+            (try? await ListenedState(nodes[0], resuming: newToken).isReset) == true
+        }
+        _ = try await leader(of: nodes)
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A server that derives something else than its leader names the key space and begins again`() async throws {
+        let nodes = try nodes(2)
+        for node in nodes { try node.start() }
+        let first = try await leader(of: nodes)
+        let second = try #require(nodes.first { $0 !== first })
+        for number in 0..<3 { #expect(try set(first, "c/d", number).status == 0) }
+        second.kill()
+        // From now on the group is not in the memory of the leader.
+        #expect(first.stop() == 0)
+        try first.start()
+        _ = try await leader(of: nodes)
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        // A leader that derives other documents from the last group that has some.
+        let groups = try session.run(
+            SQLStatement("SELECT sequence, derived FROM hearth.log_main_0 WHERE piece = 0 ORDER BY sequence DESC"))
+        let found = groups.lazy.compactMap { row -> (sequence: UInt64, hashes: [UInt8], at: Int)? in
+            let hashes = row.bytes(1)
+            let place = stride(from: 1, to: hashes.count, by: 9).first { hashes[$0] == 0x10 }
+            return place.map { (row.number(0) ?? 0, hashes, $0 + 1) }
+        }.first
+        let group = try #require(found)
+        func change(_ mask: UInt8) throws {
+            var hashes = group.hashes
+            hashes[group.at] ^= mask
+            try session.run(
+                SQLStatement(
+                    "UPDATE hearth.log_main_0 SET derived = $1::bytea WHERE sequence = $2::bigint AND piece = 0",
+                    [.bytes(hashes), .number(group.sequence)]))
+        }
+        try change(1)
+        try second.start()
+        try await eventually("the second one has found it: \(second.log.suffix(1_000))") {
+            second.log.contains("event=cluster_differs") && second.log.contains("key_space=documents")
+        }
+        try change(0)
+        #expect(try set(first, "c/d", 7).status == 0)
+        try await expect(second, "c/d", is: 7)
         for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }

@@ -21,6 +21,7 @@ typedef struct Held__Admin__NewestVersionRequest Held__Admin__NewestVersionReque
 typedef struct Held__Admin__NewestVersionResponse Held__Admin__NewestVersionResponse;
 typedef struct Held__Admin__GetServerRequest Held__Admin__GetServerRequest;
 typedef struct Held__Admin__FollowRequest Held__Admin__FollowRequest;
+typedef struct Held__Admin__LogPlace Held__Admin__LogPlace;
 typedef struct Held__Admin__FollowResponse Held__Admin__FollowResponse;
 typedef struct Held__Admin__StepDownRequest Held__Admin__StepDownRequest;
 typedef struct Held__Admin__StepDownResponse Held__Admin__StepDownResponse;
@@ -168,10 +169,39 @@ struct  Held__Admin__FollowRequest
    * A number by which the source knows the replica again; 0 for none. The source keeps what such a replica has not taken.
    */
   uint64_t follower;
+  /*
+   * For a server of a cluster: what it has of the log. It gets groups instead of records.
+   */
+  Held__Admin__LogPlace *place;
 };
 #define HELD__ADMIN__FOLLOW_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__follow_request__descriptor) \
-    , 0, 0, 0 }
+    , 0, 0, 0, NULL }
+
+
+/*
+ * The end of what a server of a cluster has of the log.
+ */
+struct  Held__Admin__LogPlace
+{
+  ProtobufCMessage base;
+  /*
+   * The identity of the store.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
+  /*
+   * The number of the last group; 0 before the first.
+   */
+  uint64_t sequence;
+  /*
+   * The hash of the chain of groups up to it.
+   */
+  uint64_t hash;
+};
+#define HELD__ADMIN__LOG_PLACE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__log_place__descriptor) \
+    , 0, 0, 0, 0 }
 
 
 /*
@@ -217,10 +247,16 @@ struct  Held__Admin__FollowResponse
    * The security rules that the data directory of the source keeps.
    */
   ProtobufCBinaryData rules;
+  /*
+   * Durable groups of the log of a cluster. Each has its length before it (4 bytes, little-endian), and is: epoch, sequence,
+   * hash of the group before, version of the last commit, hash of the records (8 bytes each); hashes of what the leader has
+   * derived, with their length before them (4 bytes); the records as in `records`.
+   */
+  ProtobufCBinaryData groups;
 };
 #define HELD__ADMIN__FOLLOW_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__follow_response__descriptor) \
-    , 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, {0,NULL} }
+    , 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Held__Admin__StepDownRequest
@@ -626,6 +662,9 @@ void   held__admin__get_server_request__init
 /* Held__Admin__FollowRequest methods */
 void   held__admin__follow_request__init
                      (Held__Admin__FollowRequest         *message);
+/* Held__Admin__LogPlace methods */
+void   held__admin__log_place__init
+                     (Held__Admin__LogPlace         *message);
 /* Held__Admin__FollowResponse methods */
 void   held__admin__follow_response__init
                      (Held__Admin__FollowResponse         *message);
@@ -727,6 +766,9 @@ typedef void (*Held__Admin__GetServerRequest_Closure)
 typedef void (*Held__Admin__FollowRequest_Closure)
                  (const Held__Admin__FollowRequest *message,
                   void *closure_data);
+typedef void (*Held__Admin__LogPlace_Closure)
+                 (const Held__Admin__LogPlace *message,
+                  void *closure_data);
 typedef void (*Held__Admin__FollowResponse_Closure)
                  (const Held__Admin__FollowResponse *message,
                   void *closure_data);
@@ -821,6 +863,7 @@ extern const ProtobufCMessageDescriptor held__admin__newest_version_request__des
 extern const ProtobufCMessageDescriptor held__admin__newest_version_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__get_server_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__follow_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__log_place__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__follow_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__step_down_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__step_down_response__descriptor;

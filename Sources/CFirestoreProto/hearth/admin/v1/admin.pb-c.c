@@ -43,6 +43,12 @@ void   hearth__admin__v1__follow_request__init
   static const Hearth__Admin__V1__FollowRequest init_value = HEARTH__ADMIN__V1__FOLLOW_REQUEST__INIT;
   *message = init_value;
 }
+void   hearth__admin__v1__log_place__init
+                     (Hearth__Admin__V1__LogPlace         *message)
+{
+  static const Hearth__Admin__V1__LogPlace init_value = HEARTH__ADMIN__V1__LOG_PLACE__INIT;
+  *message = init_value;
+}
 void   hearth__admin__v1__follow_response__init
                      (Hearth__Admin__V1__FollowResponse         *message)
 {
@@ -401,7 +407,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__get_server_request__descript
   (ProtobufCMessageInit) hearth__admin__v1__get_server_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__follow_request__field_descriptors[3] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__follow_request__field_descriptors[4] =
 {
   {
     "version",
@@ -439,16 +445,29 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__follow_request__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "place",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowRequest, place),
+    &hearth__admin__v1__log_place__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__follow_request__field_indices_by_name[] = {
   2,   /* field[2] = follower */
+  3,   /* field[3] = place */
   1,   /* field[1] = timeline */
   0,   /* field[0] = version */
 };
 static const ProtobufCIntRange hearth__admin__v1__follow_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor =
 {
@@ -458,14 +477,91 @@ const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor =
   "Hearth__Admin__V1__FollowRequest",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__FollowRequest),
-  3,
+  4,
   hearth__admin__v1__follow_request__field_descriptors,
   hearth__admin__v1__follow_request__field_indices_by_name,
   1,  hearth__admin__v1__follow_request__number_ranges,
   (ProtobufCMessageInit) hearth__admin__v1__follow_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_descriptors[10] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__log_place__field_descriptors[4] =
+{
+  {
+    "store_high",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__LogPlace, store_high),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store_low",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__LogPlace, store_low),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "sequence",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__LogPlace, sequence),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "hash",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__LogPlace, hash),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__log_place__field_indices_by_name[] = {
+  3,   /* field[3] = hash */
+  2,   /* field[2] = sequence */
+  0,   /* field[0] = store_high */
+  1,   /* field[1] = store_low */
+};
+static const ProtobufCIntRange hearth__admin__v1__log_place__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__log_place__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.LogPlace",
+  "LogPlace",
+  "Hearth__Admin__V1__LogPlace",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__LogPlace),
+  4,
+  hearth__admin__v1__log_place__field_descriptors,
+  hearth__admin__v1__log_place__field_indices_by_name,
+  1,  hearth__admin__v1__log_place__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__log_place__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_descriptors[11] =
 {
   {
     "accepted_timeline",
@@ -587,6 +683,18 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "groups",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, groups),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__follow_response__field_indices_by_name[] = {
   0,   /* field[0] = accepted_timeline */
@@ -597,13 +705,14 @@ static const unsigned hearth__admin__v1__follow_response__field_indices_by_name[
   4,   /* field[4] = contents */
   8,   /* field[8] = derived */
   3,   /* field[3] = file */
+  10,   /* field[10] = groups */
   6,   /* field[6] = records */
   9,   /* field[9] = rules */
 };
 static const ProtobufCIntRange hearth__admin__v1__follow_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor =
 {
@@ -613,7 +722,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor 
   "Hearth__Admin__V1__FollowResponse",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__FollowResponse),
-  10,
+  11,
   hearth__admin__v1__follow_response__field_descriptors,
   hearth__admin__v1__follow_response__field_indices_by_name,
   1,  hearth__admin__v1__follow_response__number_ranges,

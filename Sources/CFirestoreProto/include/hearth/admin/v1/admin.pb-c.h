@@ -21,6 +21,7 @@ typedef struct Hearth__Admin__V1__NewestVersionRequest Hearth__Admin__V1__Newest
 typedef struct Hearth__Admin__V1__NewestVersionResponse Hearth__Admin__V1__NewestVersionResponse;
 typedef struct Hearth__Admin__V1__GetServerRequest Hearth__Admin__V1__GetServerRequest;
 typedef struct Hearth__Admin__V1__FollowRequest Hearth__Admin__V1__FollowRequest;
+typedef struct Hearth__Admin__V1__LogPlace Hearth__Admin__V1__LogPlace;
 typedef struct Hearth__Admin__V1__FollowResponse Hearth__Admin__V1__FollowResponse;
 typedef struct Hearth__Admin__V1__StepDownRequest Hearth__Admin__V1__StepDownRequest;
 typedef struct Hearth__Admin__V1__StepDownResponse Hearth__Admin__V1__StepDownResponse;
@@ -168,10 +169,39 @@ struct  Hearth__Admin__V1__FollowRequest
    * A number by which the source knows the replica again; 0 for none. The source keeps what such a replica has not taken.
    */
   uint64_t follower;
+  /*
+   * For a server of a cluster: what it has of the log. It gets groups instead of records.
+   */
+  Hearth__Admin__V1__LogPlace *place;
 };
 #define HEARTH__ADMIN__V1__FOLLOW_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__follow_request__descriptor) \
-    , 0, 0, 0 }
+    , 0, 0, 0, NULL }
+
+
+/*
+ * The end of what a server of a cluster has of the log.
+ */
+struct  Hearth__Admin__V1__LogPlace
+{
+  ProtobufCMessage base;
+  /*
+   * The identity of the store.
+   */
+  uint64_t store_high;
+  uint64_t store_low;
+  /*
+   * The number of the last group; 0 before the first.
+   */
+  uint64_t sequence;
+  /*
+   * The hash of the chain of groups up to it.
+   */
+  uint64_t hash;
+};
+#define HEARTH__ADMIN__V1__LOG_PLACE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__log_place__descriptor) \
+    , 0, 0, 0, 0 }
 
 
 /*
@@ -217,10 +247,16 @@ struct  Hearth__Admin__V1__FollowResponse
    * The security rules that the data directory of the source keeps.
    */
   char *rules;
+  /*
+   * Durable groups of the log of a cluster. Each has its length before it (4 bytes, little-endian), and is: epoch, sequence,
+   * hash of the group before, version of the last commit, hash of the records (8 bytes each); hashes of what the leader has
+   * derived, with their length before them (4 bytes); the records as in `records`.
+   */
+  ProtobufCBinaryData groups;
 };
 #define HEARTH__ADMIN__V1__FOLLOW_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__follow_response__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, (char *)protobuf_c_empty_string }
+    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, (char *)protobuf_c_empty_string, {0,NULL} }
 
 
 struct  Hearth__Admin__V1__StepDownRequest
@@ -624,6 +660,9 @@ void   hearth__admin__v1__get_server_request__init
 /* Hearth__Admin__V1__FollowRequest methods */
 void   hearth__admin__v1__follow_request__init
                      (Hearth__Admin__V1__FollowRequest         *message);
+/* Hearth__Admin__V1__LogPlace methods */
+void   hearth__admin__v1__log_place__init
+                     (Hearth__Admin__V1__LogPlace         *message);
 /* Hearth__Admin__V1__FollowResponse methods */
 void   hearth__admin__v1__follow_response__init
                      (Hearth__Admin__V1__FollowResponse         *message);
@@ -724,6 +763,9 @@ typedef void (*Hearth__Admin__V1__GetServerRequest_Closure)
                   void *closure_data);
 typedef void (*Hearth__Admin__V1__FollowRequest_Closure)
                  (const Hearth__Admin__V1__FollowRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__LogPlace_Closure)
+                 (const Hearth__Admin__V1__LogPlace *message,
                   void *closure_data);
 typedef void (*Hearth__Admin__V1__FollowResponse_Closure)
                  (const Hearth__Admin__V1__FollowResponse *message,
@@ -957,6 +999,7 @@ extern const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_reques
 extern const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__get_server_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__follow_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__log_place__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__step_down_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__step_down_response__descriptor;

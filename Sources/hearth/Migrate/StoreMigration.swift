@@ -1,0 +1,231 @@
+// A whole store from a data directory into a cluster, or from a cluster into a data directory.
+//
+//     directory ──► cluster     no more writes ──► fork ──► base in a table ──► compared ──► one statement
+//     cluster ──► directory     base and log ──► no more groups ──► rest of the log ──► checked ──► one rename
+//
+// The last step alone makes the target a store. An interrupted attempt leaves something that nobody takes for one; the
+// next attempt removes it.
+
+import Basics
+import DocumentStore
+import EmbeddedEngine
+import FileSystem
+import FirestoreMessages
+import PostgreSQLLog
+import Replication
+import Server
+import Storage
+
+/// Moves stores between directories and clusters.
+enum StoreMigration {
+    /// - Parameters:
+    ///   - source: a data directory, or the address of a database.
+    ///   - target: one of the other kind.
+    ///   - name: of the store in the database.
+    static func run(from source: String, to target: String, store name: String) throws {
+        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        let tables = StoreTables(name: name, advertised: "")
+        switch (isDatabase(source), isDatabase(target)) {
+        case (false, true):
+            try DirectoryToCluster(directory: source, session: PostgreSQLSession(address: target), tables: tables).run()
+        case (true, false):
+            try ClusterToDirectory(directory: target, session: PostgreSQLSession(address: source), tables: tables).run()
+        default:
+            throw UsageError(message: "one of --from and --to must be a data directory, and the other postgresql://...")
+        }
+    }
+
+    private static func isDatabase(_ text: String) -> Bool {
+        text.hasPrefix("postgresql://") || text.hasPrefix("postgres://")
+    }
+}
+
+/// A data directory becomes a store of a cluster.
+private struct DirectoryToCluster {
+    let directory: String
+    let session: PostgreSQLSession
+    let tables: StoreTables
+
+    func run() throws {
+        defer { session.close() }
+        try PathWords.checkDataDirectory(directory)
+        if try ClusterFile.read(in: directory) != nil {
+            throw CommandFailure("\(directory) caches a store of a cluster: it has nothing that its database lacks")
+        }
+        if let source = try ReplicaFile.source(in: directory) {
+            throw CommandFailure(
+                "\(directory) is a replica of \(source): migrate that one, or use hearth promote first")
+        }
+        if SupersededFile.exists(in: directory), !MigratingFile.exists(in: directory) {
+            throw CommandFailure("\(directory) was replaced by a replica that was promoted")
+        }
+        try prepareDatabase()
+        try MigratingFile.write(in: directory)
+        let last = try stopWrites()
+        let base = try StoreBase(of: directory) { _ = try ForkCommand.make(of: directory, at: $0) }
+        let place = LogPlace(sequence: 0, hash: 0, version: base.version.microseconds)
+        guard
+            let row = try BaseTransfer.write(base, at: place, number: 1, tables, session, mayContinue: { true })
+        else { return }
+        try BaseTransfer.compare(base, with: row, session)
+        guard try stopWrites() == last else {
+            throw CommandFailure("\(directory) has taken writes meanwhile: give the command again")
+        }
+        let ceiling = max(last, base.version.microseconds, SystemClock.microseconds())
+        let identity = try ClusterFile.identity(in: directory) ?? .random()
+        let timeline = try ClusterFile.timeline(in: directory) ?? ceiling
+        let entered = try session.run(tables.adoption(identity, timeline: timeline, ceiling: ceiling, base: row))
+        guard !entered.isEmpty else {
+            try session.run(StoreTables.dropping(row.table))
+            throw CommandFailure("another server has made the store \(tables.name) in the database meanwhile")
+        }
+        try StandardOutput.print(
+            "\(directory) is the store \(tables.name) of the cluster now: \(base.parts.count) files of "
+                + "\(base.byteCount) bytes, compared. Start servers on empty directories with hearth serve --cluster")
+    }
+
+    /// Makes the tables, and removes what an interrupted attempt has left.
+    private func prepareDatabase() throws {
+        if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
+        let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
+        guard row == nil else {
+            throw CommandFailure(
+                "the database has a store \(tables.name) already: name another one with --cluster-store")
+        }
+        for table in try session.run(tables.tablesOfBases) { try session.run(StoreTables.dropping(table.text(0))) }
+    }
+
+    /// Has the server of the directory take no more writes. Without one, none starts on it from now on.
+    /// - Returns: the version of the last commit, in microseconds; 0 if it is not known.
+    private func stopWrites() throws -> UInt64 {
+        do throws(AdminClient.Failure) {
+            return try AdminClient.call(.adminStepDown, EmptyMessage(), directory, as: StepDownResponse.self).version
+        } catch {
+            guard case .noServer = error else { throw error }
+        }
+        try SupersededFile.write(in: directory)
+        return 0
+    }
+}
+
+/// A store of a cluster becomes a data directory.
+private struct ClusterToDirectory {
+    let directory: String
+    let session: PostgreSQLSession
+    let tables: StoreTables
+
+    /// Where the copy is made. Nobody takes it for a data directory that is complete.
+    private var copy: String { Directory.resolved(directory) + ".migration" }
+
+    func run() throws {
+        defer { session.close() }
+        if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
+            throw CommandFailure("\(directory) is not empty")
+        }
+        guard try session.run(StoreTables.exists).first?.number(0) == 1,
+            let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
+        else { throw CommandFailure("the database has no store \(tables.name)") }
+        guard row.level <= StoreTables.level || row.level == StoreTables.movedLevel else {
+            throw CommandFailure("the store has records of a later version of Hearth: upgrade this program")
+        }
+        let reader = try fetchBase(row)
+        let store = try open()
+        var isMoving = false
+        do {
+            defer { store.close() }
+            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax)
+            try session.run(tables.moving)
+            isMoving = true
+            // Nothing is appended any more.
+            try copyLog(reader, to: store, endsBelow: 1)
+            store.close()
+            try check(reader)
+            try complete()
+        } catch {
+            if isMoving { _ = try? session.run(tables.notMoving) }
+            throw error
+        }
+        try StandardOutput.print(
+            "\(directory) has the store \(tables.name) now, up to group \(reader.place.sequence) of its log, checked. "
+                + "Start hearth serve on it")
+    }
+
+    /// Groups that may be left to copy when the servers end.
+    private static let groupsLeftMax = 16
+
+    private func open() throws -> DocumentStore {
+        var configuration = StoreConfiguration.forTool(copy)
+        configuration.leader = "the cluster"
+        let store = try DocumentStore.open(configuration)
+        store.replication.derivedSpaces.want()
+        return store
+    }
+
+    /// Makes the copy from the last base, or from nothing.
+    private func fetchBase(_ row: StoreRow) throws -> LogReader {
+        if Directory.exists(copy) { try Directory.removeAll(copy) }
+        let mark: (String) throws -> Void = {
+            try ClusterFile.writeHistory(row.lease.store, timeline: row.timeline, in: $0)
+        }
+        guard let base = BaseRow(try session.run(tables.lastBase)) else {
+            try mark(copy)
+            return LogReader(session, tables, of: row.lease.store, after: .start)
+        }
+        try BaseTransfer.fetch(base, tables, session, to: copy, marking: mark) { _ in }
+        return LogReader(session, tables, of: row.lease.store, after: base.place)
+    }
+
+    /// Applies the groups that the log has, until fewer than a number come at once.
+    private func copyLog(_ reader: LogReader, to store: DocumentStore, endsBelow limit: Int) throws {
+        while true {
+            let groups = try reader.next()
+            if groups.isEmpty { return }
+            var records = FollowedRecords()
+            for group in groups where !records.append(logged: group.records) {
+                throw CommandFailure("the group \(group.header.sequence) of the log has a wrong record")
+            }
+            let outcome = Monitor<Result<Void, RequestError>?>(nil)
+            store.follow(records) { result in outcome.update { $0 = result } }
+            try outcome.wait { $0 }.get()
+            for group in groups {
+                guard let keySpace = ClusterHost.difference(of: group, in: store) else { continue }
+                throw CommandFailure(
+                    "the copy has derived something else than the cluster from the group "
+                        + "\(group.header.sequence), in the key space \(keySpace)")
+            }
+            if groups.count < limit { return }
+        }
+    }
+
+    /// Verifies all data of the copy, and that it ends where the log ends.
+    private func check(_ reader: LogReader) throws {
+        let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { _ in }
+        if let problem = report.problems.first { throw CommandFailure("the copy has a problem: \(problem)") }
+        let last = try tables.lastSequence(session)
+        guard last == 0 || last == reader.place.sequence else {
+            throw CommandFailure("the log was trimmed under the copy: give the command again")
+        }
+    }
+
+    private func complete() throws {
+        // The place in the log has no meaning any more.
+        let places = "\(copy)/\(LogPlaces.fileName)"
+        if Directory.exists(places) { try Directory.removeFile(places) }
+        if Directory.exists(directory) { try Directory.remove(directory) }
+        try Directory.rename(copy, to: directory)
+        try Directory.syncName(of: directory)
+    }
+}
+
+/// The file MIGRATING of a data directory: its server takes no more writes because the store moves to a cluster.
+private enum MigratingFile {
+    private static let name = "MIGRATING"
+
+    static func exists(in directory: String) -> Bool { Directory.exists("\(directory)/\(name)") }
+
+    static func write(in directory: String) throws {
+        if exists(in: directory) { return }
+        try OutputFile.replace(
+            "\(directory)/\(name)", with: Array("hearth migrate moves this directory to a cluster\n".utf8))
+    }
+}

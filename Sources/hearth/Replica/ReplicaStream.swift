@@ -1,0 +1,86 @@
+// What a replica does with the stream of its source.
+
+import Authorization
+import Basics
+import DocumentStore
+import FirestoreMessages
+import FirestoreService
+import Storage
+import Synchronization
+
+/// Applies the stream of a source to the store of a replica, which is being served. Thread-safe.
+final class ReplicaStream: FollowTarget {
+    private let source: String
+    private let store: DocumentStore
+    private let rules: RulesKeeper?
+    private let log: Log
+    private let rebuild = Mutex<String?>(nil)
+
+    /// - Parameter rules: the keeper of the replica's rules, which become those of the source; nil if it has none.
+    init(source: String, _ store: DocumentStore, rules: RulesKeeper?, log: Log) {
+        self.source = source
+        self.store = store
+        self.rules = rules
+        self.log = log
+    }
+
+    /// Why the replica must be copied again; nil if it can continue.
+    var rebuildReason: String? { rebuild.withLock { $0 } }
+
+    func request(follower: UInt64) -> FollowRequest {
+        FollowRequest(
+            version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds,
+            follower: follower)
+    }
+
+    func ended() { store.replication.isConnected = false }
+
+    func take(_ message: FollowResponse) async throws -> Bool {
+        switch message {
+        case .accepted:
+            store.replication.isConnected = true
+            log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
+        case .base(let reason, _): return mustRebuild(reason)
+        case .records(let bytes): try await FollowerTask.apply(bytes, to: store)
+        case .closed(let time):
+            store.closeTimes(through: time)
+            store.replication.closedMicroseconds = time
+        case .derived(let bytes):
+            let entries = try Self.derived(bytes)
+            guard let version = store.replication.derived.difference(from: entries) else { break }
+            log(.error, "replica_differs", ["source": source, "version": String(version)])
+            return mustRebuild("the replica has derived something else from the commit \(version)")
+        case .rules(let text): apply(rules: text, rules)
+        case .file, .contents, .baseIsComplete, .groups:
+            throw FollowFailure(description: "the source sends something unasked")
+        }
+        return true
+    }
+
+    private func mustRebuild(_ reason: String) -> Bool {
+        rebuild.withLock { $0 = reason }
+        return false
+    }
+
+    /// Puts the rules of the source in force.
+    private func apply(rules text: String, _ keeper: RulesKeeper?) {
+        guard let keeper else { return }
+        do throws(RequestError) {
+            let answer = try keeper.apply(text)
+            if answer.changed { log(.info, "rules_followed", ["number": String(answer.rules.number)]) }
+        } catch {
+            log(.warning, "rules_not_followed", ["message": error.message])
+        }
+    }
+
+    /// Reads what a source has derived.
+    private static func derived(_ bytes: [UInt8]) throws -> [DerivedHashes.Entry] {
+        guard bytes.count % 16 == 0 else { throw FollowFailure(description: "a message is cut") }
+        func number(_ offset: Int) -> UInt64 {
+            bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        return stride(from: 0, to: bytes.count, by: 16).map {
+            DerivedHashes.Entry(version: number($0), hash: number($0 + 8))
+        }
+    }
+}

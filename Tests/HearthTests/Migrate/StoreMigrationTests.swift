@@ -1,0 +1,120 @@
+// hearth migrate between a data directory and a cluster, as processes over a real PostgreSQL.
+
+import Foundation
+import PostgreSQLLog
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(30)))
+struct StoreMigrationTests {
+    private let directory = TemporaryDirectory("migrate")
+    private let database: PostgreSQLServer
+    private var data: String { directory.path(of: "data") }
+
+    init() throws { database = try PostgreSQLServer() }
+
+    private func migrate(_ source: String, _ target: String, _ more: [String] = []) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["migrate", "--from", source, "--to", target] + more)
+    }
+
+    private func set(_ port: Int, _ path: String, _ number: Int) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["set", "--address", "127.0.0.1:\(port)", path, "{\"n\":\(number)}"])
+    }
+
+    private func documents(_ port: Int) throws -> String {
+        let outcome = try HearthBinary.run(["export", "--all", "--address", "127.0.0.1:\(port)", "--quiet"])
+        return outcome.status == 0 ? outcome.output : "\(outcome)"
+    }
+
+    private func node(_ name: String, _ arguments: [String] = []) throws -> ClusterNode {
+        try ClusterNode(database.address, data: directory.path(of: name), arguments: arguments)
+    }
+
+    @Test
+    func `A directory becomes a store of a cluster and a directory again, with documents and tokens`() async throws {
+        let source = try ServerProcess(data: data)
+        for number in 0..<5 { #expect(try set(source.port, "c/d\(number)", number).status == 0) }
+        let before = try documents(source.port)
+        let sourceNode = try node("unused")
+        let token = try await ListenedState(port: source.port, resuming: []).token
+        let moved = try migrate(data, database.address)
+        #expect(moved.status == 0 && moved.output.contains("is the store main of the cluster now"), "\(moved)")
+        // It serves reads, and takes no writes.
+        #expect(try documents(source.port) == before)
+        #expect(try set(source.port, "c/late", 1).status != 0)
+        #expect(source.stop() == 0)
+        let again = try HearthBinary.run(["serve", "--data", data, "--port", "0"])
+        #expect(again.status == 1 && again.errors.contains("moved to a cluster"), "\(again)")
+        let taken = try migrate(data, database.address)
+        #expect(taken.status == 1 && taken.errors.contains("has a store main already"), "\(taken)")
+
+        let nodes = [sourceNode, try node("second", ["--cluster-base", "64KiB"])]
+        for node in nodes { try node.start() }
+        for node in nodes {
+            try await eventually("\(node.address) has the documents: \(node.log.suffix(1_000))") {
+                try documents(node.port) == before
+            }
+        }
+        try await eventually("the token of the directory is taken") {
+            (try? await ListenedState(port: nodes[0].port, resuming: token).isReset) == false
+        }
+        for number in 5..<9 {
+            let written = try set(nodes[number % 2].port, "c/d\(number)", number)
+            #expect(written.status == 0, "\(written)")
+        }
+        let inCluster = try documents(nodes[0].port)
+        #expect(inCluster != before)
+
+        // Back, while the servers run. An attempt that was interrupted leaves a directory beside the target.
+        let back = directory.path(of: "back")
+        try FileManager.default.createDirectory(atPath: back + ".migration/runs", withIntermediateDirectories: true)
+        let returned = try migrate(database.address, back)
+        #expect(returned.status == 0 && returned.output.contains("has the store main now"), "\(returned)")
+        for node in nodes {
+            try await eventually("\(node.address) ends: \(node.log.suffix(1_000))") {
+                node.log.contains("moved out of the database")
+            }
+            _ = node.stop()
+        }
+        let target = try ServerProcess(data: back)
+        #expect(try documents(target.port) == inCluster)
+        #expect(try await !ListenedState(port: target.port, resuming: token).isReset)
+        #expect(try set(target.port, "c/own", 1).status == 0)
+        #expect(target.stop() == 0)
+        let check = try HearthBinary.run(["check", "--data", back])
+        #expect(check.status == 0, "\(check)")
+    }
+
+    @Test
+    func `A migration that was interrupted is made again, and what cannot be moved is refused`() async throws {
+        let source = try ServerProcess(data: data)
+        #expect(try set(source.port, "c/d", 1).status == 0)
+        #expect(source.stop() == 0)
+        // What an attempt leaves that was killed before its last step.
+        let session = try PostgreSQLSession(address: database.address)
+        try session.run(StoreTables.creation)
+        try session.run(SQLStatement(script: "CREATE TABLE hearth.base_main_1_77 (part bigint)"))
+        for name in ["MIGRATING", "SUPERSEDED"] { try Data("x\n".utf8).write(to: URL(filePath: "\(data)/\(name)")) }
+        let moved = try migrate(data, database.address)
+        #expect(moved.status == 0, "\(moved)")
+        let left = try session.run(SQLStatement("SELECT to_regclass('hearth.base_main_1_77') IS NULL"))
+        #expect(left.first?.number(0) == 1)
+        session.close()
+        let first = try node("first")
+        try first.start()
+        try await eventually("it leads") { first.leads }
+        #expect(try set(first.port, "c/e", 2).status == 0)
+
+        let cached = try migrate(first.data, database.address, ["--cluster-store", "other"])
+        #expect(cached.status == 1 && cached.errors.contains("caches a store of a cluster"), "\(cached)")
+        let full = try migrate(database.address, data)
+        #expect(full.status == 1 && full.errors.contains("is not empty"), "\(full)")
+        let unknown = try migrate(database.address, directory.path(of: "new"), ["--cluster-store", "other"])
+        #expect(unknown.status == 1 && unknown.errors.contains("has no store other"), "\(unknown)")
+        let wrong = try migrate(data, directory.path(of: "new"))
+        #expect(wrong.status == 2 && wrong.errors.contains("one of --from and --to"), "\(wrong)")
+        let nothing = try HearthBinary.run(["migrate"])
+        #expect(nothing.status == 2 && nothing.errors.contains("--from-firestore PROJECT"), "\(nothing)")
+        #expect(first.stop() == 0)
+    }
+}
