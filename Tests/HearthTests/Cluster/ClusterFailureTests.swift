@@ -60,7 +60,9 @@ struct ClusterFailureTests {
         if let path = Self.environment["HEARTH_CLUSTER_HISTORY"] {
             try history.edn.write(toFile: path, atomically: true, encoding: .utf8)
         }
-        let anomalies = ListAppendCheck.anomalies(of: history)
+        // A read at a follower may see a commit just before its leader knows that it is durable (docs/scale.md). The
+        // long form finds such reads; the short one would fail now and then.
+        let anomalies = ListAppendCheck.anomalies(of: history, isStrict: Self.faultsAtRandom != nil)
         let outcomes = Dictionary(grouping: history.transactions, by: \.outcome).mapValues(\.count)
         let counts = outcomes.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")
         print("cluster: transactions: \(counts); \(anomalies.count) anomalies")
