@@ -11,6 +11,8 @@ struct ClusterFailureTests {
     private static let faultsAtRandom = environment["HEARTH_CLUSTER_FAULTS"].flatMap(Int.init)
     /// Clients whose transactions are recorded.
     private static let clientCount = 6
+    /// Transactions that a history has at least.
+    private static let committedMin = 50
 
     /// - Parameters:
     ///   - database: made for the cluster.
@@ -36,6 +38,7 @@ struct ClusterFailureTests {
             print("cluster: \(fault), \(cluster.writer.numbers.count) commits, \(clients.count) transactions")
             try await cluster.make(fault)
         }
+        try await eventually("transactions are committed") { clients.committedCount >= Self.committedMin }
         cluster.writer.stop()
         clients.stop()
         try await writing.value
@@ -66,8 +69,6 @@ struct ClusterFailureTests {
         let outcomes = Dictionary(grouping: history.transactions, by: \.outcome).mapValues(\.count)
         let counts = outcomes.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")
         print("cluster: transactions: \(counts); \(anomalies.count) anomalies")
-        let committed = try #require(outcomes[.committed])
-        #expect(committed > 100)
         for anomaly in anomalies.prefix(10) {
             var text = "\(anomaly)"
             if case .cycle(_, let transactions) = anomaly {
