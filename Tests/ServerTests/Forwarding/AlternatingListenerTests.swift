@@ -21,16 +21,24 @@ struct AlternatingListenerTests {
         var isReset = false
     }
 
-    private static func listen(
-        _ server: LiveDatabaseServer, _ token: [UInt8], until isComplete: (Snapshot) -> Bool
-    ) throws -> Snapshot {
+    /// Begins to listen to the collection `c`.
+    private static func open(
+        _ server: LiveDatabaseServer, _ listener: MessageListener, _ options: RequestOptions = RequestOptions(),
+        token: [UInt8] = []
+    ) -> ClientCall {
         let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         var target = ListenTarget(.query(parent: Harness.root, query), id: 1)
         if !token.isEmpty { target.resume = .token(token) }
-        let listener = MessageListener()
-        let call = server.connection.stream(
+        return server.connection.stream(
             FirestoreMessages.Method.listen.rpc, ListenRequest(database: Harness.database, .add(target)).encodedBytes(),
-            isComplete: false, handler: listener)
+            isComplete: false, options, handler: listener)
+    }
+
+    private static func listen(
+        _ server: LiveDatabaseServer, _ token: [UInt8], until isComplete: (Snapshot) -> Bool
+    ) throws -> Snapshot {
+        let listener = MessageListener()
+        let call = open(server, listener, token: token)
         defer { call.cancel() }
         var snapshot = Snapshot()
         var taken = 0
@@ -85,13 +93,8 @@ struct AlternatingListenerTests {
         #expect(try pair.follower.commit("d/y", 0).code == .ok)
         pair.cut(true)
         #expect(try pair.source.commit("c/x", 1).code == .ok)
-        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         let listener = MessageListener()
-        let call = pair.follower.connection.stream(
-            FirestoreMessages.Method.listen.rpc,
-            ListenRequest(
-                database: Harness.database, .add(ListenTarget(.query(parent: Harness.root, query), id: 1))
-            ).encodedBytes(), isComplete: false, handler: listener)
+        let call = Self.open(pair.follower, listener)
         defer { call.cancel() }
         // A read at a time of the past on the same connection, which comes after the listener.
         let past = TimestampValue(microseconds: Int64(pair.follower.gateway.store.currentReadTime))
@@ -117,13 +120,8 @@ struct AlternatingListenerTests {
     func `A listener whose server cannot ask the source ends with UNAVAILABLE`() throws {
         let pair = try ServerPair(readsAreStrict: true)
         pair.leader.move(to: .unknown)
-        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
         let listener = MessageListener()
-        _ = pair.follower.connection.stream(
-            FirestoreMessages.Method.listen.rpc,
-            ListenRequest(
-                database: Harness.database, .add(ListenTarget(.query(parent: Harness.root, query), id: 1))
-            ).encodedBytes(), isComplete: false, RequestOptions(deadlineMilliseconds: 1_000), handler: listener)
+        _ = Self.open(pair.follower, listener, RequestOptions(deadlineMilliseconds: 1_000))
         try listener.ended.wait(until: "the stream has ended")
         let code = listener.state.withLock { $0.outcome.code }
         #expect(code == .unavailable || code == .deadlineExceeded)

@@ -41,6 +41,11 @@ final class ListAppendClients: Sendable {
     /// Transactions that have ended so far.
     var count: Int { state.withLock { $0.history.transactions.count } }
 
+    /// Those that were committed.
+    var committedCount: Int {
+        state.withLock { state in state.history.transactions.count { $0.outcome == .committed } }
+    }
+
     func stop() { isStopping.store(true, ordering: .relaxed) }
 
     /// Runs so many clients until they are stopped, and closes their connections.

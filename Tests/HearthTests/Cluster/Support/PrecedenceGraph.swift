@@ -24,15 +24,17 @@ struct PrecedenceGraph {
     private let transactionCount: Int
     private var edges: [[Edge]]
 
-    /// - Parameter writers: the transactions that have appended the elements.
-    init(_ history: ListAppendHistory, writers: [Int: Int]) {
+    /// - Parameters:
+    ///   - writers: the transactions that have appended the elements.
+    ///   - isStrict: whether the end of a transaction without appends precedes what begins later, too.
+    init(_ history: ListAppendHistory, writers: [Int: Int], isStrict: Bool) {
         transactionCount = history.transactions.count
         edges = Array(repeating: [], count: transactionCount)
         for list in history.final.values { addOrder(of: list, writers) }
         for (index, transaction) in history.transactions.enumerated() where transaction.outcome == .committed {
             for read in transaction.reads { add(read, of: index, history.final[read.list] ?? [], writers) }
         }
-        addRealTime(history)
+        addRealTime(history, isStrict: isStrict)
     }
 
     private mutating func addEdge(_ source: Int, _ target: Int, _ kind: Kind) {
@@ -55,12 +57,13 @@ struct PrecedenceGraph {
         }
     }
 
-    private mutating func addRealTime(_ history: ListAppendHistory) {
+    private mutating func addRealTime(_ history: ListAppendHistory, isStrict: Bool) {
         var events: [(time: UInt64, isEnd: Bool, transaction: Int)] = []
         for (index, transaction) in history.transactions.enumerated() where transaction.outcome != .aborted {
             events.append((transaction.invokedAt, false, index))
             // One with an unknown outcome may be applied at any time later.
-            if transaction.outcome == .committed { events.append((transaction.completedAt, true, index)) }
+            let isKnown = isStrict || !transaction.appends.isEmpty
+            if transaction.outcome == .committed, isKnown { events.append((transaction.completedAt, true, index)) }
         }
         // What begins in the moment of an end is concurrent with it.
         events.sort { ($0.time, $0.isEnd ? 1 : 0) < ($1.time, $1.isEnd ? 1 : 0) }
