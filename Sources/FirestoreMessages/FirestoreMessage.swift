@@ -18,6 +18,9 @@ package protocol FirestoreMessage {
     func encode(into writer: inout ByteBuffer)
 }
 
+extension DocumentMask: FirestoreMessage {}
+extension Cursor: FirestoreMessage {}
+
 extension FirestoreMessage {
     /// The message's bytes on their own.
     package func encodedBytes() -> [UInt8] {

@@ -13,89 +13,11 @@ void   held__admin__forward_request__init
   static const Held__Admin__ForwardRequest init_value = HELD__ADMIN__FORWARD_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__forward_request__get_packed_size
-                     (const Held__Admin__ForwardRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__forward_request__pack
-                     (const Held__Admin__ForwardRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__forward_request__pack_to_buffer
-                     (const Held__Admin__ForwardRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ForwardRequest *
-       held__admin__forward_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ForwardRequest *)
-     protobuf_c_message_unpack (&held__admin__forward_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__forward_request__free_unpacked
-                     (Held__Admin__ForwardRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__forward_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__forward_response__init
                      (Held__Admin__ForwardResponse         *message)
 {
   static const Held__Admin__ForwardResponse init_value = HELD__ADMIN__FORWARD_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__forward_response__get_packed_size
-                     (const Held__Admin__ForwardResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__forward_response__pack
-                     (const Held__Admin__ForwardResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__forward_response__pack_to_buffer
-                     (const Held__Admin__ForwardResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ForwardResponse *
-       held__admin__forward_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ForwardResponse *)
-     protobuf_c_message_unpack (&held__admin__forward_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__forward_response__free_unpacked
-                     (Held__Admin__ForwardResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__forward_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__newest_version_request__init
                      (Held__Admin__NewestVersionRequest         *message)
@@ -103,89 +25,11 @@ void   held__admin__newest_version_request__init
   static const Held__Admin__NewestVersionRequest init_value = HELD__ADMIN__NEWEST_VERSION_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__newest_version_request__get_packed_size
-                     (const Held__Admin__NewestVersionRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__newest_version_request__pack
-                     (const Held__Admin__NewestVersionRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__newest_version_request__pack_to_buffer
-                     (const Held__Admin__NewestVersionRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__NewestVersionRequest *
-       held__admin__newest_version_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__NewestVersionRequest *)
-     protobuf_c_message_unpack (&held__admin__newest_version_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__newest_version_request__free_unpacked
-                     (Held__Admin__NewestVersionRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__newest_version_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__newest_version_response__init
                      (Held__Admin__NewestVersionResponse         *message)
 {
   static const Held__Admin__NewestVersionResponse init_value = HELD__ADMIN__NEWEST_VERSION_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__newest_version_response__get_packed_size
-                     (const Held__Admin__NewestVersionResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__newest_version_response__pack
-                     (const Held__Admin__NewestVersionResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__newest_version_response__pack_to_buffer
-                     (const Held__Admin__NewestVersionResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__NewestVersionResponse *
-       held__admin__newest_version_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__NewestVersionResponse *)
-     protobuf_c_message_unpack (&held__admin__newest_version_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__newest_version_response__free_unpacked
-                     (Held__Admin__NewestVersionResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__newest_version_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__get_server_request__init
                      (Held__Admin__GetServerRequest         *message)
@@ -193,89 +37,11 @@ void   held__admin__get_server_request__init
   static const Held__Admin__GetServerRequest init_value = HELD__ADMIN__GET_SERVER_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__get_server_request__get_packed_size
-                     (const Held__Admin__GetServerRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__get_server_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__get_server_request__pack
-                     (const Held__Admin__GetServerRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__get_server_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__get_server_request__pack_to_buffer
-                     (const Held__Admin__GetServerRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__get_server_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__GetServerRequest *
-       held__admin__get_server_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__GetServerRequest *)
-     protobuf_c_message_unpack (&held__admin__get_server_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__get_server_request__free_unpacked
-                     (Held__Admin__GetServerRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__get_server_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__follow_request__init
                      (Held__Admin__FollowRequest         *message)
 {
   static const Held__Admin__FollowRequest init_value = HELD__ADMIN__FOLLOW_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__admin__follow_request__get_packed_size
-                     (const Held__Admin__FollowRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__follow_request__pack
-                     (const Held__Admin__FollowRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__follow_request__pack_to_buffer
-                     (const Held__Admin__FollowRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__FollowRequest *
-       held__admin__follow_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__FollowRequest *)
-     protobuf_c_message_unpack (&held__admin__follow_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__follow_request__free_unpacked
-                     (Held__Admin__FollowRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__follow_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__follow_response__init
                      (Held__Admin__FollowResponse         *message)
@@ -283,89 +49,11 @@ void   held__admin__follow_response__init
   static const Held__Admin__FollowResponse init_value = HELD__ADMIN__FOLLOW_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__admin__follow_response__get_packed_size
-                     (const Held__Admin__FollowResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__follow_response__pack
-                     (const Held__Admin__FollowResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__follow_response__pack_to_buffer
-                     (const Held__Admin__FollowResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__FollowResponse *
-       held__admin__follow_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__FollowResponse *)
-     protobuf_c_message_unpack (&held__admin__follow_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__follow_response__free_unpacked
-                     (Held__Admin__FollowResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__follow_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__step_down_request__init
                      (Held__Admin__StepDownRequest         *message)
 {
   static const Held__Admin__StepDownRequest init_value = HELD__ADMIN__STEP_DOWN_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__admin__step_down_request__get_packed_size
-                     (const Held__Admin__StepDownRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__step_down_request__pack
-                     (const Held__Admin__StepDownRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__step_down_request__pack_to_buffer
-                     (const Held__Admin__StepDownRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__StepDownRequest *
-       held__admin__step_down_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__StepDownRequest *)
-     protobuf_c_message_unpack (&held__admin__step_down_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__step_down_request__free_unpacked
-                     (Held__Admin__StepDownRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__step_down_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__step_down_response__init
                      (Held__Admin__StepDownResponse         *message)
@@ -373,89 +61,11 @@ void   held__admin__step_down_response__init
   static const Held__Admin__StepDownResponse init_value = HELD__ADMIN__STEP_DOWN_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__admin__step_down_response__get_packed_size
-                     (const Held__Admin__StepDownResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__step_down_response__pack
-                     (const Held__Admin__StepDownResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__step_down_response__pack_to_buffer
-                     (const Held__Admin__StepDownResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__StepDownResponse *
-       held__admin__step_down_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__StepDownResponse *)
-     protobuf_c_message_unpack (&held__admin__step_down_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__step_down_response__free_unpacked
-                     (Held__Admin__StepDownResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__step_down_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__server__init
                      (Held__Admin__Server         *message)
 {
   static const Held__Admin__Server init_value = HELD__ADMIN__SERVER__INIT;
   *message = init_value;
-}
-size_t held__admin__server__get_packed_size
-                     (const Held__Admin__Server *message)
-{
-  assert(message->base.descriptor == &held__admin__server__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__server__pack
-                     (const Held__Admin__Server *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__server__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__server__pack_to_buffer
-                     (const Held__Admin__Server *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__server__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__Server *
-       held__admin__server__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__Server *)
-     protobuf_c_message_unpack (&held__admin__server__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__server__free_unpacked
-                     (Held__Admin__Server *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__server__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__backup_request__init
                      (Held__Admin__BackupRequest         *message)
@@ -463,89 +73,11 @@ void   held__admin__backup_request__init
   static const Held__Admin__BackupRequest init_value = HELD__ADMIN__BACKUP_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__backup_request__get_packed_size
-                     (const Held__Admin__BackupRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__backup_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__backup_request__pack
-                     (const Held__Admin__BackupRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__backup_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__backup_request__pack_to_buffer
-                     (const Held__Admin__BackupRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__backup_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__BackupRequest *
-       held__admin__backup_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__BackupRequest *)
-     protobuf_c_message_unpack (&held__admin__backup_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__backup_request__free_unpacked
-                     (Held__Admin__BackupRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__backup_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__backup_response__init
                      (Held__Admin__BackupResponse         *message)
 {
   static const Held__Admin__BackupResponse init_value = HELD__ADMIN__BACKUP_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__backup_response__get_packed_size
-                     (const Held__Admin__BackupResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__backup_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__backup_response__pack
-                     (const Held__Admin__BackupResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__backup_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__backup_response__pack_to_buffer
-                     (const Held__Admin__BackupResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__backup_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__BackupResponse *
-       held__admin__backup_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__BackupResponse *)
-     protobuf_c_message_unpack (&held__admin__backup_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__backup_response__free_unpacked
-                     (Held__Admin__BackupResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__backup_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__fork_request__init
                      (Held__Admin__ForkRequest         *message)
@@ -553,89 +85,11 @@ void   held__admin__fork_request__init
   static const Held__Admin__ForkRequest init_value = HELD__ADMIN__FORK_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__fork_request__get_packed_size
-                     (const Held__Admin__ForkRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__fork_request__pack
-                     (const Held__Admin__ForkRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__fork_request__pack_to_buffer
-                     (const Held__Admin__ForkRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ForkRequest *
-       held__admin__fork_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ForkRequest *)
-     protobuf_c_message_unpack (&held__admin__fork_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__fork_request__free_unpacked
-                     (Held__Admin__ForkRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__fork_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__fork_response__init
                      (Held__Admin__ForkResponse         *message)
 {
   static const Held__Admin__ForkResponse init_value = HELD__ADMIN__FORK_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__fork_response__get_packed_size
-                     (const Held__Admin__ForkResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__fork_response__pack
-                     (const Held__Admin__ForkResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__fork_response__pack_to_buffer
-                     (const Held__Admin__ForkResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ForkResponse *
-       held__admin__fork_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ForkResponse *)
-     protobuf_c_message_unpack (&held__admin__fork_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__fork_response__free_unpacked
-                     (Held__Admin__ForkResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__fork_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__checkpoint_request__init
                      (Held__Admin__CheckpointRequest         *message)
@@ -643,89 +97,11 @@ void   held__admin__checkpoint_request__init
   static const Held__Admin__CheckpointRequest init_value = HELD__ADMIN__CHECKPOINT_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__checkpoint_request__get_packed_size
-                     (const Held__Admin__CheckpointRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__checkpoint_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__checkpoint_request__pack
-                     (const Held__Admin__CheckpointRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__checkpoint_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__checkpoint_request__pack_to_buffer
-                     (const Held__Admin__CheckpointRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__checkpoint_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__CheckpointRequest *
-       held__admin__checkpoint_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__CheckpointRequest *)
-     protobuf_c_message_unpack (&held__admin__checkpoint_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__checkpoint_request__free_unpacked
-                     (Held__Admin__CheckpointRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__checkpoint_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__checkpoint_response__init
                      (Held__Admin__CheckpointResponse         *message)
 {
   static const Held__Admin__CheckpointResponse init_value = HELD__ADMIN__CHECKPOINT_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__checkpoint_response__get_packed_size
-                     (const Held__Admin__CheckpointResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__checkpoint_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__checkpoint_response__pack
-                     (const Held__Admin__CheckpointResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__checkpoint_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__checkpoint_response__pack_to_buffer
-                     (const Held__Admin__CheckpointResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__checkpoint_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__CheckpointResponse *
-       held__admin__checkpoint_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__CheckpointResponse *)
-     protobuf_c_message_unpack (&held__admin__checkpoint_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__checkpoint_response__free_unpacked
-                     (Held__Admin__CheckpointResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__checkpoint_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__apply_indexes_request__init
                      (Held__Admin__ApplyIndexesRequest         *message)
@@ -733,89 +109,11 @@ void   held__admin__apply_indexes_request__init
   static const Held__Admin__ApplyIndexesRequest init_value = HELD__ADMIN__APPLY_INDEXES_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__apply_indexes_request__get_packed_size
-                     (const Held__Admin__ApplyIndexesRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__apply_indexes_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__apply_indexes_request__pack
-                     (const Held__Admin__ApplyIndexesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__apply_indexes_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__apply_indexes_request__pack_to_buffer
-                     (const Held__Admin__ApplyIndexesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__apply_indexes_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ApplyIndexesRequest *
-       held__admin__apply_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ApplyIndexesRequest *)
-     protobuf_c_message_unpack (&held__admin__apply_indexes_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__apply_indexes_request__free_unpacked
-                     (Held__Admin__ApplyIndexesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__apply_indexes_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__apply_indexes_response__init
                      (Held__Admin__ApplyIndexesResponse         *message)
 {
   static const Held__Admin__ApplyIndexesResponse init_value = HELD__ADMIN__APPLY_INDEXES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__apply_indexes_response__get_packed_size
-                     (const Held__Admin__ApplyIndexesResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__apply_indexes_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__apply_indexes_response__pack
-                     (const Held__Admin__ApplyIndexesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__apply_indexes_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__apply_indexes_response__pack_to_buffer
-                     (const Held__Admin__ApplyIndexesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__apply_indexes_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ApplyIndexesResponse *
-       held__admin__apply_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ApplyIndexesResponse *)
-     protobuf_c_message_unpack (&held__admin__apply_indexes_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__apply_indexes_response__free_unpacked
-                     (Held__Admin__ApplyIndexesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__apply_indexes_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__list_indexes_request__init
                      (Held__Admin__ListIndexesRequest         *message)
@@ -823,89 +121,11 @@ void   held__admin__list_indexes_request__init
   static const Held__Admin__ListIndexesRequest init_value = HELD__ADMIN__LIST_INDEXES_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__list_indexes_request__get_packed_size
-                     (const Held__Admin__ListIndexesRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__list_indexes_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__list_indexes_request__pack
-                     (const Held__Admin__ListIndexesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__list_indexes_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__list_indexes_request__pack_to_buffer
-                     (const Held__Admin__ListIndexesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__list_indexes_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ListIndexesRequest *
-       held__admin__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ListIndexesRequest *)
-     protobuf_c_message_unpack (&held__admin__list_indexes_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__list_indexes_request__free_unpacked
-                     (Held__Admin__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__list_indexes_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__list_indexes_response__init
                      (Held__Admin__ListIndexesResponse         *message)
 {
   static const Held__Admin__ListIndexesResponse init_value = HELD__ADMIN__LIST_INDEXES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__list_indexes_response__get_packed_size
-                     (const Held__Admin__ListIndexesResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__list_indexes_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__list_indexes_response__pack
-                     (const Held__Admin__ListIndexesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__list_indexes_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__list_indexes_response__pack_to_buffer
-                     (const Held__Admin__ListIndexesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__list_indexes_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ListIndexesResponse *
-       held__admin__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ListIndexesResponse *)
-     protobuf_c_message_unpack (&held__admin__list_indexes_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__list_indexes_response__free_unpacked
-                     (Held__Admin__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__list_indexes_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__listed_index__init
                      (Held__Admin__ListedIndex         *message)
@@ -913,89 +133,11 @@ void   held__admin__listed_index__init
   static const Held__Admin__ListedIndex init_value = HELD__ADMIN__LISTED_INDEX__INIT;
   *message = init_value;
 }
-size_t held__admin__listed_index__get_packed_size
-                     (const Held__Admin__ListedIndex *message)
-{
-  assert(message->base.descriptor == &held__admin__listed_index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__listed_index__pack
-                     (const Held__Admin__ListedIndex *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__listed_index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__listed_index__pack_to_buffer
-                     (const Held__Admin__ListedIndex *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__listed_index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ListedIndex *
-       held__admin__listed_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ListedIndex *)
-     protobuf_c_message_unpack (&held__admin__listed_index__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__listed_index__free_unpacked
-                     (Held__Admin__ListedIndex *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__listed_index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__apply_rules_request__init
                      (Held__Admin__ApplyRulesRequest         *message)
 {
   static const Held__Admin__ApplyRulesRequest init_value = HELD__ADMIN__APPLY_RULES_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__admin__apply_rules_request__get_packed_size
-                     (const Held__Admin__ApplyRulesRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__apply_rules_request__pack
-                     (const Held__Admin__ApplyRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__apply_rules_request__pack_to_buffer
-                     (const Held__Admin__ApplyRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ApplyRulesRequest *
-       held__admin__apply_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ApplyRulesRequest *)
-     protobuf_c_message_unpack (&held__admin__apply_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__apply_rules_request__free_unpacked
-                     (Held__Admin__ApplyRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__apply_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__apply_rules_response__init
                      (Held__Admin__ApplyRulesResponse         *message)
@@ -1003,89 +145,11 @@ void   held__admin__apply_rules_response__init
   static const Held__Admin__ApplyRulesResponse init_value = HELD__ADMIN__APPLY_RULES_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__admin__apply_rules_response__get_packed_size
-                     (const Held__Admin__ApplyRulesResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__apply_rules_response__pack
-                     (const Held__Admin__ApplyRulesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__apply_rules_response__pack_to_buffer
-                     (const Held__Admin__ApplyRulesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ApplyRulesResponse *
-       held__admin__apply_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ApplyRulesResponse *)
-     protobuf_c_message_unpack (&held__admin__apply_rules_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__apply_rules_response__free_unpacked
-                     (Held__Admin__ApplyRulesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__apply_rules_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__rollback_rules_request__init
                      (Held__Admin__RollbackRulesRequest         *message)
 {
   static const Held__Admin__RollbackRulesRequest init_value = HELD__ADMIN__ROLLBACK_RULES_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__admin__rollback_rules_request__get_packed_size
-                     (const Held__Admin__RollbackRulesRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__rollback_rules_request__pack
-                     (const Held__Admin__RollbackRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__rollback_rules_request__pack_to_buffer
-                     (const Held__Admin__RollbackRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__RollbackRulesRequest *
-       held__admin__rollback_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__RollbackRulesRequest *)
-     protobuf_c_message_unpack (&held__admin__rollback_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__rollback_rules_request__free_unpacked
-                     (Held__Admin__RollbackRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__rollback_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__list_rules_request__init
                      (Held__Admin__ListRulesRequest         *message)
@@ -1093,89 +157,11 @@ void   held__admin__list_rules_request__init
   static const Held__Admin__ListRulesRequest init_value = HELD__ADMIN__LIST_RULES_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__list_rules_request__get_packed_size
-                     (const Held__Admin__ListRulesRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__list_rules_request__pack
-                     (const Held__Admin__ListRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__list_rules_request__pack_to_buffer
-                     (const Held__Admin__ListRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ListRulesRequest *
-       held__admin__list_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ListRulesRequest *)
-     protobuf_c_message_unpack (&held__admin__list_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__list_rules_request__free_unpacked
-                     (Held__Admin__ListRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__list_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__list_rules_response__init
                      (Held__Admin__ListRulesResponse         *message)
 {
   static const Held__Admin__ListRulesResponse init_value = HELD__ADMIN__LIST_RULES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__list_rules_response__get_packed_size
-                     (const Held__Admin__ListRulesResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__list_rules_response__pack
-                     (const Held__Admin__ListRulesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__list_rules_response__pack_to_buffer
-                     (const Held__Admin__ListRulesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__ListRulesResponse *
-       held__admin__list_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__ListRulesResponse *)
-     protobuf_c_message_unpack (&held__admin__list_rules_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__list_rules_response__free_unpacked
-                     (Held__Admin__ListRulesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__list_rules_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__get_rules_request__init
                      (Held__Admin__GetRulesRequest         *message)
@@ -1183,89 +169,11 @@ void   held__admin__get_rules_request__init
   static const Held__Admin__GetRulesRequest init_value = HELD__ADMIN__GET_RULES_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__admin__get_rules_request__get_packed_size
-                     (const Held__Admin__GetRulesRequest *message)
-{
-  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__get_rules_request__pack
-                     (const Held__Admin__GetRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__get_rules_request__pack_to_buffer
-                     (const Held__Admin__GetRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__GetRulesRequest *
-       held__admin__get_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__GetRulesRequest *)
-     protobuf_c_message_unpack (&held__admin__get_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__get_rules_request__free_unpacked
-                     (Held__Admin__GetRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__get_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__get_rules_response__init
                      (Held__Admin__GetRulesResponse         *message)
 {
   static const Held__Admin__GetRulesResponse init_value = HELD__ADMIN__GET_RULES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__admin__get_rules_response__get_packed_size
-                     (const Held__Admin__GetRulesResponse *message)
-{
-  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__get_rules_response__pack
-                     (const Held__Admin__GetRulesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__get_rules_response__pack_to_buffer
-                     (const Held__Admin__GetRulesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__GetRulesResponse *
-       held__admin__get_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__GetRulesResponse *)
-     protobuf_c_message_unpack (&held__admin__get_rules_response__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__get_rules_response__free_unpacked
-                     (Held__Admin__GetRulesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__get_rules_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__kept_rules__init
                      (Held__Admin__KeptRules         *message)
@@ -1273,89 +181,11 @@ void   held__admin__kept_rules__init
   static const Held__Admin__KeptRules init_value = HELD__ADMIN__KEPT_RULES__INIT;
   *message = init_value;
 }
-size_t held__admin__kept_rules__get_packed_size
-                     (const Held__Admin__KeptRules *message)
-{
-  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__kept_rules__pack
-                     (const Held__Admin__KeptRules *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__kept_rules__pack_to_buffer
-                     (const Held__Admin__KeptRules *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__KeptRules *
-       held__admin__kept_rules__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__KeptRules *)
-     protobuf_c_message_unpack (&held__admin__kept_rules__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__kept_rules__free_unpacked
-                     (Held__Admin__KeptRules *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__kept_rules__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__index__init
                      (Held__Admin__Index         *message)
 {
   static const Held__Admin__Index init_value = HELD__ADMIN__INDEX__INIT;
   *message = init_value;
-}
-size_t held__admin__index__get_packed_size
-                     (const Held__Admin__Index *message)
-{
-  assert(message->base.descriptor == &held__admin__index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__index__pack
-                     (const Held__Admin__Index *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__index__pack_to_buffer
-                     (const Held__Admin__Index *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__Index *
-       held__admin__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__Index *)
-     protobuf_c_message_unpack (&held__admin__index__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__index__free_unpacked
-                     (Held__Admin__Index *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__admin__index_field__init
                      (Held__Admin__IndexField         *message)
@@ -1363,134 +193,17 @@ void   held__admin__index_field__init
   static const Held__Admin__IndexField init_value = HELD__ADMIN__INDEX_FIELD__INIT;
   *message = init_value;
 }
-size_t held__admin__index_field__get_packed_size
-                     (const Held__Admin__IndexField *message)
-{
-  assert(message->base.descriptor == &held__admin__index_field__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__index_field__pack
-                     (const Held__Admin__IndexField *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__index_field__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__index_field__pack_to_buffer
-                     (const Held__Admin__IndexField *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__index_field__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__IndexField *
-       held__admin__index_field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__IndexField *)
-     protobuf_c_message_unpack (&held__admin__index_field__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__index_field__free_unpacked
-                     (Held__Admin__IndexField *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__index_field__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__field_override__init
                      (Held__Admin__FieldOverride         *message)
 {
   static const Held__Admin__FieldOverride init_value = HELD__ADMIN__FIELD_OVERRIDE__INIT;
   *message = init_value;
 }
-size_t held__admin__field_override__get_packed_size
-                     (const Held__Admin__FieldOverride *message)
-{
-  assert(message->base.descriptor == &held__admin__field_override__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__field_override__pack
-                     (const Held__Admin__FieldOverride *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__field_override__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__field_override__pack_to_buffer
-                     (const Held__Admin__FieldOverride *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__field_override__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__FieldOverride *
-       held__admin__field_override__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__FieldOverride *)
-     protobuf_c_message_unpack (&held__admin__field_override__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__field_override__free_unpacked
-                     (Held__Admin__FieldOverride *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__field_override__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__admin__single_field_index__init
                      (Held__Admin__SingleFieldIndex         *message)
 {
   static const Held__Admin__SingleFieldIndex init_value = HELD__ADMIN__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
-}
-size_t held__admin__single_field_index__get_packed_size
-                     (const Held__Admin__SingleFieldIndex *message)
-{
-  assert(message->base.descriptor == &held__admin__single_field_index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__admin__single_field_index__pack
-                     (const Held__Admin__SingleFieldIndex *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__admin__single_field_index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__admin__single_field_index__pack_to_buffer
-                     (const Held__Admin__SingleFieldIndex *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__admin__single_field_index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Admin__SingleFieldIndex *
-       held__admin__single_field_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Admin__SingleFieldIndex *)
-     protobuf_c_message_unpack (&held__admin__single_field_index__descriptor,
-                                allocator, len, data);
-}
-void   held__admin__single_field_index__free_unpacked
-                     (Held__Admin__SingleFieldIndex *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__admin__single_field_index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor held__admin__forward_request__field_descriptors[6] =
 {

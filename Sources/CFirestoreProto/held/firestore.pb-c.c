@@ -13,89 +13,11 @@ void   held__document__init
   static const Held__Document init_value = HELD__DOCUMENT__INIT;
   *message = init_value;
 }
-size_t held__document__get_packed_size
-                     (const Held__Document *message)
-{
-  assert(message->base.descriptor == &held__document__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__document__pack
-                     (const Held__Document *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__document__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__document__pack_to_buffer
-                     (const Held__Document *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__document__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Document *
-       held__document__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Document *)
-     protobuf_c_message_unpack (&held__document__descriptor,
-                                allocator, len, data);
-}
-void   held__document__free_unpacked
-                     (Held__Document *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__document__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__value__init
                      (Held__Value         *message)
 {
   static const Held__Value init_value = HELD__VALUE__INIT;
   *message = init_value;
-}
-size_t held__value__get_packed_size
-                     (const Held__Value *message)
-{
-  assert(message->base.descriptor == &held__value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__value__pack
-                     (const Held__Value *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__value__pack_to_buffer
-                     (const Held__Value *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Value *
-       held__value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Value *)
-     protobuf_c_message_unpack (&held__value__descriptor,
-                                allocator, len, data);
-}
-void   held__value__free_unpacked
-                     (Held__Value *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__array_value__init
                      (Held__ArrayValue         *message)
@@ -103,134 +25,17 @@ void   held__array_value__init
   static const Held__ArrayValue init_value = HELD__ARRAY_VALUE__INIT;
   *message = init_value;
 }
-size_t held__array_value__get_packed_size
-                     (const Held__ArrayValue *message)
-{
-  assert(message->base.descriptor == &held__array_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__array_value__pack
-                     (const Held__ArrayValue *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__array_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__array_value__pack_to_buffer
-                     (const Held__ArrayValue *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__array_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ArrayValue *
-       held__array_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ArrayValue *)
-     protobuf_c_message_unpack (&held__array_value__descriptor,
-                                allocator, len, data);
-}
-void   held__array_value__free_unpacked
-                     (Held__ArrayValue *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__array_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__map_value__init
                      (Held__MapValue         *message)
 {
   static const Held__MapValue init_value = HELD__MAP_VALUE__INIT;
   *message = init_value;
 }
-size_t held__map_value__get_packed_size
-                     (const Held__MapValue *message)
-{
-  assert(message->base.descriptor == &held__map_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__map_value__pack
-                     (const Held__MapValue *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__map_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__map_value__pack_to_buffer
-                     (const Held__MapValue *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__map_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__MapValue *
-       held__map_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__MapValue *)
-     protobuf_c_message_unpack (&held__map_value__descriptor,
-                                allocator, len, data);
-}
-void   held__map_value__free_unpacked
-                     (Held__MapValue *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__map_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__function__init
                      (Held__Function         *message)
 {
   static const Held__Function init_value = HELD__FUNCTION__INIT;
   *message = init_value;
-}
-size_t held__function__get_packed_size
-                     (const Held__Function *message)
-{
-  assert(message->base.descriptor == &held__function__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__function__pack
-                     (const Held__Function *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__function__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__function__pack_to_buffer
-                     (const Held__Function *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__function__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Function *
-       held__function__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Function *)
-     protobuf_c_message_unpack (&held__function__descriptor,
-                                allocator, len, data);
-}
-void   held__function__free_unpacked
-                     (Held__Function *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__function__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__pipeline__stage__init
                      (Held__Pipeline__Stage         *message)
@@ -244,134 +49,17 @@ void   held__pipeline__init
   static const Held__Pipeline init_value = HELD__PIPELINE__INIT;
   *message = init_value;
 }
-size_t held__pipeline__get_packed_size
-                     (const Held__Pipeline *message)
-{
-  assert(message->base.descriptor == &held__pipeline__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__pipeline__pack
-                     (const Held__Pipeline *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__pipeline__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__pipeline__pack_to_buffer
-                     (const Held__Pipeline *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__pipeline__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Pipeline *
-       held__pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Pipeline *)
-     protobuf_c_message_unpack (&held__pipeline__descriptor,
-                                allocator, len, data);
-}
-void   held__pipeline__free_unpacked
-                     (Held__Pipeline *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__pipeline__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__document_mask__init
                      (Held__DocumentMask         *message)
 {
   static const Held__DocumentMask init_value = HELD__DOCUMENT_MASK__INIT;
   *message = init_value;
 }
-size_t held__document_mask__get_packed_size
-                     (const Held__DocumentMask *message)
-{
-  assert(message->base.descriptor == &held__document_mask__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__document_mask__pack
-                     (const Held__DocumentMask *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__document_mask__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__document_mask__pack_to_buffer
-                     (const Held__DocumentMask *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__document_mask__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__DocumentMask *
-       held__document_mask__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__DocumentMask *)
-     protobuf_c_message_unpack (&held__document_mask__descriptor,
-                                allocator, len, data);
-}
-void   held__document_mask__free_unpacked
-                     (Held__DocumentMask *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__document_mask__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__precondition__init
                      (Held__Precondition         *message)
 {
   static const Held__Precondition init_value = HELD__PRECONDITION__INIT;
   *message = init_value;
-}
-size_t held__precondition__get_packed_size
-                     (const Held__Precondition *message)
-{
-  assert(message->base.descriptor == &held__precondition__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__precondition__pack
-                     (const Held__Precondition *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__precondition__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__precondition__pack_to_buffer
-                     (const Held__Precondition *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__precondition__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Precondition *
-       held__precondition__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Precondition *)
-     protobuf_c_message_unpack (&held__precondition__descriptor,
-                                allocator, len, data);
-}
-void   held__precondition__free_unpacked
-                     (Held__Precondition *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__precondition__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__transaction_options__read_write__init
                      (Held__TransactionOptions__ReadWrite         *message)
@@ -391,89 +79,11 @@ void   held__transaction_options__init
   static const Held__TransactionOptions init_value = HELD__TRANSACTION_OPTIONS__INIT;
   *message = init_value;
 }
-size_t held__transaction_options__get_packed_size
-                     (const Held__TransactionOptions *message)
-{
-  assert(message->base.descriptor == &held__transaction_options__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__transaction_options__pack
-                     (const Held__TransactionOptions *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__transaction_options__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__transaction_options__pack_to_buffer
-                     (const Held__TransactionOptions *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__transaction_options__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__TransactionOptions *
-       held__transaction_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__TransactionOptions *)
-     protobuf_c_message_unpack (&held__transaction_options__descriptor,
-                                allocator, len, data);
-}
-void   held__transaction_options__free_unpacked
-                     (Held__TransactionOptions *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__transaction_options__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__write__init
                      (Held__Write         *message)
 {
   static const Held__Write init_value = HELD__WRITE__INIT;
   *message = init_value;
-}
-size_t held__write__get_packed_size
-                     (const Held__Write *message)
-{
-  assert(message->base.descriptor == &held__write__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__write__pack
-                     (const Held__Write *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__write__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__write__pack_to_buffer
-                     (const Held__Write *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__write__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Write *
-       held__write__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Write *)
-     protobuf_c_message_unpack (&held__write__descriptor,
-                                allocator, len, data);
-}
-void   held__write__free_unpacked
-                     (Held__Write *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__write__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__document_transform__field_transform__init
                      (Held__DocumentTransform__FieldTransform         *message)
@@ -487,89 +97,11 @@ void   held__document_transform__init
   static const Held__DocumentTransform init_value = HELD__DOCUMENT_TRANSFORM__INIT;
   *message = init_value;
 }
-size_t held__document_transform__get_packed_size
-                     (const Held__DocumentTransform *message)
-{
-  assert(message->base.descriptor == &held__document_transform__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__document_transform__pack
-                     (const Held__DocumentTransform *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__document_transform__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__document_transform__pack_to_buffer
-                     (const Held__DocumentTransform *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__document_transform__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__DocumentTransform *
-       held__document_transform__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__DocumentTransform *)
-     protobuf_c_message_unpack (&held__document_transform__descriptor,
-                                allocator, len, data);
-}
-void   held__document_transform__free_unpacked
-                     (Held__DocumentTransform *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__document_transform__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__write_result__init
                      (Held__WriteResult         *message)
 {
   static const Held__WriteResult init_value = HELD__WRITE_RESULT__INIT;
   *message = init_value;
-}
-size_t held__write_result__get_packed_size
-                     (const Held__WriteResult *message)
-{
-  assert(message->base.descriptor == &held__write_result__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__write_result__pack
-                     (const Held__WriteResult *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__write_result__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__write_result__pack_to_buffer
-                     (const Held__WriteResult *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__write_result__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__WriteResult *
-       held__write_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__WriteResult *)
-     protobuf_c_message_unpack (&held__write_result__descriptor,
-                                allocator, len, data);
-}
-void   held__write_result__free_unpacked
-                     (Held__WriteResult *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__write_result__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__structured_query__collection_selector__init
                      (Held__StructuredQuery__CollectionSelector         *message)
@@ -631,89 +163,11 @@ void   held__structured_query__init
   static const Held__StructuredQuery init_value = HELD__STRUCTURED_QUERY__INIT;
   *message = init_value;
 }
-size_t held__structured_query__get_packed_size
-                     (const Held__StructuredQuery *message)
-{
-  assert(message->base.descriptor == &held__structured_query__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__structured_query__pack
-                     (const Held__StructuredQuery *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__structured_query__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__structured_query__pack_to_buffer
-                     (const Held__StructuredQuery *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__structured_query__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__StructuredQuery *
-       held__structured_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__StructuredQuery *)
-     protobuf_c_message_unpack (&held__structured_query__descriptor,
-                                allocator, len, data);
-}
-void   held__structured_query__free_unpacked
-                     (Held__StructuredQuery *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__structured_query__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__cursor__init
                      (Held__Cursor         *message)
 {
   static const Held__Cursor init_value = HELD__CURSOR__INIT;
   *message = init_value;
-}
-size_t held__cursor__get_packed_size
-                     (const Held__Cursor *message)
-{
-  assert(message->base.descriptor == &held__cursor__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__cursor__pack
-                     (const Held__Cursor *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__cursor__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__cursor__pack_to_buffer
-                     (const Held__Cursor *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__cursor__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Cursor *
-       held__cursor__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Cursor *)
-     protobuf_c_message_unpack (&held__cursor__descriptor,
-                                allocator, len, data);
-}
-void   held__cursor__free_unpacked
-                     (Held__Cursor *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__cursor__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__structured_aggregation_query__aggregation__count__init
                      (Held__StructuredAggregationQuery__Aggregation__Count         *message)
@@ -745,89 +199,11 @@ void   held__structured_aggregation_query__init
   static const Held__StructuredAggregationQuery init_value = HELD__STRUCTURED_AGGREGATION_QUERY__INIT;
   *message = init_value;
 }
-size_t held__structured_aggregation_query__get_packed_size
-                     (const Held__StructuredAggregationQuery *message)
-{
-  assert(message->base.descriptor == &held__structured_aggregation_query__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__structured_aggregation_query__pack
-                     (const Held__StructuredAggregationQuery *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__structured_aggregation_query__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__structured_aggregation_query__pack_to_buffer
-                     (const Held__StructuredAggregationQuery *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__structured_aggregation_query__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__StructuredAggregationQuery *
-       held__structured_aggregation_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__StructuredAggregationQuery *)
-     protobuf_c_message_unpack (&held__structured_aggregation_query__descriptor,
-                                allocator, len, data);
-}
-void   held__structured_aggregation_query__free_unpacked
-                     (Held__StructuredAggregationQuery *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__structured_aggregation_query__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__aggregation_result__init
                      (Held__AggregationResult         *message)
 {
   static const Held__AggregationResult init_value = HELD__AGGREGATION_RESULT__INIT;
   *message = init_value;
-}
-size_t held__aggregation_result__get_packed_size
-                     (const Held__AggregationResult *message)
-{
-  assert(message->base.descriptor == &held__aggregation_result__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__aggregation_result__pack
-                     (const Held__AggregationResult *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__aggregation_result__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__aggregation_result__pack_to_buffer
-                     (const Held__AggregationResult *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__aggregation_result__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__AggregationResult *
-       held__aggregation_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__AggregationResult *)
-     protobuf_c_message_unpack (&held__aggregation_result__descriptor,
-                                allocator, len, data);
-}
-void   held__aggregation_result__free_unpacked
-                     (Held__AggregationResult *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__aggregation_result__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__request_options__init
                      (Held__RequestOptions         *message)
@@ -835,89 +211,11 @@ void   held__request_options__init
   static const Held__RequestOptions init_value = HELD__REQUEST_OPTIONS__INIT;
   *message = init_value;
 }
-size_t held__request_options__get_packed_size
-                     (const Held__RequestOptions *message)
-{
-  assert(message->base.descriptor == &held__request_options__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__request_options__pack
-                     (const Held__RequestOptions *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__request_options__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__request_options__pack_to_buffer
-                     (const Held__RequestOptions *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__request_options__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__RequestOptions *
-       held__request_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__RequestOptions *)
-     protobuf_c_message_unpack (&held__request_options__descriptor,
-                                allocator, len, data);
-}
-void   held__request_options__free_unpacked
-                     (Held__RequestOptions *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__request_options__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__get_document_request__init
                      (Held__GetDocumentRequest         *message)
 {
   static const Held__GetDocumentRequest init_value = HELD__GET_DOCUMENT_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__get_document_request__get_packed_size
-                     (const Held__GetDocumentRequest *message)
-{
-  assert(message->base.descriptor == &held__get_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__get_document_request__pack
-                     (const Held__GetDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__get_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__get_document_request__pack_to_buffer
-                     (const Held__GetDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__get_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__GetDocumentRequest *
-       held__get_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__GetDocumentRequest *)
-     protobuf_c_message_unpack (&held__get_document_request__descriptor,
-                                allocator, len, data);
-}
-void   held__get_document_request__free_unpacked
-                     (Held__GetDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__get_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__list_documents_request__init
                      (Held__ListDocumentsRequest         *message)
@@ -925,89 +223,11 @@ void   held__list_documents_request__init
   static const Held__ListDocumentsRequest init_value = HELD__LIST_DOCUMENTS_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__list_documents_request__get_packed_size
-                     (const Held__ListDocumentsRequest *message)
-{
-  assert(message->base.descriptor == &held__list_documents_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__list_documents_request__pack
-                     (const Held__ListDocumentsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__list_documents_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__list_documents_request__pack_to_buffer
-                     (const Held__ListDocumentsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__list_documents_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ListDocumentsRequest *
-       held__list_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ListDocumentsRequest *)
-     protobuf_c_message_unpack (&held__list_documents_request__descriptor,
-                                allocator, len, data);
-}
-void   held__list_documents_request__free_unpacked
-                     (Held__ListDocumentsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__list_documents_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__list_documents_response__init
                      (Held__ListDocumentsResponse         *message)
 {
   static const Held__ListDocumentsResponse init_value = HELD__LIST_DOCUMENTS_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__list_documents_response__get_packed_size
-                     (const Held__ListDocumentsResponse *message)
-{
-  assert(message->base.descriptor == &held__list_documents_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__list_documents_response__pack
-                     (const Held__ListDocumentsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__list_documents_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__list_documents_response__pack_to_buffer
-                     (const Held__ListDocumentsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__list_documents_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ListDocumentsResponse *
-       held__list_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ListDocumentsResponse *)
-     protobuf_c_message_unpack (&held__list_documents_response__descriptor,
-                                allocator, len, data);
-}
-void   held__list_documents_response__free_unpacked
-                     (Held__ListDocumentsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__list_documents_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__create_document_request__init
                      (Held__CreateDocumentRequest         *message)
@@ -1015,89 +235,11 @@ void   held__create_document_request__init
   static const Held__CreateDocumentRequest init_value = HELD__CREATE_DOCUMENT_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__create_document_request__get_packed_size
-                     (const Held__CreateDocumentRequest *message)
-{
-  assert(message->base.descriptor == &held__create_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__create_document_request__pack
-                     (const Held__CreateDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__create_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__create_document_request__pack_to_buffer
-                     (const Held__CreateDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__create_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__CreateDocumentRequest *
-       held__create_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__CreateDocumentRequest *)
-     protobuf_c_message_unpack (&held__create_document_request__descriptor,
-                                allocator, len, data);
-}
-void   held__create_document_request__free_unpacked
-                     (Held__CreateDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__create_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__update_document_request__init
                      (Held__UpdateDocumentRequest         *message)
 {
   static const Held__UpdateDocumentRequest init_value = HELD__UPDATE_DOCUMENT_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__update_document_request__get_packed_size
-                     (const Held__UpdateDocumentRequest *message)
-{
-  assert(message->base.descriptor == &held__update_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__update_document_request__pack
-                     (const Held__UpdateDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__update_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__update_document_request__pack_to_buffer
-                     (const Held__UpdateDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__update_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__UpdateDocumentRequest *
-       held__update_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__UpdateDocumentRequest *)
-     protobuf_c_message_unpack (&held__update_document_request__descriptor,
-                                allocator, len, data);
-}
-void   held__update_document_request__free_unpacked
-                     (Held__UpdateDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__update_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__delete_document_request__init
                      (Held__DeleteDocumentRequest         *message)
@@ -1105,89 +247,11 @@ void   held__delete_document_request__init
   static const Held__DeleteDocumentRequest init_value = HELD__DELETE_DOCUMENT_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__delete_document_request__get_packed_size
-                     (const Held__DeleteDocumentRequest *message)
-{
-  assert(message->base.descriptor == &held__delete_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__delete_document_request__pack
-                     (const Held__DeleteDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__delete_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__delete_document_request__pack_to_buffer
-                     (const Held__DeleteDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__delete_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__DeleteDocumentRequest *
-       held__delete_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__DeleteDocumentRequest *)
-     protobuf_c_message_unpack (&held__delete_document_request__descriptor,
-                                allocator, len, data);
-}
-void   held__delete_document_request__free_unpacked
-                     (Held__DeleteDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__delete_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__batch_get_documents_request__init
                      (Held__BatchGetDocumentsRequest         *message)
 {
   static const Held__BatchGetDocumentsRequest init_value = HELD__BATCH_GET_DOCUMENTS_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__batch_get_documents_request__get_packed_size
-                     (const Held__BatchGetDocumentsRequest *message)
-{
-  assert(message->base.descriptor == &held__batch_get_documents_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__batch_get_documents_request__pack
-                     (const Held__BatchGetDocumentsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__batch_get_documents_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__batch_get_documents_request__pack_to_buffer
-                     (const Held__BatchGetDocumentsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__batch_get_documents_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BatchGetDocumentsRequest *
-       held__batch_get_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BatchGetDocumentsRequest *)
-     protobuf_c_message_unpack (&held__batch_get_documents_request__descriptor,
-                                allocator, len, data);
-}
-void   held__batch_get_documents_request__free_unpacked
-                     (Held__BatchGetDocumentsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__batch_get_documents_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__batch_get_documents_response__init
                      (Held__BatchGetDocumentsResponse         *message)
@@ -1195,89 +259,11 @@ void   held__batch_get_documents_response__init
   static const Held__BatchGetDocumentsResponse init_value = HELD__BATCH_GET_DOCUMENTS_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__batch_get_documents_response__get_packed_size
-                     (const Held__BatchGetDocumentsResponse *message)
-{
-  assert(message->base.descriptor == &held__batch_get_documents_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__batch_get_documents_response__pack
-                     (const Held__BatchGetDocumentsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__batch_get_documents_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__batch_get_documents_response__pack_to_buffer
-                     (const Held__BatchGetDocumentsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__batch_get_documents_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BatchGetDocumentsResponse *
-       held__batch_get_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BatchGetDocumentsResponse *)
-     protobuf_c_message_unpack (&held__batch_get_documents_response__descriptor,
-                                allocator, len, data);
-}
-void   held__batch_get_documents_response__free_unpacked
-                     (Held__BatchGetDocumentsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__batch_get_documents_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__begin_transaction_request__init
                      (Held__BeginTransactionRequest         *message)
 {
   static const Held__BeginTransactionRequest init_value = HELD__BEGIN_TRANSACTION_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__begin_transaction_request__get_packed_size
-                     (const Held__BeginTransactionRequest *message)
-{
-  assert(message->base.descriptor == &held__begin_transaction_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__begin_transaction_request__pack
-                     (const Held__BeginTransactionRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__begin_transaction_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__begin_transaction_request__pack_to_buffer
-                     (const Held__BeginTransactionRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__begin_transaction_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BeginTransactionRequest *
-       held__begin_transaction_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BeginTransactionRequest *)
-     protobuf_c_message_unpack (&held__begin_transaction_request__descriptor,
-                                allocator, len, data);
-}
-void   held__begin_transaction_request__free_unpacked
-                     (Held__BeginTransactionRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__begin_transaction_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__begin_transaction_response__init
                      (Held__BeginTransactionResponse         *message)
@@ -1285,89 +271,11 @@ void   held__begin_transaction_response__init
   static const Held__BeginTransactionResponse init_value = HELD__BEGIN_TRANSACTION_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__begin_transaction_response__get_packed_size
-                     (const Held__BeginTransactionResponse *message)
-{
-  assert(message->base.descriptor == &held__begin_transaction_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__begin_transaction_response__pack
-                     (const Held__BeginTransactionResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__begin_transaction_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__begin_transaction_response__pack_to_buffer
-                     (const Held__BeginTransactionResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__begin_transaction_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BeginTransactionResponse *
-       held__begin_transaction_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BeginTransactionResponse *)
-     protobuf_c_message_unpack (&held__begin_transaction_response__descriptor,
-                                allocator, len, data);
-}
-void   held__begin_transaction_response__free_unpacked
-                     (Held__BeginTransactionResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__begin_transaction_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__commit_request__init
                      (Held__CommitRequest         *message)
 {
   static const Held__CommitRequest init_value = HELD__COMMIT_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__commit_request__get_packed_size
-                     (const Held__CommitRequest *message)
-{
-  assert(message->base.descriptor == &held__commit_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__commit_request__pack
-                     (const Held__CommitRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__commit_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__commit_request__pack_to_buffer
-                     (const Held__CommitRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__commit_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__CommitRequest *
-       held__commit_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__CommitRequest *)
-     protobuf_c_message_unpack (&held__commit_request__descriptor,
-                                allocator, len, data);
-}
-void   held__commit_request__free_unpacked
-                     (Held__CommitRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__commit_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__commit_response__init
                      (Held__CommitResponse         *message)
@@ -1375,89 +283,11 @@ void   held__commit_response__init
   static const Held__CommitResponse init_value = HELD__COMMIT_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__commit_response__get_packed_size
-                     (const Held__CommitResponse *message)
-{
-  assert(message->base.descriptor == &held__commit_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__commit_response__pack
-                     (const Held__CommitResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__commit_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__commit_response__pack_to_buffer
-                     (const Held__CommitResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__commit_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__CommitResponse *
-       held__commit_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__CommitResponse *)
-     protobuf_c_message_unpack (&held__commit_response__descriptor,
-                                allocator, len, data);
-}
-void   held__commit_response__free_unpacked
-                     (Held__CommitResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__commit_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__rollback_request__init
                      (Held__RollbackRequest         *message)
 {
   static const Held__RollbackRequest init_value = HELD__ROLLBACK_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__rollback_request__get_packed_size
-                     (const Held__RollbackRequest *message)
-{
-  assert(message->base.descriptor == &held__rollback_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__rollback_request__pack
-                     (const Held__RollbackRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__rollback_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__rollback_request__pack_to_buffer
-                     (const Held__RollbackRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__rollback_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__RollbackRequest *
-       held__rollback_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__RollbackRequest *)
-     protobuf_c_message_unpack (&held__rollback_request__descriptor,
-                                allocator, len, data);
-}
-void   held__rollback_request__free_unpacked
-                     (Held__RollbackRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__rollback_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__explain_options__init
                      (Held__ExplainOptions         *message)
@@ -1465,89 +295,11 @@ void   held__explain_options__init
   static const Held__ExplainOptions init_value = HELD__EXPLAIN_OPTIONS__INIT;
   *message = init_value;
 }
-size_t held__explain_options__get_packed_size
-                     (const Held__ExplainOptions *message)
-{
-  assert(message->base.descriptor == &held__explain_options__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__explain_options__pack
-                     (const Held__ExplainOptions *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__explain_options__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__explain_options__pack_to_buffer
-                     (const Held__ExplainOptions *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__explain_options__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ExplainOptions *
-       held__explain_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ExplainOptions *)
-     protobuf_c_message_unpack (&held__explain_options__descriptor,
-                                allocator, len, data);
-}
-void   held__explain_options__free_unpacked
-                     (Held__ExplainOptions *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__explain_options__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__plan_summary__init
                      (Held__PlanSummary         *message)
 {
   static const Held__PlanSummary init_value = HELD__PLAN_SUMMARY__INIT;
   *message = init_value;
-}
-size_t held__plan_summary__get_packed_size
-                     (const Held__PlanSummary *message)
-{
-  assert(message->base.descriptor == &held__plan_summary__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__plan_summary__pack
-                     (const Held__PlanSummary *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__plan_summary__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__plan_summary__pack_to_buffer
-                     (const Held__PlanSummary *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__plan_summary__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__PlanSummary *
-       held__plan_summary__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__PlanSummary *)
-     protobuf_c_message_unpack (&held__plan_summary__descriptor,
-                                allocator, len, data);
-}
-void   held__plan_summary__free_unpacked
-                     (Held__PlanSummary *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__plan_summary__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__execution_stats__init
                      (Held__ExecutionStats         *message)
@@ -1555,89 +307,11 @@ void   held__execution_stats__init
   static const Held__ExecutionStats init_value = HELD__EXECUTION_STATS__INIT;
   *message = init_value;
 }
-size_t held__execution_stats__get_packed_size
-                     (const Held__ExecutionStats *message)
-{
-  assert(message->base.descriptor == &held__execution_stats__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__execution_stats__pack
-                     (const Held__ExecutionStats *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__execution_stats__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__execution_stats__pack_to_buffer
-                     (const Held__ExecutionStats *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__execution_stats__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ExecutionStats *
-       held__execution_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ExecutionStats *)
-     protobuf_c_message_unpack (&held__execution_stats__descriptor,
-                                allocator, len, data);
-}
-void   held__execution_stats__free_unpacked
-                     (Held__ExecutionStats *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__execution_stats__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__explain_metrics__init
                      (Held__ExplainMetrics         *message)
 {
   static const Held__ExplainMetrics init_value = HELD__EXPLAIN_METRICS__INIT;
   *message = init_value;
-}
-size_t held__explain_metrics__get_packed_size
-                     (const Held__ExplainMetrics *message)
-{
-  assert(message->base.descriptor == &held__explain_metrics__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__explain_metrics__pack
-                     (const Held__ExplainMetrics *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__explain_metrics__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__explain_metrics__pack_to_buffer
-                     (const Held__ExplainMetrics *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__explain_metrics__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ExplainMetrics *
-       held__explain_metrics__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ExplainMetrics *)
-     protobuf_c_message_unpack (&held__explain_metrics__descriptor,
-                                allocator, len, data);
-}
-void   held__explain_metrics__free_unpacked
-                     (Held__ExplainMetrics *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__explain_metrics__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__run_query_request__init
                      (Held__RunQueryRequest         *message)
@@ -1645,89 +319,11 @@ void   held__run_query_request__init
   static const Held__RunQueryRequest init_value = HELD__RUN_QUERY_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__run_query_request__get_packed_size
-                     (const Held__RunQueryRequest *message)
-{
-  assert(message->base.descriptor == &held__run_query_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__run_query_request__pack
-                     (const Held__RunQueryRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__run_query_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__run_query_request__pack_to_buffer
-                     (const Held__RunQueryRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__run_query_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__RunQueryRequest *
-       held__run_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__RunQueryRequest *)
-     protobuf_c_message_unpack (&held__run_query_request__descriptor,
-                                allocator, len, data);
-}
-void   held__run_query_request__free_unpacked
-                     (Held__RunQueryRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__run_query_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__run_query_response__init
                      (Held__RunQueryResponse         *message)
 {
   static const Held__RunQueryResponse init_value = HELD__RUN_QUERY_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__run_query_response__get_packed_size
-                     (const Held__RunQueryResponse *message)
-{
-  assert(message->base.descriptor == &held__run_query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__run_query_response__pack
-                     (const Held__RunQueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__run_query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__run_query_response__pack_to_buffer
-                     (const Held__RunQueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__run_query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__RunQueryResponse *
-       held__run_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__RunQueryResponse *)
-     protobuf_c_message_unpack (&held__run_query_response__descriptor,
-                                allocator, len, data);
-}
-void   held__run_query_response__free_unpacked
-                     (Held__RunQueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__run_query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__run_aggregation_query_request__init
                      (Held__RunAggregationQueryRequest         *message)
@@ -1735,89 +331,11 @@ void   held__run_aggregation_query_request__init
   static const Held__RunAggregationQueryRequest init_value = HELD__RUN_AGGREGATION_QUERY_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__run_aggregation_query_request__get_packed_size
-                     (const Held__RunAggregationQueryRequest *message)
-{
-  assert(message->base.descriptor == &held__run_aggregation_query_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__run_aggregation_query_request__pack
-                     (const Held__RunAggregationQueryRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__run_aggregation_query_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__run_aggregation_query_request__pack_to_buffer
-                     (const Held__RunAggregationQueryRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__run_aggregation_query_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__RunAggregationQueryRequest *
-       held__run_aggregation_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__RunAggregationQueryRequest *)
-     protobuf_c_message_unpack (&held__run_aggregation_query_request__descriptor,
-                                allocator, len, data);
-}
-void   held__run_aggregation_query_request__free_unpacked
-                     (Held__RunAggregationQueryRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__run_aggregation_query_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__run_aggregation_query_response__init
                      (Held__RunAggregationQueryResponse         *message)
 {
   static const Held__RunAggregationQueryResponse init_value = HELD__RUN_AGGREGATION_QUERY_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__run_aggregation_query_response__get_packed_size
-                     (const Held__RunAggregationQueryResponse *message)
-{
-  assert(message->base.descriptor == &held__run_aggregation_query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__run_aggregation_query_response__pack
-                     (const Held__RunAggregationQueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__run_aggregation_query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__run_aggregation_query_response__pack_to_buffer
-                     (const Held__RunAggregationQueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__run_aggregation_query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__RunAggregationQueryResponse *
-       held__run_aggregation_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__RunAggregationQueryResponse *)
-     protobuf_c_message_unpack (&held__run_aggregation_query_response__descriptor,
-                                allocator, len, data);
-}
-void   held__run_aggregation_query_response__free_unpacked
-                     (Held__RunAggregationQueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__run_aggregation_query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__list_collection_ids_request__init
                      (Held__ListCollectionIdsRequest         *message)
@@ -1825,89 +343,11 @@ void   held__list_collection_ids_request__init
   static const Held__ListCollectionIdsRequest init_value = HELD__LIST_COLLECTION_IDS_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__list_collection_ids_request__get_packed_size
-                     (const Held__ListCollectionIdsRequest *message)
-{
-  assert(message->base.descriptor == &held__list_collection_ids_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__list_collection_ids_request__pack
-                     (const Held__ListCollectionIdsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__list_collection_ids_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__list_collection_ids_request__pack_to_buffer
-                     (const Held__ListCollectionIdsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__list_collection_ids_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ListCollectionIdsRequest *
-       held__list_collection_ids_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ListCollectionIdsRequest *)
-     protobuf_c_message_unpack (&held__list_collection_ids_request__descriptor,
-                                allocator, len, data);
-}
-void   held__list_collection_ids_request__free_unpacked
-                     (Held__ListCollectionIdsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__list_collection_ids_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__list_collection_ids_response__init
                      (Held__ListCollectionIdsResponse         *message)
 {
   static const Held__ListCollectionIdsResponse init_value = HELD__LIST_COLLECTION_IDS_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__list_collection_ids_response__get_packed_size
-                     (const Held__ListCollectionIdsResponse *message)
-{
-  assert(message->base.descriptor == &held__list_collection_ids_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__list_collection_ids_response__pack
-                     (const Held__ListCollectionIdsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__list_collection_ids_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__list_collection_ids_response__pack_to_buffer
-                     (const Held__ListCollectionIdsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__list_collection_ids_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ListCollectionIdsResponse *
-       held__list_collection_ids_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ListCollectionIdsResponse *)
-     protobuf_c_message_unpack (&held__list_collection_ids_response__descriptor,
-                                allocator, len, data);
-}
-void   held__list_collection_ids_response__free_unpacked
-                     (Held__ListCollectionIdsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__list_collection_ids_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__batch_write_request__init
                      (Held__BatchWriteRequest         *message)
@@ -1915,89 +355,11 @@ void   held__batch_write_request__init
   static const Held__BatchWriteRequest init_value = HELD__BATCH_WRITE_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__batch_write_request__get_packed_size
-                     (const Held__BatchWriteRequest *message)
-{
-  assert(message->base.descriptor == &held__batch_write_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__batch_write_request__pack
-                     (const Held__BatchWriteRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__batch_write_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__batch_write_request__pack_to_buffer
-                     (const Held__BatchWriteRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__batch_write_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BatchWriteRequest *
-       held__batch_write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BatchWriteRequest *)
-     protobuf_c_message_unpack (&held__batch_write_request__descriptor,
-                                allocator, len, data);
-}
-void   held__batch_write_request__free_unpacked
-                     (Held__BatchWriteRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__batch_write_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__batch_write_response__init
                      (Held__BatchWriteResponse         *message)
 {
   static const Held__BatchWriteResponse init_value = HELD__BATCH_WRITE_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__batch_write_response__get_packed_size
-                     (const Held__BatchWriteResponse *message)
-{
-  assert(message->base.descriptor == &held__batch_write_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__batch_write_response__pack
-                     (const Held__BatchWriteResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__batch_write_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__batch_write_response__pack_to_buffer
-                     (const Held__BatchWriteResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__batch_write_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BatchWriteResponse *
-       held__batch_write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BatchWriteResponse *)
-     protobuf_c_message_unpack (&held__batch_write_response__descriptor,
-                                allocator, len, data);
-}
-void   held__batch_write_response__free_unpacked
-                     (Held__BatchWriteResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__batch_write_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__partition_query_request__init
                      (Held__PartitionQueryRequest         *message)
@@ -2005,89 +367,11 @@ void   held__partition_query_request__init
   static const Held__PartitionQueryRequest init_value = HELD__PARTITION_QUERY_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__partition_query_request__get_packed_size
-                     (const Held__PartitionQueryRequest *message)
-{
-  assert(message->base.descriptor == &held__partition_query_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__partition_query_request__pack
-                     (const Held__PartitionQueryRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__partition_query_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__partition_query_request__pack_to_buffer
-                     (const Held__PartitionQueryRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__partition_query_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__PartitionQueryRequest *
-       held__partition_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__PartitionQueryRequest *)
-     protobuf_c_message_unpack (&held__partition_query_request__descriptor,
-                                allocator, len, data);
-}
-void   held__partition_query_request__free_unpacked
-                     (Held__PartitionQueryRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__partition_query_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__partition_query_response__init
                      (Held__PartitionQueryResponse         *message)
 {
   static const Held__PartitionQueryResponse init_value = HELD__PARTITION_QUERY_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__partition_query_response__get_packed_size
-                     (const Held__PartitionQueryResponse *message)
-{
-  assert(message->base.descriptor == &held__partition_query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__partition_query_response__pack
-                     (const Held__PartitionQueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__partition_query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__partition_query_response__pack_to_buffer
-                     (const Held__PartitionQueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__partition_query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__PartitionQueryResponse *
-       held__partition_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__PartitionQueryResponse *)
-     protobuf_c_message_unpack (&held__partition_query_response__descriptor,
-                                allocator, len, data);
-}
-void   held__partition_query_response__free_unpacked
-                     (Held__PartitionQueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__partition_query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__write_request__init
                      (Held__WriteRequest         *message)
@@ -2095,89 +379,11 @@ void   held__write_request__init
   static const Held__WriteRequest init_value = HELD__WRITE_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__write_request__get_packed_size
-                     (const Held__WriteRequest *message)
-{
-  assert(message->base.descriptor == &held__write_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__write_request__pack
-                     (const Held__WriteRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__write_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__write_request__pack_to_buffer
-                     (const Held__WriteRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__write_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__WriteRequest *
-       held__write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__WriteRequest *)
-     protobuf_c_message_unpack (&held__write_request__descriptor,
-                                allocator, len, data);
-}
-void   held__write_request__free_unpacked
-                     (Held__WriteRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__write_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__write_response__init
                      (Held__WriteResponse         *message)
 {
   static const Held__WriteResponse init_value = HELD__WRITE_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__write_response__get_packed_size
-                     (const Held__WriteResponse *message)
-{
-  assert(message->base.descriptor == &held__write_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__write_response__pack
-                     (const Held__WriteResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__write_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__write_response__pack_to_buffer
-                     (const Held__WriteResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__write_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__WriteResponse *
-       held__write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__WriteResponse *)
-     protobuf_c_message_unpack (&held__write_response__descriptor,
-                                allocator, len, data);
-}
-void   held__write_response__free_unpacked
-                     (Held__WriteResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__write_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__structured_pipeline__init
                      (Held__StructuredPipeline         *message)
@@ -2185,89 +391,11 @@ void   held__structured_pipeline__init
   static const Held__StructuredPipeline init_value = HELD__STRUCTURED_PIPELINE__INIT;
   *message = init_value;
 }
-size_t held__structured_pipeline__get_packed_size
-                     (const Held__StructuredPipeline *message)
-{
-  assert(message->base.descriptor == &held__structured_pipeline__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__structured_pipeline__pack
-                     (const Held__StructuredPipeline *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__structured_pipeline__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__structured_pipeline__pack_to_buffer
-                     (const Held__StructuredPipeline *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__structured_pipeline__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__StructuredPipeline *
-       held__structured_pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__StructuredPipeline *)
-     protobuf_c_message_unpack (&held__structured_pipeline__descriptor,
-                                allocator, len, data);
-}
-void   held__structured_pipeline__free_unpacked
-                     (Held__StructuredPipeline *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__structured_pipeline__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__explain_stats__init
                      (Held__ExplainStats         *message)
 {
   static const Held__ExplainStats init_value = HELD__EXPLAIN_STATS__INIT;
   *message = init_value;
-}
-size_t held__explain_stats__get_packed_size
-                     (const Held__ExplainStats *message)
-{
-  assert(message->base.descriptor == &held__explain_stats__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__explain_stats__pack
-                     (const Held__ExplainStats *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__explain_stats__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__explain_stats__pack_to_buffer
-                     (const Held__ExplainStats *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__explain_stats__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ExplainStats *
-       held__explain_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ExplainStats *)
-     protobuf_c_message_unpack (&held__explain_stats__descriptor,
-                                allocator, len, data);
-}
-void   held__explain_stats__free_unpacked
-                     (Held__ExplainStats *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__explain_stats__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__execute_pipeline_request__init
                      (Held__ExecutePipelineRequest         *message)
@@ -2275,89 +403,11 @@ void   held__execute_pipeline_request__init
   static const Held__ExecutePipelineRequest init_value = HELD__EXECUTE_PIPELINE_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__execute_pipeline_request__get_packed_size
-                     (const Held__ExecutePipelineRequest *message)
-{
-  assert(message->base.descriptor == &held__execute_pipeline_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__execute_pipeline_request__pack
-                     (const Held__ExecutePipelineRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__execute_pipeline_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__execute_pipeline_request__pack_to_buffer
-                     (const Held__ExecutePipelineRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__execute_pipeline_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ExecutePipelineRequest *
-       held__execute_pipeline_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ExecutePipelineRequest *)
-     protobuf_c_message_unpack (&held__execute_pipeline_request__descriptor,
-                                allocator, len, data);
-}
-void   held__execute_pipeline_request__free_unpacked
-                     (Held__ExecutePipelineRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__execute_pipeline_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__execute_pipeline_response__init
                      (Held__ExecutePipelineResponse         *message)
 {
   static const Held__ExecutePipelineResponse init_value = HELD__EXECUTE_PIPELINE_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__execute_pipeline_response__get_packed_size
-                     (const Held__ExecutePipelineResponse *message)
-{
-  assert(message->base.descriptor == &held__execute_pipeline_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__execute_pipeline_response__pack
-                     (const Held__ExecutePipelineResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__execute_pipeline_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__execute_pipeline_response__pack_to_buffer
-                     (const Held__ExecutePipelineResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__execute_pipeline_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ExecutePipelineResponse *
-       held__execute_pipeline_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ExecutePipelineResponse *)
-     protobuf_c_message_unpack (&held__execute_pipeline_response__descriptor,
-                                allocator, len, data);
-}
-void   held__execute_pipeline_response__free_unpacked
-                     (Held__ExecutePipelineResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__execute_pipeline_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__document_change__init
                      (Held__DocumentChange         *message)
@@ -2365,89 +415,11 @@ void   held__document_change__init
   static const Held__DocumentChange init_value = HELD__DOCUMENT_CHANGE__INIT;
   *message = init_value;
 }
-size_t held__document_change__get_packed_size
-                     (const Held__DocumentChange *message)
-{
-  assert(message->base.descriptor == &held__document_change__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__document_change__pack
-                     (const Held__DocumentChange *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__document_change__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__document_change__pack_to_buffer
-                     (const Held__DocumentChange *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__document_change__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__DocumentChange *
-       held__document_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__DocumentChange *)
-     protobuf_c_message_unpack (&held__document_change__descriptor,
-                                allocator, len, data);
-}
-void   held__document_change__free_unpacked
-                     (Held__DocumentChange *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__document_change__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__document_delete__init
                      (Held__DocumentDelete         *message)
 {
   static const Held__DocumentDelete init_value = HELD__DOCUMENT_DELETE__INIT;
   *message = init_value;
-}
-size_t held__document_delete__get_packed_size
-                     (const Held__DocumentDelete *message)
-{
-  assert(message->base.descriptor == &held__document_delete__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__document_delete__pack
-                     (const Held__DocumentDelete *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__document_delete__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__document_delete__pack_to_buffer
-                     (const Held__DocumentDelete *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__document_delete__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__DocumentDelete *
-       held__document_delete__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__DocumentDelete *)
-     protobuf_c_message_unpack (&held__document_delete__descriptor,
-                                allocator, len, data);
-}
-void   held__document_delete__free_unpacked
-                     (Held__DocumentDelete *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__document_delete__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__document_remove__init
                      (Held__DocumentRemove         *message)
@@ -2455,89 +427,11 @@ void   held__document_remove__init
   static const Held__DocumentRemove init_value = HELD__DOCUMENT_REMOVE__INIT;
   *message = init_value;
 }
-size_t held__document_remove__get_packed_size
-                     (const Held__DocumentRemove *message)
-{
-  assert(message->base.descriptor == &held__document_remove__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__document_remove__pack
-                     (const Held__DocumentRemove *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__document_remove__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__document_remove__pack_to_buffer
-                     (const Held__DocumentRemove *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__document_remove__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__DocumentRemove *
-       held__document_remove__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__DocumentRemove *)
-     protobuf_c_message_unpack (&held__document_remove__descriptor,
-                                allocator, len, data);
-}
-void   held__document_remove__free_unpacked
-                     (Held__DocumentRemove *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__document_remove__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__bit_sequence__init
                      (Held__BitSequence         *message)
 {
   static const Held__BitSequence init_value = HELD__BIT_SEQUENCE__INIT;
   *message = init_value;
-}
-size_t held__bit_sequence__get_packed_size
-                     (const Held__BitSequence *message)
-{
-  assert(message->base.descriptor == &held__bit_sequence__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__bit_sequence__pack
-                     (const Held__BitSequence *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__bit_sequence__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__bit_sequence__pack_to_buffer
-                     (const Held__BitSequence *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__bit_sequence__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BitSequence *
-       held__bit_sequence__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BitSequence *)
-     protobuf_c_message_unpack (&held__bit_sequence__descriptor,
-                                allocator, len, data);
-}
-void   held__bit_sequence__free_unpacked
-                     (Held__BitSequence *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__bit_sequence__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__bloom_filter__init
                      (Held__BloomFilter         *message)
@@ -2545,89 +439,11 @@ void   held__bloom_filter__init
   static const Held__BloomFilter init_value = HELD__BLOOM_FILTER__INIT;
   *message = init_value;
 }
-size_t held__bloom_filter__get_packed_size
-                     (const Held__BloomFilter *message)
-{
-  assert(message->base.descriptor == &held__bloom_filter__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__bloom_filter__pack
-                     (const Held__BloomFilter *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__bloom_filter__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__bloom_filter__pack_to_buffer
-                     (const Held__BloomFilter *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__bloom_filter__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__BloomFilter *
-       held__bloom_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__BloomFilter *)
-     protobuf_c_message_unpack (&held__bloom_filter__descriptor,
-                                allocator, len, data);
-}
-void   held__bloom_filter__free_unpacked
-                     (Held__BloomFilter *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__bloom_filter__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__existence_filter__init
                      (Held__ExistenceFilter         *message)
 {
   static const Held__ExistenceFilter init_value = HELD__EXISTENCE_FILTER__INIT;
   *message = init_value;
-}
-size_t held__existence_filter__get_packed_size
-                     (const Held__ExistenceFilter *message)
-{
-  assert(message->base.descriptor == &held__existence_filter__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__existence_filter__pack
-                     (const Held__ExistenceFilter *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__existence_filter__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__existence_filter__pack_to_buffer
-                     (const Held__ExistenceFilter *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__existence_filter__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ExistenceFilter *
-       held__existence_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ExistenceFilter *)
-     protobuf_c_message_unpack (&held__existence_filter__descriptor,
-                                allocator, len, data);
-}
-void   held__existence_filter__free_unpacked
-                     (Held__ExistenceFilter *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__existence_filter__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__target__query_target__init
                      (Held__Target__QueryTarget         *message)
@@ -2653,89 +469,11 @@ void   held__target__init
   static const Held__Target init_value = HELD__TARGET__INIT;
   *message = init_value;
 }
-size_t held__target__get_packed_size
-                     (const Held__Target *message)
-{
-  assert(message->base.descriptor == &held__target__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__target__pack
-                     (const Held__Target *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__target__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__target__pack_to_buffer
-                     (const Held__Target *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__target__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Target *
-       held__target__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Target *)
-     protobuf_c_message_unpack (&held__target__descriptor,
-                                allocator, len, data);
-}
-void   held__target__free_unpacked
-                     (Held__Target *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__target__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__target_change__init
                      (Held__TargetChange         *message)
 {
   static const Held__TargetChange init_value = HELD__TARGET_CHANGE__INIT;
   *message = init_value;
-}
-size_t held__target_change__get_packed_size
-                     (const Held__TargetChange *message)
-{
-  assert(message->base.descriptor == &held__target_change__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__target_change__pack
-                     (const Held__TargetChange *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__target_change__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__target_change__pack_to_buffer
-                     (const Held__TargetChange *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__target_change__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__TargetChange *
-       held__target_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__TargetChange *)
-     protobuf_c_message_unpack (&held__target_change__descriptor,
-                                allocator, len, data);
-}
-void   held__target_change__free_unpacked
-                     (Held__TargetChange *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__target_change__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__listen_request__init
                      (Held__ListenRequest         *message)
@@ -2743,89 +481,11 @@ void   held__listen_request__init
   static const Held__ListenRequest init_value = HELD__LISTEN_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__listen_request__get_packed_size
-                     (const Held__ListenRequest *message)
-{
-  assert(message->base.descriptor == &held__listen_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__listen_request__pack
-                     (const Held__ListenRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__listen_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__listen_request__pack_to_buffer
-                     (const Held__ListenRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__listen_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ListenRequest *
-       held__listen_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ListenRequest *)
-     protobuf_c_message_unpack (&held__listen_request__descriptor,
-                                allocator, len, data);
-}
-void   held__listen_request__free_unpacked
-                     (Held__ListenRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__listen_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__listen_response__init
                      (Held__ListenResponse         *message)
 {
   static const Held__ListenResponse init_value = HELD__LISTEN_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__listen_response__get_packed_size
-                     (const Held__ListenResponse *message)
-{
-  assert(message->base.descriptor == &held__listen_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__listen_response__pack
-                     (const Held__ListenResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__listen_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__listen_response__pack_to_buffer
-                     (const Held__ListenResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__listen_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__ListenResponse *
-       held__listen_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__ListenResponse *)
-     protobuf_c_message_unpack (&held__listen_response__descriptor,
-                                allocator, len, data);
-}
-void   held__listen_response__free_unpacked
-                     (Held__ListenResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__listen_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor held__document__field_descriptors[4] =
 {

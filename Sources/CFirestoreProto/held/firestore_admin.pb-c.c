@@ -13,89 +13,11 @@ void   held__firestore_admin__create_index_request__init
   static const Held__FirestoreAdmin__CreateIndexRequest init_value = HELD__FIRESTORE_ADMIN__CREATE_INDEX_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__create_index_request__get_packed_size
-                     (const Held__FirestoreAdmin__CreateIndexRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_index_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__create_index_request__pack
-                     (const Held__FirestoreAdmin__CreateIndexRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_index_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__create_index_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__CreateIndexRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_index_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__CreateIndexRequest *
-       held__firestore_admin__create_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__CreateIndexRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__create_index_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__create_index_request__free_unpacked
-                     (Held__FirestoreAdmin__CreateIndexRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__create_index_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__list_indexes_request__init
                      (Held__FirestoreAdmin__ListIndexesRequest         *message)
 {
   static const Held__FirestoreAdmin__ListIndexesRequest init_value = HELD__FIRESTORE_ADMIN__LIST_INDEXES_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__list_indexes_request__get_packed_size
-                     (const Held__FirestoreAdmin__ListIndexesRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__list_indexes_request__pack
-                     (const Held__FirestoreAdmin__ListIndexesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__list_indexes_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListIndexesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__ListIndexesRequest *
-       held__firestore_admin__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__ListIndexesRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__list_indexes_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__list_indexes_request__free_unpacked
-                     (Held__FirestoreAdmin__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__list_indexes_response__init
                      (Held__FirestoreAdmin__ListIndexesResponse         *message)
@@ -103,89 +25,11 @@ void   held__firestore_admin__list_indexes_response__init
   static const Held__FirestoreAdmin__ListIndexesResponse init_value = HELD__FIRESTORE_ADMIN__LIST_INDEXES_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__list_indexes_response__get_packed_size
-                     (const Held__FirestoreAdmin__ListIndexesResponse *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__list_indexes_response__pack
-                     (const Held__FirestoreAdmin__ListIndexesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__list_indexes_response__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListIndexesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__ListIndexesResponse *
-       held__firestore_admin__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__ListIndexesResponse *)
-     protobuf_c_message_unpack (&held__firestore_admin__list_indexes_response__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__list_indexes_response__free_unpacked
-                     (Held__FirestoreAdmin__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__list_indexes_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__get_index_request__init
                      (Held__FirestoreAdmin__GetIndexRequest         *message)
 {
   static const Held__FirestoreAdmin__GetIndexRequest init_value = HELD__FIRESTORE_ADMIN__GET_INDEX_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__get_index_request__get_packed_size
-                     (const Held__FirestoreAdmin__GetIndexRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_index_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__get_index_request__pack
-                     (const Held__FirestoreAdmin__GetIndexRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_index_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__get_index_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__GetIndexRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_index_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__GetIndexRequest *
-       held__firestore_admin__get_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__GetIndexRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__get_index_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__get_index_request__free_unpacked
-                     (Held__FirestoreAdmin__GetIndexRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__get_index_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__delete_index_request__init
                      (Held__FirestoreAdmin__DeleteIndexRequest         *message)
@@ -193,89 +37,11 @@ void   held__firestore_admin__delete_index_request__init
   static const Held__FirestoreAdmin__DeleteIndexRequest init_value = HELD__FIRESTORE_ADMIN__DELETE_INDEX_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__delete_index_request__get_packed_size
-                     (const Held__FirestoreAdmin__DeleteIndexRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_index_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__delete_index_request__pack
-                     (const Held__FirestoreAdmin__DeleteIndexRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_index_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__delete_index_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__DeleteIndexRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_index_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__DeleteIndexRequest *
-       held__firestore_admin__delete_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__DeleteIndexRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__delete_index_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__delete_index_request__free_unpacked
-                     (Held__FirestoreAdmin__DeleteIndexRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__delete_index_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__get_field_request__init
                      (Held__FirestoreAdmin__GetFieldRequest         *message)
 {
   static const Held__FirestoreAdmin__GetFieldRequest init_value = HELD__FIRESTORE_ADMIN__GET_FIELD_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__get_field_request__get_packed_size
-                     (const Held__FirestoreAdmin__GetFieldRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_field_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__get_field_request__pack
-                     (const Held__FirestoreAdmin__GetFieldRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_field_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__get_field_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__GetFieldRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_field_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__GetFieldRequest *
-       held__firestore_admin__get_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__GetFieldRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__get_field_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__get_field_request__free_unpacked
-                     (Held__FirestoreAdmin__GetFieldRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__get_field_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__update_field_request__init
                      (Held__FirestoreAdmin__UpdateFieldRequest         *message)
@@ -283,89 +49,11 @@ void   held__firestore_admin__update_field_request__init
   static const Held__FirestoreAdmin__UpdateFieldRequest init_value = HELD__FIRESTORE_ADMIN__UPDATE_FIELD_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__update_field_request__get_packed_size
-                     (const Held__FirestoreAdmin__UpdateFieldRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_field_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__update_field_request__pack
-                     (const Held__FirestoreAdmin__UpdateFieldRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_field_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__update_field_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__UpdateFieldRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_field_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__UpdateFieldRequest *
-       held__firestore_admin__update_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__UpdateFieldRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__update_field_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__update_field_request__free_unpacked
-                     (Held__FirestoreAdmin__UpdateFieldRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__update_field_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__list_fields_request__init
                      (Held__FirestoreAdmin__ListFieldsRequest         *message)
 {
   static const Held__FirestoreAdmin__ListFieldsRequest init_value = HELD__FIRESTORE_ADMIN__LIST_FIELDS_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__list_fields_request__get_packed_size
-                     (const Held__FirestoreAdmin__ListFieldsRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__list_fields_request__pack
-                     (const Held__FirestoreAdmin__ListFieldsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__list_fields_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListFieldsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__ListFieldsRequest *
-       held__firestore_admin__list_fields_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__ListFieldsRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__list_fields_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__list_fields_request__free_unpacked
-                     (Held__FirestoreAdmin__ListFieldsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__list_fields_response__init
                      (Held__FirestoreAdmin__ListFieldsResponse         *message)
@@ -373,89 +61,11 @@ void   held__firestore_admin__list_fields_response__init
   static const Held__FirestoreAdmin__ListFieldsResponse init_value = HELD__FIRESTORE_ADMIN__LIST_FIELDS_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__list_fields_response__get_packed_size
-                     (const Held__FirestoreAdmin__ListFieldsResponse *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__list_fields_response__pack
-                     (const Held__FirestoreAdmin__ListFieldsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__list_fields_response__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListFieldsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__ListFieldsResponse *
-       held__firestore_admin__list_fields_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__ListFieldsResponse *)
-     protobuf_c_message_unpack (&held__firestore_admin__list_fields_response__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__list_fields_response__free_unpacked
-                     (Held__FirestoreAdmin__ListFieldsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__list_fields_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__create_database_request__init
                      (Held__FirestoreAdmin__CreateDatabaseRequest         *message)
 {
   static const Held__FirestoreAdmin__CreateDatabaseRequest init_value = HELD__FIRESTORE_ADMIN__CREATE_DATABASE_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__create_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__CreateDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__create_database_request__pack
-                     (const Held__FirestoreAdmin__CreateDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__create_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__CreateDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__CreateDatabaseRequest *
-       held__firestore_admin__create_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__CreateDatabaseRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__create_database_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__create_database_request__free_unpacked
-                     (Held__FirestoreAdmin__CreateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__create_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__update_database_request__init
                      (Held__FirestoreAdmin__UpdateDatabaseRequest         *message)
@@ -463,89 +73,11 @@ void   held__firestore_admin__update_database_request__init
   static const Held__FirestoreAdmin__UpdateDatabaseRequest init_value = HELD__FIRESTORE_ADMIN__UPDATE_DATABASE_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__update_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__UpdateDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__update_database_request__pack
-                     (const Held__FirestoreAdmin__UpdateDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__update_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__UpdateDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__UpdateDatabaseRequest *
-       held__firestore_admin__update_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__UpdateDatabaseRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__update_database_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__update_database_request__free_unpacked
-                     (Held__FirestoreAdmin__UpdateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__update_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__delete_database_request__init
                      (Held__FirestoreAdmin__DeleteDatabaseRequest         *message)
 {
   static const Held__FirestoreAdmin__DeleteDatabaseRequest init_value = HELD__FIRESTORE_ADMIN__DELETE_DATABASE_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__delete_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__DeleteDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__delete_database_request__pack
-                     (const Held__FirestoreAdmin__DeleteDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__delete_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__DeleteDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__DeleteDatabaseRequest *
-       held__firestore_admin__delete_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__DeleteDatabaseRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__delete_database_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__delete_database_request__free_unpacked
-                     (Held__FirestoreAdmin__DeleteDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__create_database_metadata__init
                      (Held__FirestoreAdmin__CreateDatabaseMetadata         *message)
@@ -553,89 +85,11 @@ void   held__firestore_admin__create_database_metadata__init
   static const Held__FirestoreAdmin__CreateDatabaseMetadata init_value = HELD__FIRESTORE_ADMIN__CREATE_DATABASE_METADATA__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__create_database_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__CreateDatabaseMetadata *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__create_database_metadata__pack
-                     (const Held__FirestoreAdmin__CreateDatabaseMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__create_database_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__CreateDatabaseMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__CreateDatabaseMetadata *
-       held__firestore_admin__create_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__CreateDatabaseMetadata *)
-     protobuf_c_message_unpack (&held__firestore_admin__create_database_metadata__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__create_database_metadata__free_unpacked
-                     (Held__FirestoreAdmin__CreateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__create_database_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__update_database_metadata__init
                      (Held__FirestoreAdmin__UpdateDatabaseMetadata         *message)
 {
   static const Held__FirestoreAdmin__UpdateDatabaseMetadata init_value = HELD__FIRESTORE_ADMIN__UPDATE_DATABASE_METADATA__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__update_database_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__update_database_metadata__pack
-                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__update_database_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__UpdateDatabaseMetadata *
-       held__firestore_admin__update_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__UpdateDatabaseMetadata *)
-     protobuf_c_message_unpack (&held__firestore_admin__update_database_metadata__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__update_database_metadata__free_unpacked
-                     (Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__update_database_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__delete_database_metadata__init
                      (Held__FirestoreAdmin__DeleteDatabaseMetadata         *message)
@@ -643,89 +97,11 @@ void   held__firestore_admin__delete_database_metadata__init
   static const Held__FirestoreAdmin__DeleteDatabaseMetadata init_value = HELD__FIRESTORE_ADMIN__DELETE_DATABASE_METADATA__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__delete_database_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__delete_database_metadata__pack
-                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__delete_database_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__DeleteDatabaseMetadata *
-       held__firestore_admin__delete_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__DeleteDatabaseMetadata *)
-     protobuf_c_message_unpack (&held__firestore_admin__delete_database_metadata__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__delete_database_metadata__free_unpacked
-                     (Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__delete_database_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__get_database_request__init
                      (Held__FirestoreAdmin__GetDatabaseRequest         *message)
 {
   static const Held__FirestoreAdmin__GetDatabaseRequest init_value = HELD__FIRESTORE_ADMIN__GET_DATABASE_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__get_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__GetDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__get_database_request__pack
-                     (const Held__FirestoreAdmin__GetDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__get_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__GetDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__get_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__GetDatabaseRequest *
-       held__firestore_admin__get_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__GetDatabaseRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__get_database_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__get_database_request__free_unpacked
-                     (Held__FirestoreAdmin__GetDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__get_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__list_databases_request__init
                      (Held__FirestoreAdmin__ListDatabasesRequest         *message)
@@ -733,89 +109,11 @@ void   held__firestore_admin__list_databases_request__init
   static const Held__FirestoreAdmin__ListDatabasesRequest init_value = HELD__FIRESTORE_ADMIN__LIST_DATABASES_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__list_databases_request__get_packed_size
-                     (const Held__FirestoreAdmin__ListDatabasesRequest *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__list_databases_request__pack
-                     (const Held__FirestoreAdmin__ListDatabasesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__list_databases_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListDatabasesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__ListDatabasesRequest *
-       held__firestore_admin__list_databases_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__ListDatabasesRequest *)
-     protobuf_c_message_unpack (&held__firestore_admin__list_databases_request__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__list_databases_request__free_unpacked
-                     (Held__FirestoreAdmin__ListDatabasesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__list_databases_response__init
                      (Held__FirestoreAdmin__ListDatabasesResponse         *message)
 {
   static const Held__FirestoreAdmin__ListDatabasesResponse init_value = HELD__FIRESTORE_ADMIN__LIST_DATABASES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__list_databases_response__get_packed_size
-                     (const Held__FirestoreAdmin__ListDatabasesResponse *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__list_databases_response__pack
-                     (const Held__FirestoreAdmin__ListDatabasesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__list_databases_response__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListDatabasesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__ListDatabasesResponse *
-       held__firestore_admin__list_databases_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__ListDatabasesResponse *)
-     protobuf_c_message_unpack (&held__firestore_admin__list_databases_response__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__list_databases_response__free_unpacked
-                     (Held__FirestoreAdmin__ListDatabasesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__list_databases_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__index__index_field__vector_config__flat_index__init
                      (Held__FirestoreAdmin__Index__IndexField__VectorConfig__FlatIndex         *message)
@@ -871,45 +169,6 @@ void   held__firestore_admin__index__init
   static const Held__FirestoreAdmin__Index init_value = HELD__FIRESTORE_ADMIN__INDEX__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__index__get_packed_size
-                     (const Held__FirestoreAdmin__Index *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__index__pack
-                     (const Held__FirestoreAdmin__Index *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__index__pack_to_buffer
-                     (const Held__FirestoreAdmin__Index *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__Index *
-       held__firestore_admin__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__Index *)
-     protobuf_c_message_unpack (&held__firestore_admin__index__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__index__free_unpacked
-                     (Held__FirestoreAdmin__Index *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__field__index_config__init
                      (Held__FirestoreAdmin__Field__IndexConfig         *message)
 {
@@ -928,89 +187,11 @@ void   held__firestore_admin__field__init
   static const Held__FirestoreAdmin__Field init_value = HELD__FIRESTORE_ADMIN__FIELD__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__field__get_packed_size
-                     (const Held__FirestoreAdmin__Field *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__field__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__field__pack
-                     (const Held__FirestoreAdmin__Field *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__field__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__field__pack_to_buffer
-                     (const Held__FirestoreAdmin__Field *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__field__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__Field *
-       held__firestore_admin__field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__Field *)
-     protobuf_c_message_unpack (&held__firestore_admin__field__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__field__free_unpacked
-                     (Held__FirestoreAdmin__Field *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__field__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__database__init
                      (Held__FirestoreAdmin__Database         *message)
 {
   static const Held__FirestoreAdmin__Database init_value = HELD__FIRESTORE_ADMIN__DATABASE__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__database__get_packed_size
-                     (const Held__FirestoreAdmin__Database *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__database__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__database__pack
-                     (const Held__FirestoreAdmin__Database *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__database__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__database__pack_to_buffer
-                     (const Held__FirestoreAdmin__Database *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__database__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__Database *
-       held__firestore_admin__database__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__Database *)
-     protobuf_c_message_unpack (&held__firestore_admin__database__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__database__free_unpacked
-                     (Held__FirestoreAdmin__Database *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__database__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__firestore_admin__index_operation_metadata__init
                      (Held__FirestoreAdmin__IndexOperationMetadata         *message)
@@ -1018,89 +199,11 @@ void   held__firestore_admin__index_operation_metadata__init
   static const Held__FirestoreAdmin__IndexOperationMetadata init_value = HELD__FIRESTORE_ADMIN__INDEX_OPERATION_METADATA__INIT;
   *message = init_value;
 }
-size_t held__firestore_admin__index_operation_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__IndexOperationMetadata *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__index_operation_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__index_operation_metadata__pack
-                     (const Held__FirestoreAdmin__IndexOperationMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__index_operation_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__index_operation_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__IndexOperationMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__index_operation_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__IndexOperationMetadata *
-       held__firestore_admin__index_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__IndexOperationMetadata *)
-     protobuf_c_message_unpack (&held__firestore_admin__index_operation_metadata__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__index_operation_metadata__free_unpacked
-                     (Held__FirestoreAdmin__IndexOperationMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__index_operation_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__firestore_admin__field_operation_metadata__init
                      (Held__FirestoreAdmin__FieldOperationMetadata         *message)
 {
   static const Held__FirestoreAdmin__FieldOperationMetadata init_value = HELD__FIRESTORE_ADMIN__FIELD_OPERATION_METADATA__INIT;
   *message = init_value;
-}
-size_t held__firestore_admin__field_operation_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__FieldOperationMetadata *message)
-{
-  assert(message->base.descriptor == &held__firestore_admin__field_operation_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__firestore_admin__field_operation_metadata__pack
-                     (const Held__FirestoreAdmin__FieldOperationMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__firestore_admin__field_operation_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__firestore_admin__field_operation_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__FieldOperationMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__firestore_admin__field_operation_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__FirestoreAdmin__FieldOperationMetadata *
-       held__firestore_admin__field_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__FirestoreAdmin__FieldOperationMetadata *)
-     protobuf_c_message_unpack (&held__firestore_admin__field_operation_metadata__descriptor,
-                                allocator, len, data);
-}
-void   held__firestore_admin__field_operation_metadata__free_unpacked
-                     (Held__FirestoreAdmin__FieldOperationMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__firestore_admin__field_operation_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor held__firestore_admin__create_index_request__field_descriptors[2] =
 {

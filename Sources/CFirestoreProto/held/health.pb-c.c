@@ -13,89 +13,11 @@ void   held__health__health_check_request__init
   static const Held__Health__HealthCheckRequest init_value = HELD__HEALTH__HEALTH_CHECK_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__health__health_check_request__get_packed_size
-                     (const Held__Health__HealthCheckRequest *message)
-{
-  assert(message->base.descriptor == &held__health__health_check_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__health__health_check_request__pack
-                     (const Held__Health__HealthCheckRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__health__health_check_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__health__health_check_request__pack_to_buffer
-                     (const Held__Health__HealthCheckRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__health__health_check_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Health__HealthCheckRequest *
-       held__health__health_check_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Health__HealthCheckRequest *)
-     protobuf_c_message_unpack (&held__health__health_check_request__descriptor,
-                                allocator, len, data);
-}
-void   held__health__health_check_request__free_unpacked
-                     (Held__Health__HealthCheckRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__health__health_check_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__health__health_check_response__init
                      (Held__Health__HealthCheckResponse         *message)
 {
   static const Held__Health__HealthCheckResponse init_value = HELD__HEALTH__HEALTH_CHECK_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__health__health_check_response__get_packed_size
-                     (const Held__Health__HealthCheckResponse *message)
-{
-  assert(message->base.descriptor == &held__health__health_check_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__health__health_check_response__pack
-                     (const Held__Health__HealthCheckResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__health__health_check_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__health__health_check_response__pack_to_buffer
-                     (const Held__Health__HealthCheckResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__health__health_check_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Health__HealthCheckResponse *
-       held__health__health_check_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Health__HealthCheckResponse *)
-     protobuf_c_message_unpack (&held__health__health_check_response__descriptor,
-                                allocator, len, data);
-}
-void   held__health__health_check_response__free_unpacked
-                     (Held__Health__HealthCheckResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__health__health_check_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor held__health__health_check_request__field_descriptors[1] =
 {

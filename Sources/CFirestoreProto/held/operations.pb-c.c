@@ -13,89 +13,11 @@ void   held__longrunning__operation__init
   static const Held__Longrunning__Operation init_value = HELD__LONGRUNNING__OPERATION__INIT;
   *message = init_value;
 }
-size_t held__longrunning__operation__get_packed_size
-                     (const Held__Longrunning__Operation *message)
-{
-  assert(message->base.descriptor == &held__longrunning__operation__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__longrunning__operation__pack
-                     (const Held__Longrunning__Operation *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__longrunning__operation__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__longrunning__operation__pack_to_buffer
-                     (const Held__Longrunning__Operation *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__longrunning__operation__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Longrunning__Operation *
-       held__longrunning__operation__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Longrunning__Operation *)
-     protobuf_c_message_unpack (&held__longrunning__operation__descriptor,
-                                allocator, len, data);
-}
-void   held__longrunning__operation__free_unpacked
-                     (Held__Longrunning__Operation *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__longrunning__operation__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__longrunning__get_operation_request__init
                      (Held__Longrunning__GetOperationRequest         *message)
 {
   static const Held__Longrunning__GetOperationRequest init_value = HELD__LONGRUNNING__GET_OPERATION_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__longrunning__get_operation_request__get_packed_size
-                     (const Held__Longrunning__GetOperationRequest *message)
-{
-  assert(message->base.descriptor == &held__longrunning__get_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__longrunning__get_operation_request__pack
-                     (const Held__Longrunning__GetOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__longrunning__get_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__longrunning__get_operation_request__pack_to_buffer
-                     (const Held__Longrunning__GetOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__longrunning__get_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Longrunning__GetOperationRequest *
-       held__longrunning__get_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Longrunning__GetOperationRequest *)
-     protobuf_c_message_unpack (&held__longrunning__get_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   held__longrunning__get_operation_request__free_unpacked
-                     (Held__Longrunning__GetOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__longrunning__get_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__longrunning__list_operations_request__init
                      (Held__Longrunning__ListOperationsRequest         *message)
@@ -103,89 +25,11 @@ void   held__longrunning__list_operations_request__init
   static const Held__Longrunning__ListOperationsRequest init_value = HELD__LONGRUNNING__LIST_OPERATIONS_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__longrunning__list_operations_request__get_packed_size
-                     (const Held__Longrunning__ListOperationsRequest *message)
-{
-  assert(message->base.descriptor == &held__longrunning__list_operations_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__longrunning__list_operations_request__pack
-                     (const Held__Longrunning__ListOperationsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__longrunning__list_operations_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__longrunning__list_operations_request__pack_to_buffer
-                     (const Held__Longrunning__ListOperationsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__longrunning__list_operations_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Longrunning__ListOperationsRequest *
-       held__longrunning__list_operations_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Longrunning__ListOperationsRequest *)
-     protobuf_c_message_unpack (&held__longrunning__list_operations_request__descriptor,
-                                allocator, len, data);
-}
-void   held__longrunning__list_operations_request__free_unpacked
-                     (Held__Longrunning__ListOperationsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__longrunning__list_operations_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__longrunning__list_operations_response__init
                      (Held__Longrunning__ListOperationsResponse         *message)
 {
   static const Held__Longrunning__ListOperationsResponse init_value = HELD__LONGRUNNING__LIST_OPERATIONS_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__longrunning__list_operations_response__get_packed_size
-                     (const Held__Longrunning__ListOperationsResponse *message)
-{
-  assert(message->base.descriptor == &held__longrunning__list_operations_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__longrunning__list_operations_response__pack
-                     (const Held__Longrunning__ListOperationsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__longrunning__list_operations_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__longrunning__list_operations_response__pack_to_buffer
-                     (const Held__Longrunning__ListOperationsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__longrunning__list_operations_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Longrunning__ListOperationsResponse *
-       held__longrunning__list_operations_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Longrunning__ListOperationsResponse *)
-     protobuf_c_message_unpack (&held__longrunning__list_operations_response__descriptor,
-                                allocator, len, data);
-}
-void   held__longrunning__list_operations_response__free_unpacked
-                     (Held__Longrunning__ListOperationsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__longrunning__list_operations_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__longrunning__wait_operation_request__init
                      (Held__Longrunning__WaitOperationRequest         *message)
@@ -193,134 +37,17 @@ void   held__longrunning__wait_operation_request__init
   static const Held__Longrunning__WaitOperationRequest init_value = HELD__LONGRUNNING__WAIT_OPERATION_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__longrunning__wait_operation_request__get_packed_size
-                     (const Held__Longrunning__WaitOperationRequest *message)
-{
-  assert(message->base.descriptor == &held__longrunning__wait_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__longrunning__wait_operation_request__pack
-                     (const Held__Longrunning__WaitOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__longrunning__wait_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__longrunning__wait_operation_request__pack_to_buffer
-                     (const Held__Longrunning__WaitOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__longrunning__wait_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Longrunning__WaitOperationRequest *
-       held__longrunning__wait_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Longrunning__WaitOperationRequest *)
-     protobuf_c_message_unpack (&held__longrunning__wait_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   held__longrunning__wait_operation_request__free_unpacked
-                     (Held__Longrunning__WaitOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__longrunning__wait_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__longrunning__cancel_operation_request__init
                      (Held__Longrunning__CancelOperationRequest         *message)
 {
   static const Held__Longrunning__CancelOperationRequest init_value = HELD__LONGRUNNING__CANCEL_OPERATION_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__longrunning__cancel_operation_request__get_packed_size
-                     (const Held__Longrunning__CancelOperationRequest *message)
-{
-  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__longrunning__cancel_operation_request__pack
-                     (const Held__Longrunning__CancelOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__longrunning__cancel_operation_request__pack_to_buffer
-                     (const Held__Longrunning__CancelOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Longrunning__CancelOperationRequest *
-       held__longrunning__cancel_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Longrunning__CancelOperationRequest *)
-     protobuf_c_message_unpack (&held__longrunning__cancel_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   held__longrunning__cancel_operation_request__free_unpacked
-                     (Held__Longrunning__CancelOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__longrunning__cancel_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__longrunning__delete_operation_request__init
                      (Held__Longrunning__DeleteOperationRequest         *message)
 {
   static const Held__Longrunning__DeleteOperationRequest init_value = HELD__LONGRUNNING__DELETE_OPERATION_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__longrunning__delete_operation_request__get_packed_size
-                     (const Held__Longrunning__DeleteOperationRequest *message)
-{
-  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__longrunning__delete_operation_request__pack
-                     (const Held__Longrunning__DeleteOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__longrunning__delete_operation_request__pack_to_buffer
-                     (const Held__Longrunning__DeleteOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Longrunning__DeleteOperationRequest *
-       held__longrunning__delete_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Longrunning__DeleteOperationRequest *)
-     protobuf_c_message_unpack (&held__longrunning__delete_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   held__longrunning__delete_operation_request__free_unpacked
-                     (Held__Longrunning__DeleteOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__longrunning__delete_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor held__longrunning__operation__field_descriptors[5] =
 {

@@ -13,89 +13,11 @@ void   held__reflection__server_reflection_request__init
   static const Held__Reflection__ServerReflectionRequest init_value = HELD__REFLECTION__SERVER_REFLECTION_REQUEST__INIT;
   *message = init_value;
 }
-size_t held__reflection__server_reflection_request__get_packed_size
-                     (const Held__Reflection__ServerReflectionRequest *message)
-{
-  assert(message->base.descriptor == &held__reflection__server_reflection_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__server_reflection_request__pack
-                     (const Held__Reflection__ServerReflectionRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__server_reflection_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__server_reflection_request__pack_to_buffer
-                     (const Held__Reflection__ServerReflectionRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__server_reflection_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__ServerReflectionRequest *
-       held__reflection__server_reflection_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__ServerReflectionRequest *)
-     protobuf_c_message_unpack (&held__reflection__server_reflection_request__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__server_reflection_request__free_unpacked
-                     (Held__Reflection__ServerReflectionRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__server_reflection_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__reflection__extension_request__init
                      (Held__Reflection__ExtensionRequest         *message)
 {
   static const Held__Reflection__ExtensionRequest init_value = HELD__REFLECTION__EXTENSION_REQUEST__INIT;
   *message = init_value;
-}
-size_t held__reflection__extension_request__get_packed_size
-                     (const Held__Reflection__ExtensionRequest *message)
-{
-  assert(message->base.descriptor == &held__reflection__extension_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__extension_request__pack
-                     (const Held__Reflection__ExtensionRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__extension_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__extension_request__pack_to_buffer
-                     (const Held__Reflection__ExtensionRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__extension_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__ExtensionRequest *
-       held__reflection__extension_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__ExtensionRequest *)
-     protobuf_c_message_unpack (&held__reflection__extension_request__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__extension_request__free_unpacked
-                     (Held__Reflection__ExtensionRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__extension_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__reflection__server_reflection_response__init
                      (Held__Reflection__ServerReflectionResponse         *message)
@@ -103,89 +25,11 @@ void   held__reflection__server_reflection_response__init
   static const Held__Reflection__ServerReflectionResponse init_value = HELD__REFLECTION__SERVER_REFLECTION_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__reflection__server_reflection_response__get_packed_size
-                     (const Held__Reflection__ServerReflectionResponse *message)
-{
-  assert(message->base.descriptor == &held__reflection__server_reflection_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__server_reflection_response__pack
-                     (const Held__Reflection__ServerReflectionResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__server_reflection_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__server_reflection_response__pack_to_buffer
-                     (const Held__Reflection__ServerReflectionResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__server_reflection_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__ServerReflectionResponse *
-       held__reflection__server_reflection_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__ServerReflectionResponse *)
-     protobuf_c_message_unpack (&held__reflection__server_reflection_response__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__server_reflection_response__free_unpacked
-                     (Held__Reflection__ServerReflectionResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__server_reflection_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__reflection__file_descriptor_response__init
                      (Held__Reflection__FileDescriptorResponse         *message)
 {
   static const Held__Reflection__FileDescriptorResponse init_value = HELD__REFLECTION__FILE_DESCRIPTOR_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__reflection__file_descriptor_response__get_packed_size
-                     (const Held__Reflection__FileDescriptorResponse *message)
-{
-  assert(message->base.descriptor == &held__reflection__file_descriptor_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__file_descriptor_response__pack
-                     (const Held__Reflection__FileDescriptorResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__file_descriptor_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__file_descriptor_response__pack_to_buffer
-                     (const Held__Reflection__FileDescriptorResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__file_descriptor_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__FileDescriptorResponse *
-       held__reflection__file_descriptor_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__FileDescriptorResponse *)
-     protobuf_c_message_unpack (&held__reflection__file_descriptor_response__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__file_descriptor_response__free_unpacked
-                     (Held__Reflection__FileDescriptorResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__file_descriptor_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__reflection__extension_number_response__init
                      (Held__Reflection__ExtensionNumberResponse         *message)
@@ -193,89 +37,11 @@ void   held__reflection__extension_number_response__init
   static const Held__Reflection__ExtensionNumberResponse init_value = HELD__REFLECTION__EXTENSION_NUMBER_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__reflection__extension_number_response__get_packed_size
-                     (const Held__Reflection__ExtensionNumberResponse *message)
-{
-  assert(message->base.descriptor == &held__reflection__extension_number_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__extension_number_response__pack
-                     (const Held__Reflection__ExtensionNumberResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__extension_number_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__extension_number_response__pack_to_buffer
-                     (const Held__Reflection__ExtensionNumberResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__extension_number_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__ExtensionNumberResponse *
-       held__reflection__extension_number_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__ExtensionNumberResponse *)
-     protobuf_c_message_unpack (&held__reflection__extension_number_response__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__extension_number_response__free_unpacked
-                     (Held__Reflection__ExtensionNumberResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__extension_number_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__reflection__list_service_response__init
                      (Held__Reflection__ListServiceResponse         *message)
 {
   static const Held__Reflection__ListServiceResponse init_value = HELD__REFLECTION__LIST_SERVICE_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__reflection__list_service_response__get_packed_size
-                     (const Held__Reflection__ListServiceResponse *message)
-{
-  assert(message->base.descriptor == &held__reflection__list_service_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__list_service_response__pack
-                     (const Held__Reflection__ListServiceResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__list_service_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__list_service_response__pack_to_buffer
-                     (const Held__Reflection__ListServiceResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__list_service_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__ListServiceResponse *
-       held__reflection__list_service_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__ListServiceResponse *)
-     protobuf_c_message_unpack (&held__reflection__list_service_response__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__list_service_response__free_unpacked
-                     (Held__Reflection__ListServiceResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__list_service_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   held__reflection__service_response__init
                      (Held__Reflection__ServiceResponse         *message)
@@ -283,89 +49,11 @@ void   held__reflection__service_response__init
   static const Held__Reflection__ServiceResponse init_value = HELD__REFLECTION__SERVICE_RESPONSE__INIT;
   *message = init_value;
 }
-size_t held__reflection__service_response__get_packed_size
-                     (const Held__Reflection__ServiceResponse *message)
-{
-  assert(message->base.descriptor == &held__reflection__service_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__service_response__pack
-                     (const Held__Reflection__ServiceResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__service_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__service_response__pack_to_buffer
-                     (const Held__Reflection__ServiceResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__service_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__ServiceResponse *
-       held__reflection__service_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__ServiceResponse *)
-     protobuf_c_message_unpack (&held__reflection__service_response__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__service_response__free_unpacked
-                     (Held__Reflection__ServiceResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__service_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   held__reflection__error_response__init
                      (Held__Reflection__ErrorResponse         *message)
 {
   static const Held__Reflection__ErrorResponse init_value = HELD__REFLECTION__ERROR_RESPONSE__INIT;
   *message = init_value;
-}
-size_t held__reflection__error_response__get_packed_size
-                     (const Held__Reflection__ErrorResponse *message)
-{
-  assert(message->base.descriptor == &held__reflection__error_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t held__reflection__error_response__pack
-                     (const Held__Reflection__ErrorResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &held__reflection__error_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t held__reflection__error_response__pack_to_buffer
-                     (const Held__Reflection__ErrorResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &held__reflection__error_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Held__Reflection__ErrorResponse *
-       held__reflection__error_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Held__Reflection__ErrorResponse *)
-     protobuf_c_message_unpack (&held__reflection__error_response__descriptor,
-                                allocator, len, data);
-}
-void   held__reflection__error_response__free_unpacked
-                     (Held__Reflection__ErrorResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &held__reflection__error_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor held__reflection__server_reflection_request__field_descriptors[6] =
 {

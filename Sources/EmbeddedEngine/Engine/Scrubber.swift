@@ -76,9 +76,9 @@ extension Scrubber {
     private func pass(_ core: EngineCore, intervalNanoseconds: UInt64) -> Bool {
         var seen: Set<UInt64> = []
         var damaged: Set<String> = []
-        // Four fifths of the interval, so that a pass ends within it while the store grows.
-        let total = UInt64(core.runs.current.manifest.byteCount)
-        let pace = Pace(bytesPerSecond: max(total * 1_250_000_000 / intervalNanoseconds, UInt64(Self.rateMin)))
+        let rate = Self.bytesPerSecond(
+            ofStore: core.runs.current.manifest.byteCount, intervalNanoseconds: intervalNanoseconds)
+        let pace = Pace(bytesPerSecond: rate)
         while let file = core.runs.files.filter({ !seen.contains($0.number) }).min(by: { $0.number < $1.number }) {
             seen.insert(file.number)
             do throws(StorageError) {
@@ -94,6 +94,13 @@ extension Scrubber {
         // What was merged since, or replaced, is not damaged any more.
         state.withLock { state in state.damage = state.damage.filter { damaged.contains($0.key) } }
         return true
+    }
+
+    /// The rate of a pass that takes four fifths of the interval, so that it ends within it while the store grows.
+    static func bytesPerSecond(ofStore bytes: Int, intervalNanoseconds: UInt64) -> UInt64 {
+        // A product of integers overflows at 14.8 GB.
+        let rate = Double(bytes) * 1.25e9 / Double(max(intervalNanoseconds, 1))
+        return UInt64(min(max(rate, Double(rateMin)), 1e12))
     }
 
     /// Reads a file from the disk to memory, and verifies what was read.

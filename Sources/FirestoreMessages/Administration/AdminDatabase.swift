@@ -1,14 +1,11 @@
 // `google.firestore.admin.v1.Database` and the RPCs of databases.
 
-package import Basics
+internal import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
 /// A database as the admin API describes it; its type is always that of Firestore.
-package struct AdminDatabase: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__database__init, google__firestore__admin__v1__database__init)
-
+package struct AdminDatabase: TableMessage, Equatable, Sendable {
     package static let type = "google.firestore.admin.v1.Database"
 
     /// Which transactions begin if a client does not choose.
@@ -44,61 +41,39 @@ package struct AdminDatabase: FirestoreMessage, Equatable, Sendable {
 
     package init(name: String) { self.name = name }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            var database = unsafe AdminDatabase(name: message.name.text)
-            unsafe database.createTime = try lendLast(message.create_time, message.n_create_time, Self.time)
-            unsafe database.updateTime = try lendLast(message.update_time, message.n_update_time, Self.time)
-            unsafe database.deleteTime = try lendLast(message.delete_time, message.n_delete_time, Self.time)
-            unsafe database.location = message.location_id.text
-            unsafe database.typeNumber = message.type.rawValue
-            unsafe database.concurrencyMode =
-                ConcurrencyMode(rawValue: message.concurrency_mode.rawValue) ?? .unspecified
-            unsafe database.retentionSeconds = try lendLast(
-                message.version_retention_period, message.n_version_retention_period
-            ) { try Self.time($0).seconds }
-            unsafe database.earliestVersionTime = try lendLast(
-                message.earliest_version_time, message.n_earliest_version_time, Self.time)
-            unsafe database.pointInTimeRecovery =
-                Switch(rawValue: message.point_in_time_recovery_enablement.rawValue) ?? .unspecified
-            unsafe database.appEngineIntegration =
-                Switch(rawValue: message.app_engine_integration_mode.rawValue) ?? .unspecified
-            // Of this setting alone the numbers are the other way round.
-            let protection = unsafe message.delete_protection_state.rawValue
-            database.deleteProtection = protection == 2 ? .on : protection == 1 ? .off : .unspecified
-            unsafe database.etag = message.etag.text
-            return database
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminDatabase(name: ""), held__firestore_admin__database__init, google__firestore__admin__v1__database__init,
+        [
+            .text(\.name, \.name), .text(\.location, \.location_id), .text(\.etag, \.etag),
+            .optional(\.createTime, \.create_time, \.n_create_time, read: time, write: write),
+            .optional(\.updateTime, \.update_time, \.n_update_time, read: time, write: write),
+            .optional(\.deleteTime, \.delete_time, \.n_delete_time, read: time, write: write),
+            .optional(
+                \.earliestVersionTime, \.earliest_version_time, \.n_earliest_version_time, read: time, write: write),
+            .optional(\.retentionSeconds, \.version_retention_period, \.n_version_retention_period) {
+                try time($0).seconds
+            } write: {
+                write(TimestampValue(seconds: $0, nanoseconds: 0), into: &$1)
+            },
+            .enumeration(\.concurrencyMode, \.concurrency_mode),
+            .enumeration(\.pointInTimeRecovery, \.point_in_time_recovery_enablement),
+            .enumeration(\.appEngineIntegration, \.app_engine_integration_mode),
+            .custom { held, message in
+                unsafe message.typeNumber = held.type.rawValue
+                // Of this setting alone the numbers are the other way round.
+                let protection = unsafe held.delete_protection_state.rawValue
+                message.deleteProtection = protection == 2 ? .on : protection == 1 ? .off : .unspecified
+            } write: { message, held, _ in
+                unsafe held.type = Held__FirestoreAdmin__Database__DatabaseType(rawValue: message.typeNumber)
+                unsafe held.delete_protection_state = Held__FirestoreAdmin__Database__DeleteProtectionState(
+                    rawValue: message.deleteProtection == .on ? 2 : message.deleteProtection == .off ? 1 : 0)
+            },
+        ])
 
     /// A timestamp or a duration, which have the same fields.
     private static func time(_ wire: RawSpan) throws -> TimestampValue {
         var reader = WireReader(wire)
         return try TimestampValue(reading: &reader)
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe (message.n_create_time, message.create_time) = arena.optional(createTime, Self.write)
-            unsafe (message.n_update_time, message.update_time) = arena.optional(updateTime, Self.write)
-            unsafe (message.n_delete_time, message.delete_time) = arena.optional(deleteTime, Self.write)
-            unsafe message.location_id = arena.bytes(location)
-            unsafe message.type = Held__FirestoreAdmin__Database__DatabaseType(rawValue: typeNumber)
-            unsafe message.concurrency_mode = Held__FirestoreAdmin__Database__ConcurrencyMode(
-                rawValue: concurrencyMode.rawValue)
-            unsafe (message.n_version_retention_period, message.version_retention_period) = arena.optional(
-                retentionSeconds.map { TimestampValue(seconds: $0, nanoseconds: 0) }, Self.write)
-            unsafe (message.n_earliest_version_time, message.earliest_version_time) = arena.optional(
-                earliestVersionTime, Self.write)
-            unsafe message.point_in_time_recovery_enablement =
-                Held__FirestoreAdmin__Database__PointInTimeRecoveryEnablement(rawValue: pointInTimeRecovery.rawValue)
-            unsafe message.app_engine_integration_mode = Held__FirestoreAdmin__Database__AppEngineIntegrationMode(
-                rawValue: appEngineIntegration.rawValue)
-            unsafe message.delete_protection_state = Held__FirestoreAdmin__Database__DeleteProtectionState(
-                rawValue: deleteProtection == .on ? 2 : deleteProtection == .off ? 1 : 0)
-            unsafe message.etag = arena.bytes(etag)
-        }
     }
 
     private static func write(_ time: TimestampValue, into writer: inout ByteBuffer) {
@@ -107,11 +82,7 @@ package struct AdminDatabase: FirestoreMessage, Equatable, Sendable {
     }
 }
 
-package struct CreateDatabaseRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__create_database_request__init,
-        google__firestore__admin__v1__create_database_request__init)
-
+package struct CreateDatabaseRequest: TableMessage, Equatable, Sendable {
     /// `projects/P`
     package var parent: String
     package var database: AdminDatabase?
@@ -123,29 +94,17 @@ package struct CreateDatabaseRequest: FirestoreMessage, Equatable, Sendable {
         self.databaseID = databaseID
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe CreateDatabaseRequest(
-                parent: message.parent.text,
-                database: try lendLast(message.database, message.n_database) { try AdminDatabase(wire: $0) },
-                databaseID: message.database_id.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.parent = arena.bytes(parent)
-            unsafe (message.n_database, message.database) = arena.optional(database) { $0.encode(into: &$1) }
-            unsafe message.database_id = arena.bytes(databaseID)
-        }
-    }
+    static let table = unsafe MessageTable(
+        CreateDatabaseRequest(parent: "", database: nil, databaseID: ""),
+        held__firestore_admin__create_database_request__init,
+        google__firestore__admin__v1__create_database_request__init,
+        [
+            .text(\.parent, \.parent), .optional(\.database, \.database, \.n_database),
+            .text(\.databaseID, \.database_id),
+        ])
 }
 
-package struct UpdateDatabaseRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__update_database_request__init,
-        google__firestore__admin__v1__update_database_request__init)
-
+package struct UpdateDatabaseRequest: TableMessage, Equatable, Sendable {
     package var database: AdminDatabase?
     /// Fields of the database; nil for all.
     package var mask: [String]?
@@ -155,29 +114,20 @@ package struct UpdateDatabaseRequest: FirestoreMessage, Equatable, Sendable {
         self.mask = mask
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe UpdateDatabaseRequest(
-                database: try lendLast(message.database, message.n_database) { try AdminDatabase(wire: $0) },
-                mask: try lendLast(message.update_mask, message.n_update_mask) { try FieldMask(wire: $0).paths })
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_database, message.database) = arena.optional(database) { $0.encode(into: &$1) }
-            unsafe (message.n_update_mask, message.update_mask) = arena.optional(mask) {
+    static let table = unsafe MessageTable(
+        UpdateDatabaseRequest(database: nil), held__firestore_admin__update_database_request__init,
+        google__firestore__admin__v1__update_database_request__init,
+        [
+            .optional(\.database, \.database, \.n_database),
+            .optional(\.mask, \.update_mask, \.n_update_mask) {
+                try FieldMask(wire: $0).paths
+            } write: {
                 FieldMask(paths: $0).encode(into: &$1)
-            }
-        }
-    }
+            },
+        ])
 }
 
-package struct DeleteDatabaseRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__delete_database_request__init,
-        google__firestore__admin__v1__delete_database_request__init)
-
+package struct DeleteDatabaseRequest: TableMessage, Equatable, Sendable {
     package var name: String
     /// Empty for any state of the database.
     package var etag: String
@@ -187,25 +137,13 @@ package struct DeleteDatabaseRequest: FirestoreMessage, Equatable, Sendable {
         self.etag = etag
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe DeleteDatabaseRequest(name: message.name.text, etag: message.etag.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe message.etag = arena.bytes(etag)
-        }
-    }
+    static let table = unsafe MessageTable(
+        DeleteDatabaseRequest(name: ""), held__firestore_admin__delete_database_request__init,
+        google__firestore__admin__v1__delete_database_request__init,
+        [.text(\.name, \.name), .text(\.etag, \.etag)])
 }
 
-package struct ListDatabasesRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__list_databases_request__init,
-        google__firestore__admin__v1__list_databases_request__init)
-
+package struct ListDatabasesRequest: TableMessage, Equatable, Sendable {
     /// `projects/P`
     package var parent: String
     /// Whether databases are listed that are being deleted.
@@ -216,40 +154,19 @@ package struct ListDatabasesRequest: FirestoreMessage, Equatable, Sendable {
         self.showsDeleted = showsDeleted
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe ListDatabasesRequest(parent: message.parent.text, showsDeleted: message.show_deleted != 0)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.parent = arena.bytes(parent)
-            unsafe message.show_deleted = showsDeleted ? 1 : 0
-        }
-    }
+    static let table = unsafe MessageTable(
+        ListDatabasesRequest(parent: ""), held__firestore_admin__list_databases_request__init,
+        google__firestore__admin__v1__list_databases_request__init,
+        [.text(\.parent, \.parent), .flag(\.showsDeleted, \.show_deleted)])
 }
 
-package struct ListDatabasesResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__list_databases_response__init,
-        google__firestore__admin__v1__list_databases_response__init)
-
+package struct ListDatabasesResponse: TableMessage, Equatable, Sendable {
     package var databases: [AdminDatabase]
 
     package init(databases: [AdminDatabase]) { self.databases = databases }
 
-    package init(wire: RawSpan) throws {
-        databases = try unsafe Self.layout.read(wire) { message in
-            try unsafe elements(message.databases, message.n_databases) {
-                try unsafe $0.lend { try AdminDatabase(wire: $0) }
-            }
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_databases, message.databases) = arena.list(databases) { unsafe arena.bytes($0.encode) }
-        }
-    }
+    static let table = unsafe MessageTable(
+        ListDatabasesResponse(databases: []), held__firestore_admin__list_databases_response__init,
+        google__firestore__admin__v1__list_databases_response__init,
+        [.messages(\.databases, \.databases, \.n_databases)])
 }

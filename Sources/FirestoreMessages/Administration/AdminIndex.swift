@@ -1,14 +1,11 @@
 // `google.firestore.admin.v1.Index` and the RPCs of indexes.
 
-package import Basics
+internal import Basics
 internal import CFirestoreProto
 internal import DocumentModel
 
 /// An index as the admin API describes it.
-package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__init, google__firestore__admin__v1__index__init)
-
+package struct AdminIndex: TableMessage, Equatable, Sendable {
     /// Which collections a query over the index reads.
     package enum QueryScope: UInt32, Sendable {
         case unspecified = 0
@@ -26,10 +23,7 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
     }
 
     /// A field of an index.
-    package struct Field: FirestoreMessage, Equatable, Sendable {
-        private static let layout = unsafe MessageLayout(
-            held__firestore_admin__index__index_field__init, google__firestore__admin__v1__index__index_field__init)
-
+    package struct Field: TableMessage, Equatable, Sendable {
         /// How the field is indexed; `unspecified` if the message has none, or one that is not known.
         package enum Mode: Equatable, Sendable {
             case unspecified
@@ -51,11 +45,34 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
             self.mode = mode
         }
 
-        package init(wire: RawSpan) throws {
-            self = try unsafe Self.layout.read(wire) { message in
-                unsafe Field(path: message.field_path.text, mode: try Self.mode(message))
-            }
-        }
+        static let table = unsafe MessageTable(
+            Field(path: "", mode: .unspecified), held__firestore_admin__index__index_field__init,
+            google__firestore__admin__v1__index__index_field__init,
+            [
+                .text(\.path, \.field_path),
+                .custom { held, message in
+                    message.mode = try unsafe mode(held)
+                } write: { message, held, arena in
+                    switch message.mode {
+                    case .unspecified: break
+                    case .ascending, .descending:
+                        unsafe held.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ORDER
+                        unsafe held.order = Held__FirestoreAdmin__Index__IndexField__Order(
+                            rawValue: message.mode == .ascending ? 1 : 2)
+                    case .contains:
+                        unsafe held.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG
+                        unsafe held.array_config = Held__FirestoreAdmin__Index__IndexField__ArrayConfig(rawValue: 1)
+                    case .vector(let dimension):
+                        unsafe held.value_mode_case =
+                            HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG
+                        unsafe held.vector_config = arena.bytes(AdminVectorConfig(dimension: dimension).encode)
+                    case .search(let text, let geo):
+                        unsafe held.value_mode_case =
+                            HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG
+                        unsafe held.search_config = arena.bytes(AdminSearchConfig(text: text, geo: geo).encode)
+                    }
+                },
+            ])
 
         private static func mode(_ message: Held__FirestoreAdmin__Index__IndexField) throws -> Mode {
             switch unsafe message.value_mode_case {
@@ -71,30 +88,8 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
                 return .vector(try unsafe message.vector_config.lend { try AdminVectorConfig(wire: $0).dimension })
             case HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG:
                 let search = try unsafe message.search_config.lend { try AdminSearchConfig(wire: $0) }
-                return .search(text: search.hasText, geo: search.hasGeo)
+                return .search(text: search.text != nil, geo: search.geo != nil)
             default: return .unspecified
-            }
-        }
-
-        package func encode(into writer: inout ByteBuffer) {
-            unsafe Self.layout.write(into: &writer) { message, arena in
-                unsafe message.field_path = arena.bytes(path)
-                switch mode {
-                case .unspecified: break
-                case .ascending, .descending:
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ORDER
-                    unsafe message.order = Held__FirestoreAdmin__Index__IndexField__Order(
-                        rawValue: mode == .ascending ? 1 : 2)
-                case .contains:
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_ARRAY_CONFIG
-                    unsafe message.array_config = Held__FirestoreAdmin__Index__IndexField__ArrayConfig(rawValue: 1)
-                case .vector(let dimension):
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_VECTOR_CONFIG
-                    unsafe message.vector_config = arena.bytes(AdminVectorConfig(dimension: dimension).encode)
-                case .search(let text, let geo):
-                    unsafe message.value_mode_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG
-                    unsafe message.search_config = arena.bytes(AdminSearchConfig(hasText: text, hasGeo: geo).encode)
-                }
             }
         }
     }
@@ -118,161 +113,127 @@ package struct AdminIndex: FirestoreMessage, Equatable, Sendable {
         self.textLanguage = textLanguage
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            guard unsafe message.api_scope.rawValue == 0 else {
-                throw RequestError.invalidArgument("Only indexes of the native API are possible.")
-            }
-            return unsafe AdminIndex(
-                name: message.name.text,
-                queryScope: QueryScope(rawValue: message.query_scope.rawValue) ?? .unspecified,
-                fields: try elements(message.fields, message.n_fields) { try unsafe $0.lend { try Field(wire: $0) } },
-                state: State(rawValue: message.state.rawValue) ?? .unspecified,
-                textLanguage: try lendLast(message.search_index_options, message.n_search_index_options) {
-                    try AdminSearchOptions(wire: $0).textLanguage
-                } ?? "")
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe message.query_scope = Held__FirestoreAdmin__Index__QueryScope(rawValue: queryScope.rawValue)
-            unsafe (message.n_fields, message.fields) = arena.list(fields) { unsafe arena.bytes($0.encode) }
-            unsafe message.state = Held__FirestoreAdmin__Index__State(rawValue: state.rawValue)
-            if textLanguage.isEmpty { return }
-            unsafe (message.n_search_index_options, message.search_index_options) = arena.optional(
-                AdminSearchOptions(textLanguage: textLanguage)
-            ) { $0.encode(into: &$1) }
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminIndex(queryScope: .unspecified, fields: []), held__firestore_admin__index__init,
+        google__firestore__admin__v1__index__init,
+        [
+            .custom { held, _ in
+                guard unsafe held.api_scope.rawValue == 0 else {
+                    throw RequestError.invalidArgument("Only indexes of the native API are possible.")
+                }
+            } write: { _, _, _ in
+            },
+            .text(\.name, \.name), .enumeration(\.queryScope, \.query_scope), .messages(\.fields, \.fields, \.n_fields),
+            .enumeration(\.state, \.state),
+            .custom { held, message in
+                let options = try unsafe lendLast(held.search_index_options, held.n_search_index_options) {
+                    try AdminSearchOptions(wire: $0)
+                }
+                message.textLanguage = options?.textLanguage ?? ""
+            } write: { message, held, arena in
+                let options = message.textLanguage.isEmpty ? nil : AdminSearchOptions(message.textLanguage)
+                unsafe (held.n_search_index_options, held.search_index_options) = arena.optional(options) {
+                    $0.encode(into: &$1)
+                }
+            },
+        ])
 }
 
 /// The vector of an index; `flat` is the only type.
-struct AdminVectorConfig: FirestoreMessage {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__vector_config__init,
-        google__firestore__admin__v1__index__index_field__vector_config__init)
+struct AdminVectorConfig: TableMessage {
     private static let flat = unsafe MessageLayout(
         held__firestore_admin__index__index_field__vector_config__flat_index__init,
         google__firestore__admin__v1__index__index_field__vector_config__flat_index__init)
 
     var dimension: Int32
 
-    init(dimension: Int32) { self.dimension = dimension }
-
-    init(wire: RawSpan) throws {
-        dimension = try unsafe Self.layout.read(wire) { unsafe $0.dimension }
-    }
-
-    func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.dimension = dimension
-            unsafe message.type_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VECTOR_CONFIG__TYPE_FLAT
-            unsafe message.flat = Self.flat.make(in: arena) { _, _ in }
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminVectorConfig(dimension: 0), held__firestore_admin__index__index_field__vector_config__init,
+        google__firestore__admin__v1__index__index_field__vector_config__init,
+        [
+            .number(\.dimension, \.dimension),
+            .custom { _, _ in
+            } write: { _, held, arena in
+                unsafe held.type_case = HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VECTOR_CONFIG__TYPE_FLAT
+                unsafe held.flat = flat.make(in: arena) { _, _ in }
+            },
+        ])
 }
 
-/// How a field is indexed for searches. Words are indexed in one way, which is the only one that the API has.
-struct AdminSearchConfig: FirestoreMessage {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__search_config__init,
-        google__firestore__admin__v1__index__index_field__search_config__init)
-    private static let text = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__search_config__search_text_spec__init,
-        google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init)
-    private static let textIndex = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__search_config__search_text_index_spec__init,
-        google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init)
-    private static let tokenized = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType(rawValue: 1)
-    private static let global = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType(rawValue: 1)
-
-    var hasText: Bool
-    var hasGeo: Bool
-
-    init(hasText: Bool, hasGeo: Bool) {
-        self.hasText = hasText
-        self.hasGeo = hasGeo
-    }
-
-    /// - Throws: `INVALID_ARGUMENT` for another way in which words are indexed.
-    init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            _ = try unsafe lendLast(message.text_spec, message.n_text_spec) { try Self.checkText($0) }
-            return unsafe AdminSearchConfig(hasText: message.n_text_spec > 0, hasGeo: message.n_geo_spec > 0)
-        }
-    }
-
-    private static func checkText(_ wire: RawSpan) throws {
-        try unsafe text.read(wire) { message in
-            _ = try unsafe elements(message.index_specs, message.n_index_specs) { spec in
-                try unsafe spec.lend { try checkTextIndex($0) }
-            }
-        }
-    }
-
-    private static func checkTextIndex(_ wire: RawSpan) throws {
-        try unsafe textIndex.read(wire) { message in
-            guard unsafe message.index_type == tokenized, unsafe message.match_type == global else {
-                throw RequestError.invalidArgument("Words are indexed as TOKENIZED and matched by MATCH_GLOBALLY.")
-            }
-        }
-    }
-
-    func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_text_spec, message.text_spec) = arena.optional(hasText ? () : nil) { _, writer in
-                Self.encodeText(into: &writer)
-            }
-            unsafe (message.n_geo_spec, message.geo_spec) = arena.optional(hasGeo ? () : nil) { _, _ in }
-        }
-    }
-
-    private static func encodeText(into writer: inout ByteBuffer) {
-        unsafe text.write(into: &writer) { message, arena in
-            unsafe (message.n_index_specs, message.index_specs) = arena.optional(()) { _, writer in
-                unsafe textIndex.write(into: &writer) { index, _ in
-                    unsafe index.index_type = tokenized
-                    unsafe index.match_type = global
+/// How a field is indexed for searches: by words, by place, or both.
+struct AdminSearchConfig: TableMessage {
+    /// Words are indexed in one way, which is the only one that the API has.
+    struct TextIndex: TableMessage {
+        static let table = unsafe MessageTable(
+            TextIndex(), held__firestore_admin__index__index_field__search_config__search_text_index_spec__init,
+            google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init,
+            [
+                .custom { held, _ in
+                    guard unsafe held.index_type.rawValue == 1, unsafe held.match_type.rawValue == 1 else {
+                        throw RequestError.invalidArgument(
+                            "Words are indexed as TOKENIZED and matched by MATCH_GLOBALLY.")
+                    }
+                } write: { _, held, _ in
+                    unsafe held.index_type = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType(
+                        rawValue: 1)
+                    unsafe held.match_type = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType(
+                        rawValue: 1)
                 }
-            }
-        }
+            ])
     }
+
+    struct Text: TableMessage {
+        var indexes = [TextIndex()]
+
+        static let table = unsafe MessageTable(
+            Text(), held__firestore_admin__index__index_field__search_config__search_text_spec__init,
+            google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init,
+            [.messages(\.indexes, \.index_specs, \.n_index_specs)])
+    }
+
+    /// Points in GeoJSON are not indexed, so the message's only field makes no difference.
+    struct Geo: TableMessage {
+        static let table = unsafe MessageTable(
+            Geo(), held__firestore_admin__index__index_field__search_config__search_geo_spec__init,
+            google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__init, [])
+    }
+
+    var text: Text?
+    var geo: Geo?
+
+    init(text: Bool, geo: Bool) {
+        self.text = text ? Text() : nil
+        self.geo = geo ? Geo() : nil
+    }
+
+    static let table = unsafe MessageTable(
+        AdminSearchConfig(text: false, geo: false), held__firestore_admin__index__index_field__search_config__init,
+        google__firestore__admin__v1__index__index_field__search_config__init,
+        [.optional(\.text, \.text_spec, \.n_text_spec), .optional(\.geo, \.geo_spec, \.n_geo_spec)])
 }
 
-/// What holds for all texts of an index for searches.
-struct AdminSearchOptions: FirestoreMessage {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__search_index_options__init,
-        google__firestore__admin__v1__index__search_index_options__init)
-
+/// What holds for all texts of an index for searches. A language that each document names is not served.
+struct AdminSearchOptions: TableMessage {
     var textLanguage: String
 
-    init(textLanguage: String) { self.textLanguage = textLanguage }
+    init(_ textLanguage: String) { self.textLanguage = textLanguage }
 
-    /// - Throws: `UNIMPLEMENTED` for a language that each document names.
-    init(wire: RawSpan) throws {
-        textLanguage = try unsafe Self.layout.read(wire) { message in
-            guard unsafe message.text_language_override_field_path.text.isEmpty else {
-                throw RequestError(
-                    .unimplemented, "The option text_language_override_field_path of indexes is not implemented.")
-            }
-            return unsafe message.text_language.text
-        }
-    }
-
-    func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.text_language = arena.bytes(textLanguage)
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminSearchOptions(""), held__firestore_admin__index__search_index_options__init,
+        google__firestore__admin__v1__index__search_index_options__init,
+        [
+            .text(\.textLanguage, \.text_language),
+            .custom { held, _ in
+                guard unsafe held.text_language_override_field_path.len == 0 else {
+                    throw RequestError(
+                        .unimplemented, "The option text_language_override_field_path of indexes is not implemented.")
+                }
+            } write: { _, _, _ in
+            },
+        ])
 }
 
-package struct CreateIndexRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__create_index_request__init, google__firestore__admin__v1__create_index_request__init)
-
+package struct CreateIndexRequest: TableMessage, Equatable, Sendable {
     /// `projects/P/databases/D/collectionGroups/C`
     package var parent: String
     package var index: AdminIndex?
@@ -282,27 +243,14 @@ package struct CreateIndexRequest: FirestoreMessage, Equatable, Sendable {
         self.index = index
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe CreateIndexRequest(
-                parent: message.parent.text,
-                index: try lendLast(message.index, message.n_index) { try AdminIndex(wire: $0) })
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.parent = arena.bytes(parent)
-            unsafe (message.n_index, message.index) = arena.optional(index) { $0.encode(into: &$1) }
-        }
-    }
+    static let table = unsafe MessageTable(
+        CreateIndexRequest(parent: "", index: nil), held__firestore_admin__create_index_request__init,
+        google__firestore__admin__v1__create_index_request__init,
+        [.text(\.parent, \.parent), .optional(\.index, \.index, \.n_index)])
 }
 
 /// A page of indexes.
-package struct AdminIndexPage: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__list_indexes_response__init, google__firestore__admin__v1__list_indexes_response__init)
-
+package struct AdminIndexPage: TableMessage, Equatable, Sendable {
     package var indexes: [AdminIndex]
     /// Empty after the last page.
     package var nextPageToken: String
@@ -312,20 +260,8 @@ package struct AdminIndexPage: FirestoreMessage, Equatable, Sendable {
         self.nextPageToken = nextPageToken
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe AdminIndexPage(
-                indexes: try elements(message.indexes, message.n_indexes) {
-                    try unsafe $0.lend { try AdminIndex(wire: $0) }
-                },
-                nextPageToken: message.next_page_token.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_indexes, message.indexes) = arena.list(indexes) { unsafe arena.bytes($0.encode) }
-            unsafe message.next_page_token = arena.bytes(nextPageToken)
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminIndexPage(indexes: []), held__firestore_admin__list_indexes_response__init,
+        google__firestore__admin__v1__list_indexes_response__init,
+        [.messages(\.indexes, \.indexes, \.n_indexes), .text(\.nextPageToken, \.next_page_token)])
 }

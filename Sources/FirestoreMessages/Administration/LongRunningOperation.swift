@@ -5,10 +5,7 @@ internal import CFirestoreProto
 internal import DocumentModel
 
 /// The build of an index, or a change of a field's settings.
-package struct LongRunningOperation: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__longrunning__operation__init, google__longrunning__operation__init)
-
+package struct LongRunningOperation: TableMessage, Equatable, Sendable {
     /// The outcome of an operation.
     package enum Result: Equatable, Sendable {
         case error(StatusMessage)
@@ -27,39 +24,32 @@ package struct LongRunningOperation: FirestoreMessage, Equatable, Sendable {
         self.result = result
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            var result: Result?
-            switch unsafe message.result_case {
-            case HELD__LONGRUNNING__OPERATION__RESULT_ERROR:
-                result = .error(try unsafe message.error.lend { try StatusMessage(wire: $0) })
-            case HELD__LONGRUNNING__OPERATION__RESULT_RESPONSE:
-                result = .response(try unsafe message.response.lend { try AnyMessage(wire: $0) })
-            default: break
-            }
-            return unsafe LongRunningOperation(
-                name: message.name.text,
-                metadata: try lendLast(message.metadata, message.n_metadata) { try AnyMessage(wire: $0) },
-                result: result)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe (message.n_metadata, message.metadata) = arena.optional(metadata) { $0.encode(into: &$1) }
-            unsafe message.done = result == nil ? 0 : 1
-            switch result {
-            case nil: break
-            case .error(let status):
-                unsafe message.result_case = HELD__LONGRUNNING__OPERATION__RESULT_ERROR
-                unsafe message.error = arena.bytes(status.encode)
-            case .response(let response):
-                unsafe message.result_case = HELD__LONGRUNNING__OPERATION__RESULT_RESPONSE
-                unsafe message.response = arena.bytes(response.encode)
-            }
-        }
-    }
+    static let table = unsafe MessageTable(
+        LongRunningOperation(name: "", metadata: nil), held__longrunning__operation__init,
+        google__longrunning__operation__init,
+        [
+            .text(\.name, \.name), .optional(\.metadata, \.metadata, \.n_metadata),
+            .custom { held, message in
+                switch unsafe held.result_case {
+                case HELD__LONGRUNNING__OPERATION__RESULT_ERROR:
+                    message.result = .error(try unsafe held.error.lend { try StatusMessage(wire: $0) })
+                case HELD__LONGRUNNING__OPERATION__RESULT_RESPONSE:
+                    message.result = .response(try unsafe held.response.lend { try AnyMessage(wire: $0) })
+                default: break
+                }
+            } write: { message, held, arena in
+                unsafe held.done = message.result == nil ? 0 : 1
+                switch message.result {
+                case nil: break
+                case .error(let status):
+                    unsafe held.result_case = HELD__LONGRUNNING__OPERATION__RESULT_ERROR
+                    unsafe held.error = arena.bytes(status.encode)
+                case .response(let response):
+                    unsafe held.result_case = HELD__LONGRUNNING__OPERATION__RESULT_RESPONSE
+                    unsafe held.response = arena.bytes(response.encode)
+                }
+            },
+        ])
 }
 
 /// `google.protobuf.Any`: a message with the name of its type.
@@ -107,11 +97,7 @@ package enum OperationState: UInt32, Sendable {
 }
 
 /// The metadata of the operation that builds an index.
-package struct IndexOperationMetadata: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index_operation_metadata__init,
-        google__firestore__admin__v1__index_operation_metadata__init)
-
+package struct IndexOperationMetadata: TableMessage, Equatable, Sendable {
     package static let type = "google.firestore.admin.v1.IndexOperationMetadata"
 
     /// The name of the index.
@@ -123,27 +109,14 @@ package struct IndexOperationMetadata: FirestoreMessage, Equatable, Sendable {
         self.state = state
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe IndexOperationMetadata(
-                index: message.index.text, state: OperationState(rawValue: message.state.rawValue) ?? .unspecified)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.index = arena.bytes(index)
-            unsafe message.state = Held__FirestoreAdmin__OperationState(rawValue: state.rawValue)
-        }
-    }
+    static let table = unsafe MessageTable(
+        IndexOperationMetadata(index: "", state: .unspecified), held__firestore_admin__index_operation_metadata__init,
+        google__firestore__admin__v1__index_operation_metadata__init,
+        [.text(\.index, \.index), .enumeration(\.state, \.state)])
 }
 
 /// The metadata of the operation that changes a field's settings.
-package struct FieldOperationMetadata: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__field_operation_metadata__init,
-        google__firestore__admin__v1__field_operation_metadata__init)
-
+package struct FieldOperationMetadata: TableMessage, Equatable, Sendable {
     package static let type = "google.firestore.admin.v1.FieldOperationMetadata"
 
     /// The name of the field.
@@ -155,25 +128,13 @@ package struct FieldOperationMetadata: FirestoreMessage, Equatable, Sendable {
         self.state = state
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe FieldOperationMetadata(
-                field: message.field.text, state: OperationState(rawValue: message.state.rawValue) ?? .unspecified)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.field = arena.bytes(field)
-            unsafe message.state = Held__FirestoreAdmin__OperationState(rawValue: state.rawValue)
-        }
-    }
+    static let table = unsafe MessageTable(
+        FieldOperationMetadata(field: "", state: .unspecified), held__firestore_admin__field_operation_metadata__init,
+        google__firestore__admin__v1__field_operation_metadata__init,
+        [.text(\.field, \.field), .enumeration(\.state, \.state)])
 }
 
-package struct ListOperationsRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__longrunning__list_operations_request__init, google__longrunning__list_operations_request__init)
-
+package struct ListOperationsRequest: TableMessage, Equatable, Sendable {
     /// `projects/P/databases/D`, or with `/operations` after it.
     package var name: String
     package var filter: String
@@ -188,29 +149,17 @@ package struct ListOperationsRequest: FirestoreMessage, Equatable, Sendable {
         self.pageToken = pageToken
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe ListOperationsRequest(
-                name: message.name.text, filter: message.filter.text, pageSize: message.page_size,
-                pageToken: message.page_token.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe message.filter = arena.bytes(filter)
-            unsafe message.page_size = pageSize
-            unsafe message.page_token = arena.bytes(pageToken)
-        }
-    }
+    static let table = unsafe MessageTable(
+        ListOperationsRequest(name: ""), held__longrunning__list_operations_request__init,
+        google__longrunning__list_operations_request__init,
+        [
+            .text(\.name, \.name), .text(\.filter, \.filter), .number(\.pageSize, \.page_size),
+            .text(\.pageToken, \.page_token),
+        ])
 }
 
 /// A page of operations.
-package struct OperationPage: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__longrunning__list_operations_response__init, google__longrunning__list_operations_response__init)
-
+package struct OperationPage: TableMessage, Equatable, Sendable {
     package var operations: [LongRunningOperation]
     /// Empty after the last page.
     package var nextPageToken: String
@@ -220,30 +169,13 @@ package struct OperationPage: FirestoreMessage, Equatable, Sendable {
         self.nextPageToken = nextPageToken
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe OperationPage(
-                operations: try elements(message.operations, message.n_operations) {
-                    try unsafe $0.lend { try LongRunningOperation(wire: $0) }
-                },
-                nextPageToken: message.next_page_token.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_operations, message.operations) = arena.list(operations) {
-                unsafe arena.bytes($0.encode)
-            }
-            unsafe message.next_page_token = arena.bytes(nextPageToken)
-        }
-    }
+    static let table = unsafe MessageTable(
+        OperationPage(operations: []), held__longrunning__list_operations_response__init,
+        google__longrunning__list_operations_response__init,
+        [.messages(\.operations, \.operations, \.n_operations), .text(\.nextPageToken, \.next_page_token)])
 }
 
-package struct WaitOperationRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__longrunning__wait_operation_request__init, google__longrunning__wait_operation_request__init)
-
+package struct WaitOperationRequest: TableMessage, Equatable, Sendable {
     package var name: String
     /// How long to wait; nil for the server's choice. Negative numbers count as 0.
     package var timeoutMilliseconds: UInt64?
@@ -253,24 +185,16 @@ package struct WaitOperationRequest: FirestoreMessage, Equatable, Sendable {
         self.timeoutMilliseconds = timeoutMilliseconds
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe WaitOperationRequest(
-                name: message.name.text,
-                timeoutMilliseconds: try lendLast(message.timeout, message.n_timeout) { try Self.milliseconds($0) })
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.name = arena.bytes(name)
-            unsafe (message.n_timeout, message.timeout) = arena.optional(timeoutMilliseconds) { milliseconds, writer in
+    static let table = unsafe MessageTable(
+        WaitOperationRequest(name: ""), held__longrunning__wait_operation_request__init,
+        google__longrunning__wait_operation_request__init,
+        [
+            .text(\.name, \.name),
+            .optional(\.timeoutMilliseconds, \.timeout, \.n_timeout, read: milliseconds) { milliseconds, writer in
                 writer.writeIfSet(FieldNumber.Protobuf.Duration.seconds, int64: Int64(milliseconds / 1_000))
-                writer.writeIfSet(
-                    FieldNumber.Protobuf.Duration.nanos, int64: Int64(milliseconds % 1_000) * 1_000_000)
-            }
-        }
-    }
+                writer.writeIfSet(FieldNumber.Protobuf.Duration.nanos, int64: Int64(milliseconds % 1_000) * 1_000_000)
+            },
+        ])
 
     /// Reads a `google.protobuf.Duration`.
     private static func milliseconds(_ wire: RawSpan) throws -> UInt64 {

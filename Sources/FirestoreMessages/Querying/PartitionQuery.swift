@@ -1,14 +1,10 @@
 // PartitionQuery: names at which a query can be cut into parts of about the same size.
 
-package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for the cursors that cut a collection group into partitions.
-package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__partition_query_request__init, google__firestore__v1__partition_query_request__init)
-
+package struct PartitionQueryRequest: TableMessage, Equatable, Sendable {
     /// The documents root of a database.
     package var parent: String
     /// Nil where the sender set none, which servers refuse.
@@ -34,45 +30,38 @@ package struct PartitionQueryRequest: FirestoreMessage, Equatable, Sendable {
         self.consistency = consistency
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            let hasQuery =
-                unsafe message.query_type_case == HELD__PARTITION_QUERY_REQUEST__QUERY_TYPE_STRUCTURED_QUERY
-            let hasTime =
-                unsafe message.consistency_selector_case
-                == HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
-            return unsafe PartitionQueryRequest(
-                parent: message.parent.text,
-                query: hasQuery ? try message.structured_query.lend { try StructuredQuery(wire: $0) } : nil,
-                partitionCount: message.partition_count, pageToken: message.page_token.text,
-                pageSize: message.page_size,
-                consistency: hasTime ? .readTime(TimestampValue(message.read_time)) : .latest)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.parent = arena.bytes(parent)
-            if let query {
-                unsafe message.query_type_case = HELD__PARTITION_QUERY_REQUEST__QUERY_TYPE_STRUCTURED_QUERY
-                unsafe message.structured_query = arena.bytes { query.encode(into: &$0) }
-            }
-            unsafe message.partition_count = partitionCount
-            unsafe message.page_token = arena.bytes(pageToken)
-            unsafe message.page_size = pageSize
-            if case .readTime(let time) = consistency {
-                unsafe message.consistency_selector_case = HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
-                unsafe message.read_time = arena.timestamp(time)
-            }
-        }
-    }
+    static let table = unsafe MessageTable(
+        PartitionQueryRequest(parent: "", query: nil), held__partition_query_request__init,
+        google__firestore__v1__partition_query_request__init,
+        [
+            .text(\.parent, \.parent), .number(\.partitionCount, \.partition_count),
+            .text(\.pageToken, \.page_token), .number(\.pageSize, \.page_size),
+            .custom { held, message in
+                guard unsafe held.query_type_case == HELD__PARTITION_QUERY_REQUEST__QUERY_TYPE_STRUCTURED_QUERY else {
+                    return
+                }
+                message.query = try unsafe held.structured_query.lend { try StructuredQuery(wire: $0) }
+            } write: { message, held, arena in
+                guard let query = message.query else { return }
+                unsafe held.query_type_case = HELD__PARTITION_QUERY_REQUEST__QUERY_TYPE_STRUCTURED_QUERY
+                unsafe held.structured_query = arena.bytes(query.encode)
+            },
+            .custom { held, message in
+                guard
+                    unsafe held.consistency_selector_case
+                        == HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+                else { return }
+                message.consistency = unsafe .readTime(TimestampValue(held.read_time))
+            } write: { message, held, arena in
+                guard case .readTime(let time) = message.consistency else { return }
+                unsafe held.consistency_selector_case = HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+                unsafe held.read_time = arena.timestamp(time)
+            },
+        ])
 }
 
 /// A page of cursors, each a reference with `before` set, increasing.
-package struct PartitionQueryResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__partition_query_response__init, google__firestore__v1__partition_query_response__init)
-
+package struct PartitionQueryResponse: TableMessage, Equatable, Sendable {
     package var partitions: [Cursor]
     /// Asks for the next page; empty after the last one.
     package var nextPageToken: String
@@ -82,21 +71,8 @@ package struct PartitionQueryResponse: FirestoreMessage, Equatable, Sendable {
         self.nextPageToken = nextPageToken
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe PartitionQueryResponse(
-                partitions: try elements(message.partitions, message.n_partitions) { cursor in
-                    try unsafe cursor.lend { try Cursor(wire: $0) }
-                }, nextPageToken: message.next_page_token.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_partitions, message.partitions) = arena.list(partitions) { cursor in
-                unsafe arena.bytes { cursor.encode(into: &$0) }
-            }
-            unsafe message.next_page_token = arena.bytes(nextPageToken)
-        }
-    }
+    static let table = unsafe MessageTable(
+        PartitionQueryResponse(), held__partition_query_response__init,
+        google__firestore__v1__partition_query_response__init,
+        [.messages(\.partitions, \.partitions, \.n_partitions), .text(\.nextPageToken, \.next_page_token)])
 }

@@ -5,10 +5,7 @@ internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for a page of a collection.
-package struct ListDocumentsRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__list_documents_request__init, google__firestore__v1__list_documents_request__init)
-
+package struct ListDocumentsRequest: TableMessage, Equatable, Sendable {
     /// The documents root of a database, or a document.
     package var parent: String
     /// The collection below the parent; empty asks for all of them.
@@ -39,38 +36,29 @@ package struct ListDocumentsRequest: FirestoreMessage, Equatable, Sendable {
         self.showMissing = showMissing
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe ListDocumentsRequest(
-                parent: message.parent.text, collectionID: message.collection_id.text, pageSize: message.page_size,
-                pageToken: message.page_token.text, orderBy: message.order_by.text,
-                mask: try lendLast(message.mask, message.n_mask) { try DocumentMask(wire: $0) },
-                consistency: Self.consistency(of: message), showMissing: message.show_missing != 0)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.parent = arena.bytes(parent)
-            unsafe message.collection_id = arena.bytes(collectionID)
-            unsafe message.page_size = pageSize
-            unsafe message.page_token = arena.bytes(pageToken)
-            unsafe message.order_by = arena.bytes(orderBy)
-            unsafe (message.n_mask, message.mask) = arena.optional(mask) { $0.encode(into: &$1) }
-            unsafe message.show_missing = showMissing ? 1 : 0
-            switch consistency {
-            case .transaction(let id):
-                unsafe message.consistency_selector_case =
-                    HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_TRANSACTION
-                unsafe message.transaction = arena.bytes(id)
-            case .readTime(let time):
-                unsafe message.consistency_selector_case = HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
-                unsafe message.read_time = arena.timestamp(time)
-            case .latest: break
-            case .newTransaction: preconditionFailure("a listing cannot begin a transaction")
-            }
-        }
-    }
+    static let table = unsafe MessageTable(
+        ListDocumentsRequest(parent: "", collectionID: ""), held__list_documents_request__init,
+        google__firestore__v1__list_documents_request__init,
+        [
+            .text(\.parent, \.parent), .text(\.collectionID, \.collection_id), .number(\.pageSize, \.page_size),
+            .text(\.pageToken, \.page_token), .text(\.orderBy, \.order_by), .optional(\.mask, \.mask, \.n_mask),
+            .flag(\.showMissing, \.show_missing),
+            .custom { held, message in
+                message.consistency = unsafe consistency(of: held)
+            } write: { message, held, arena in
+                switch message.consistency {
+                case .transaction(let id):
+                    unsafe held.consistency_selector_case =
+                        HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_TRANSACTION
+                    unsafe held.transaction = arena.bytes(id)
+                case .readTime(let time):
+                    unsafe held.consistency_selector_case = HELD__LIST_DOCUMENTS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
+                    unsafe held.read_time = arena.timestamp(time)
+                case .latest: break
+                case .newTransaction: preconditionFailure("a listing cannot begin a transaction")
+                }
+            },
+        ])
 }
 
 extension ListDocumentsRequest {

@@ -1,13 +1,9 @@
 // The messages of `hearth.admin.v1` about security rules.
 
-package import Basics
 internal import CFirestoreProto
 
 /// Rules of the history that a data directory keeps.
-package struct KeptRules: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__kept_rules__init, hearth__admin__v1__kept_rules__init)
-
+package struct KeptRules: TableMessage, Equatable, Sendable {
     /// From 1 on; 0 stands for none.
     package var number: Int64
     /// When they were applied, in microseconds since 1970.
@@ -20,46 +16,32 @@ package struct KeptRules: FirestoreMessage, Equatable, Sendable {
         self.byteCount = byteCount
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe KeptRules(
-                number: message.number, timeMicroseconds: message.time_microseconds, byteCount: message.byte_count)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, _ in
-            unsafe message.number = number
-            unsafe message.time_microseconds = timeMicroseconds
-            unsafe message.byte_count = byteCount
-        }
-    }
+    static let table = unsafe MessageTable(
+        KeptRules(number: 0, timeMicroseconds: 0, byteCount: 0), held__admin__kept_rules__init,
+        hearth__admin__v1__kept_rules__init,
+        [
+            .number(\.number, \.number), .number(\.timeMicroseconds, \.time_microseconds),
+            .number(\.byteCount, \.byte_count),
+        ])
 
     /// What stands for a message that is absent.
     fileprivate static let none = KeptRules(number: 0, timeMicroseconds: 0, byteCount: 0)
 }
 
-package struct ApplyRulesRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__apply_rules_request__init, hearth__admin__v1__apply_rules_request__init)
-
+package struct ApplyRulesRequest: TableMessage, Equatable, Sendable {
     /// As in `firestore.rules`.
     package var text: String
 
     package init(text: String) { self.text = text }
 
-    package init(wire: RawSpan) throws { text = try unsafe Self.layout.read(wire) { unsafe $0.text.text } }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.text = arena.bytes(text) }
-    }
+    static let table = unsafe MessageTable(
+        ApplyRulesRequest(text: ""), held__admin__apply_rules_request__init,
+        hearth__admin__v1__apply_rules_request__init,
+        [.text(\.text, \.text)])
 }
 
 /// What has come of rules that were applied, or taken back.
-package struct ApplyRulesResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__apply_rules_response__init, hearth__admin__v1__apply_rules_response__init)
-
+package struct ApplyRulesResponse: TableMessage, Equatable, Sendable {
     /// What is in force now.
     package var rules: KeptRules
     /// Whether the call has changed the rules.
@@ -76,29 +58,16 @@ package struct ApplyRulesResponse: FirestoreMessage, Equatable, Sendable {
         self.closed = closed
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            let rules = try unsafe lendLast(message.rules, message.n_rules) { try KeptRules(wire: $0) }
-            return unsafe ApplyRulesResponse(
-                rules: rules ?? .none, changed: message.changed != 0, security: message.security.text,
-                closed: message.closed != 0)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_rules, message.rules) = arena.list([rules]) { unsafe arena.bytes($0.encode) }
-            unsafe message.changed = changed ? 1 : 0
-            unsafe message.security = arena.bytes(security)
-            unsafe message.closed = closed ? 1 : 0
-        }
-    }
+    static let table = unsafe MessageTable(
+        ApplyRulesResponse(rules: .none, changed: false, security: "", closed: false),
+        held__admin__apply_rules_response__init, hearth__admin__v1__apply_rules_response__init,
+        [
+            .message(\.rules, \.rules, \.n_rules), .flag(\.changed, \.changed), .text(\.security, \.security),
+            .flag(\.closed, \.closed),
+        ])
 }
 
-package struct ListRulesResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__list_rules_response__init, hearth__admin__v1__list_rules_response__init)
-
+package struct ListRulesResponse: TableMessage, Equatable, Sendable {
     /// The oldest first. The last one is in force, unless there is a `file`.
     package var rules: [KeptRules]
     /// The file of `--rules`, which is in force instead; empty without one.
@@ -109,44 +78,24 @@ package struct ListRulesResponse: FirestoreMessage, Equatable, Sendable {
         self.file = file
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe ListRulesResponse(
-                rules: try elements(message.rules, message.n_rules) {
-                    try unsafe $0.lend { try KeptRules(wire: $0) }
-                },
-                file: message.file.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_rules, message.rules) = arena.list(rules) { unsafe arena.bytes($0.encode) }
-            unsafe message.file = arena.bytes(file)
-        }
-    }
+    static let table = unsafe MessageTable(
+        ListRulesResponse(rules: [], file: ""), held__admin__list_rules_response__init,
+        hearth__admin__v1__list_rules_response__init,
+        [.messages(\.rules, \.rules, \.n_rules), .text(\.file, \.file)])
 }
 
-package struct GetRulesRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__get_rules_request__init, hearth__admin__v1__get_rules_request__init)
-
+package struct GetRulesRequest: TableMessage, Equatable, Sendable {
     /// 0 is the newest.
     package var number: Int64
 
     package init(number: Int64) { self.number = number }
 
-    package init(wire: RawSpan) throws { number = try unsafe Self.layout.read(wire) { unsafe $0.number } }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, _ in unsafe message.number = number }
-    }
+    static let table = unsafe MessageTable(
+        GetRulesRequest(number: 0), held__admin__get_rules_request__init, hearth__admin__v1__get_rules_request__init,
+        [.number(\.number, \.number)])
 }
 
-package struct GetRulesResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__get_rules_response__init, hearth__admin__v1__get_rules_response__init)
-
+package struct GetRulesResponse: TableMessage, Equatable, Sendable {
     package var rules: KeptRules
     package var text: String
 
@@ -155,17 +104,8 @@ package struct GetRulesResponse: FirestoreMessage, Equatable, Sendable {
         self.text = text
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            let rules = try unsafe lendLast(message.rules, message.n_rules) { try KeptRules(wire: $0) }
-            return unsafe GetRulesResponse(rules: rules ?? .none, text: message.text.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_rules, message.rules) = arena.list([rules]) { unsafe arena.bytes($0.encode) }
-            unsafe message.text = arena.bytes(text)
-        }
-    }
+    static let table = unsafe MessageTable(
+        GetRulesResponse(rules: .none, text: ""), held__admin__get_rules_response__init,
+        hearth__admin__v1__get_rules_response__init,
+        [.message(\.rules, \.rules, \.n_rules), .text(\.text, \.text)])
 }

@@ -1,91 +1,59 @@
 // The messages of `hearth.admin.v1`, by which operators' tools talk to a running server.
 
-package import Basics
 internal import CFirestoreProto
 internal import DocumentModel
 
 /// A message without fields: several requests and responses are.
-package struct EmptyMessage: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__checkpoint_request__init, hearth__admin__v1__checkpoint_request__init)
-
+package struct EmptyMessage: TableMessage, Equatable, Sendable {
     package init() {}
 
-    package init(wire: RawSpan) throws { try unsafe Self.layout.read(wire) { _ in } }
-
-    package func encode(into writer: inout ByteBuffer) {}
+    static let table = unsafe MessageTable(
+        EmptyMessage(), held__admin__checkpoint_request__init, hearth__admin__v1__checkpoint_request__init, [])
 }
 
 /// Where a server listens.
-package struct ServerInformation: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(held__admin__server__init, hearth__admin__v1__server__init)
-
+package struct ServerInformation: TableMessage, Equatable, Sendable {
     /// `HOST:PORT`
     package var address: String
 
     package init(address: String) { self.address = address }
 
-    package init(wire: RawSpan) throws {
-        address = try unsafe Self.layout.read(wire) { unsafe $0.address.text }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.address = arena.bytes(address) }
-    }
+    static let table = unsafe MessageTable(
+        ServerInformation(address: ""), held__admin__server__init, hearth__admin__v1__server__init,
+        [.text(\.address, \.address)])
 }
 
-package struct BackupRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__backup_request__init, hearth__admin__v1__backup_request__init)
-
+package struct BackupRequest: TableMessage, Equatable, Sendable {
     /// An absolute path on the server's machine.
     package var directory: String
 
     package init(directory: String) { self.directory = directory }
 
-    package init(wire: RawSpan) throws {
-        directory = try unsafe Self.layout.read(wire) { unsafe $0.directory.text }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.directory = arena.bytes(directory) }
-    }
+    static let table = unsafe MessageTable(
+        BackupRequest(directory: ""), held__admin__backup_request__init, hearth__admin__v1__backup_request__init,
+        [.text(\.directory, \.directory)])
 }
 
-package struct ForkRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__fork_request__init, hearth__admin__v1__fork_request__init)
-
+package struct ForkRequest: TableMessage, Equatable, Sendable {
     /// An absolute path on the server's machine.
     package var directory: String
 
     package init(directory: String) { self.directory = directory }
 
-    package init(wire: RawSpan) throws {
-        directory = try unsafe Self.layout.read(wire) { unsafe $0.directory.text }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.directory = arena.bytes(directory) }
-    }
+    static let table = unsafe MessageTable(
+        ForkRequest(directory: ""), held__admin__fork_request__init, hearth__admin__v1__fork_request__init,
+        [.text(\.directory, \.directory)])
 }
 
-package struct ForkResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__fork_response__init, hearth__admin__v1__fork_response__init)
-
+package struct ForkResponse: TableMessage, Equatable, Sendable {
     /// Of files that could not be shared.
     package var copiedBytes: Int64
 
     package init(copiedBytes: Int64) { self.copiedBytes = copiedBytes }
 
-    package init(wire: RawSpan) throws {
-        copiedBytes = try unsafe Self.layout.read(wire) { unsafe $0.copied_bytes }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, _ in unsafe message.copied_bytes = copiedBytes }
-    }
+    static let table = unsafe MessageTable(
+        ForkResponse(copiedBytes: 0), held__admin__fork_response__init, hearth__admin__v1__fork_response__init,
+        [.number(\.copiedBytes, \.copied_bytes)])
 }
 
 // MARK: Indexes
@@ -109,14 +77,9 @@ package enum IndexMode: UInt8, Sendable {
 }
 
 /// An index over several fields.
-package struct IndexMessage: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(held__admin__index__init, hearth__admin__v1__index__init)
-
+package struct IndexMessage: TableMessage, Equatable, Sendable {
     /// A field of an index.
-    package struct Field: FirestoreMessage, Equatable, Sendable {
-        private static let layout = unsafe MessageLayout(
-            held__admin__index_field__init, hearth__admin__v1__index_field__init)
-
+    package struct Field: TableMessage, Equatable, Sendable {
         /// As `firestore.indexes.json` writes it.
         package var path: String
         package var mode: IndexMode
@@ -129,20 +92,9 @@ package struct IndexMessage: FirestoreMessage, Equatable, Sendable {
             self.dimension = dimension
         }
 
-        package init(wire: RawSpan) throws {
-            self = try unsafe Self.layout.read(wire) { message in
-                unsafe Field(
-                    path: message.field_path.text, mode: IndexMode(message.mode), dimension: message.dimension)
-            }
-        }
-
-        package func encode(into writer: inout ByteBuffer) {
-            unsafe Self.layout.write(into: &writer) { message, arena in
-                unsafe message.field_path = arena.bytes(path)
-                unsafe message.mode = mode.held
-                unsafe message.dimension = dimension
-            }
-        }
+        static let table = unsafe MessageTable(
+            Field(path: "", mode: .unspecified), held__admin__index_field__init, hearth__admin__v1__index_field__init,
+            [.text(\.path, \.field_path), .enumeration(\.mode, \.mode), .number(\.dimension, \.dimension)])
     }
 
     package var collectionGroup: String
@@ -159,35 +111,19 @@ package struct IndexMessage: FirestoreMessage, Equatable, Sendable {
         self.textLanguage = textLanguage
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe IndexMessage(
-                collectionGroup: message.collection_group.text, spansGroup: message.spans_group != 0,
-                fields: try elements(message.fields, message.n_fields) { try unsafe $0.lend { try Field(wire: $0) } },
-                textLanguage: message.text_language.text)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.collection_group = arena.bytes(collectionGroup)
-            unsafe message.spans_group = spansGroup ? 1 : 0
-            unsafe (message.n_fields, message.fields) = arena.list(fields) { unsafe arena.bytes($0.encode) }
-            unsafe message.text_language = arena.bytes(textLanguage)
-        }
-    }
+    static let table = unsafe MessageTable(
+        IndexMessage(collectionGroup: "", spansGroup: false, fields: []), held__admin__index__init,
+        hearth__admin__v1__index__init,
+        [
+            .text(\.collectionGroup, \.collection_group), .flag(\.spansGroup, \.spans_group),
+            .messages(\.fields, \.fields, \.n_fields), .text(\.textLanguage, \.text_language),
+        ])
 }
 
 /// What holds for a single field.
-package struct FieldOverrideMessage: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__field_override__init, hearth__admin__v1__field_override__init)
-
+package struct FieldOverrideMessage: TableMessage, Equatable, Sendable {
     /// An index of the field.
-    package struct SingleFieldIndex: FirestoreMessage, Equatable, Sendable {
-        private static let layout = unsafe MessageLayout(
-            held__admin__single_field_index__init, hearth__admin__v1__single_field_index__init)
-
+    package struct SingleFieldIndex: TableMessage, Equatable, Sendable {
         package var spansGroup: Bool
         package var mode: IndexMode
 
@@ -196,18 +132,10 @@ package struct FieldOverrideMessage: FirestoreMessage, Equatable, Sendable {
             self.mode = mode
         }
 
-        package init(wire: RawSpan) throws {
-            self = try unsafe Self.layout.read(wire) { message in
-                unsafe SingleFieldIndex(spansGroup: message.spans_group != 0, mode: IndexMode(message.mode))
-            }
-        }
-
-        package func encode(into writer: inout ByteBuffer) {
-            unsafe Self.layout.write(into: &writer) { message, _ in
-                unsafe message.spans_group = spansGroup ? 1 : 0
-                unsafe message.mode = mode.held
-            }
-        }
+        static let table = unsafe MessageTable(
+            SingleFieldIndex(spansGroup: false, mode: .unspecified), held__admin__single_field_index__init,
+            hearth__admin__v1__single_field_index__init,
+            [.flag(\.spansGroup, \.spans_group), .enumeration(\.mode, \.mode)])
     }
 
     package var collectionGroup: String
@@ -225,32 +153,26 @@ package struct FieldOverrideMessage: FirestoreMessage, Equatable, Sendable {
         self.ttl = ttl
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            let indexes = try unsafe elements(message.indexes, message.n_indexes) {
-                try unsafe $0.lend { try SingleFieldIndex(wire: $0) }
-            }
-            return unsafe FieldOverrideMessage(
-                collectionGroup: message.collection_group.text, fieldPath: message.field_path.text,
-                indexes: message.sets_indexes != 0 ? indexes : nil, ttl: message.ttl != 0)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.collection_group = arena.bytes(collectionGroup)
-            unsafe message.field_path = arena.bytes(fieldPath)
-            unsafe message.sets_indexes = indexes != nil ? 1 : 0
-            unsafe (message.n_indexes, message.indexes) = arena.list(indexes ?? []) { unsafe arena.bytes($0.encode) }
-            unsafe message.ttl = ttl ? 1 : 0
-        }
-    }
+    static let table = unsafe MessageTable(
+        FieldOverrideMessage(collectionGroup: "", fieldPath: "", indexes: nil, ttl: false),
+        held__admin__field_override__init, hearth__admin__v1__field_override__init,
+        [
+            .text(\.collectionGroup, \.collection_group), .text(\.fieldPath, \.field_path), .flag(\.ttl, \.ttl),
+            .custom { held, message in
+                guard unsafe held.sets_indexes != 0 else { return }
+                message.indexes = try unsafe elements(held.indexes, held.n_indexes) {
+                    try unsafe $0.lend { try SingleFieldIndex(wire: $0) }
+                }
+            } write: { message, held, arena in
+                unsafe held.sets_indexes = message.indexes != nil ? 1 : 0
+                unsafe (held.n_indexes, held.indexes) = arena.list(message.indexes ?? []) {
+                    unsafe arena.bytes($0.encode)
+                }
+            },
+        ])
 }
 
-package struct ApplyIndexesRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__apply_indexes_request__init, hearth__admin__v1__apply_indexes_request__init)
-
+package struct ApplyIndexesRequest: TableMessage, Equatable, Sendable {
     package var database: String
     package var indexes: [IndexMessage]
     package var fieldOverrides: [FieldOverrideMessage]
@@ -261,59 +183,32 @@ package struct ApplyIndexesRequest: FirestoreMessage, Equatable, Sendable {
         self.fieldOverrides = fieldOverrides
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe ApplyIndexesRequest(
-                database: message.database.text,
-                indexes: try elements(message.indexes, message.n_indexes) {
-                    try unsafe $0.lend { try IndexMessage(wire: $0) }
-                },
-                fieldOverrides: try elements(message.field_overrides, message.n_field_overrides) {
-                    try unsafe $0.lend { try FieldOverrideMessage(wire: $0) }
-                })
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.database = arena.bytes(database)
-            unsafe (message.n_indexes, message.indexes) = arena.list(indexes) { unsafe arena.bytes($0.encode) }
-            unsafe (message.n_field_overrides, message.field_overrides) = arena.list(fieldOverrides) {
-                unsafe arena.bytes($0.encode)
-            }
-        }
-    }
+    static let table = unsafe MessageTable(
+        ApplyIndexesRequest(database: "", indexes: [], fieldOverrides: []), held__admin__apply_indexes_request__init,
+        hearth__admin__v1__apply_indexes_request__init,
+        [
+            .text(\.database, \.database), .messages(\.indexes, \.indexes, \.n_indexes),
+            .messages(\.fieldOverrides, \.field_overrides, \.n_field_overrides),
+        ])
 }
 
-package struct ListIndexesRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__admin__list_indexes_request__init, hearth__admin__v1__list_indexes_request__init)
-
+package struct ListIndexesRequest: TableMessage, Equatable, Sendable {
     package var database: String
 
     package init(database: String) { self.database = database }
 
-    package init(wire: RawSpan) throws {
-        database = try unsafe Self.layout.read(wire) { unsafe $0.database.text }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in unsafe message.database = arena.bytes(database) }
-    }
+    static let table = unsafe MessageTable(
+        ListIndexesRequest(database: ""), held__admin__list_indexes_request__init,
+        hearth__admin__v1__list_indexes_request__init,
+        [.text(\.database, \.database)])
 }
 
-package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
+package struct ListIndexesResponse: TableMessage, Equatable, Sendable {
     /// The state of an index that is not declared, and that queries lacked.
     package static let wanted = "WANTED"
 
-    private static let layout = unsafe MessageLayout(
-        held__admin__list_indexes_response__init, hearth__admin__v1__list_indexes_response__init)
-
     /// An index or an override, and how far it is.
-    package struct Entry: FirestoreMessage, Equatable, Sendable {
-        private static let layout = unsafe MessageLayout(
-            held__admin__listed_index__init, hearth__admin__v1__listed_index__init)
-
+    package struct Entry: TableMessage, Equatable, Sendable {
         /// `BUILDING`, `READY` or `DROPPING`; or ``ListIndexesResponse/wanted``.
         package var state: String
         /// The entry of `firestore.indexes.json`.
@@ -330,37 +225,20 @@ package struct ListIndexesResponse: FirestoreMessage, Equatable, Sendable {
             self.bytes = bytes
         }
 
-        package init(wire: RawSpan) throws {
-            self = try unsafe Self.layout.read(wire) { message in
-                unsafe Entry(
-                    state: message.state.text, json: message.entry.text, entries: message.index_entries,
-                    bytes: message.index_bytes)
-            }
-        }
-
-        package func encode(into writer: inout ByteBuffer) {
-            unsafe Self.layout.write(into: &writer) { message, arena in
-                unsafe message.state = arena.bytes(state)
-                unsafe message.entry = arena.bytes(json)
-                unsafe message.index_entries = entries
-                unsafe message.index_bytes = bytes
-            }
-        }
+        static let table = unsafe MessageTable(
+            Entry(state: "", json: ""), held__admin__listed_index__init, hearth__admin__v1__listed_index__init,
+            [
+                .text(\.state, \.state), .text(\.json, \.entry), .number(\.entries, \.index_entries),
+                .number(\.bytes, \.index_bytes),
+            ])
     }
 
     package var entries: [Entry]
 
     package init(entries: [Entry]) { self.entries = entries }
 
-    package init(wire: RawSpan) throws {
-        entries = try unsafe Self.layout.read(wire) { message in
-            try unsafe elements(message.entries, message.n_entries) { try unsafe $0.lend { try Entry(wire: $0) } }
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_entries, message.entries) = arena.list(entries) { unsafe arena.bytes($0.encode) }
-        }
-    }
+    static let table = unsafe MessageTable(
+        ListIndexesResponse(entries: []), held__admin__list_indexes_response__init,
+        hearth__admin__v1__list_indexes_response__init,
+        [.messages(\.entries, \.entries, \.n_entries)])
 }

@@ -1,14 +1,10 @@
 // BeginTransaction, and Rollback, whose answer is empty.
 
-package import Basics
 internal import CFirestoreProto
 package import DocumentModel
 
 /// A request for a new transaction.
-package struct BeginTransactionRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__begin_transaction_request__init, google__firestore__v1__begin_transaction_request__init)
-
+package struct BeginTransactionRequest: TableMessage, Equatable, Sendable {
     /// `projects/{project}/databases/{database}`.
     package var database: String
     /// Nil asks for a read-write transaction.
@@ -19,27 +15,21 @@ package struct BeginTransactionRequest: FirestoreMessage, Equatable, Sendable {
         self.options = options
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe BeginTransactionRequest(
-                database: message.database.text,
-                options: try lendLast(message.options, message.n_options) { try TransactionOptions(wire: $0) })
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.database = arena.bytes(database)
-            unsafe (message.n_options, message.options) = arena.optional(options) { $0.encode(into: &$1) }
-        }
-    }
+    static let table = unsafe MessageTable(
+        BeginTransactionRequest(database: ""), held__begin_transaction_request__init,
+        google__firestore__v1__begin_transaction_request__init,
+        [
+            .text(\.database, \.database),
+            .optional(\.options, \.options, \.n_options) {
+                try TransactionOptions(wire: $0)
+            } write: {
+                $0.encode(into: &$1)
+            },
+        ])
 }
 
 /// The id of a new transaction.
-package struct BeginTransactionResponse: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__begin_transaction_response__init, google__firestore__v1__begin_transaction_response__init)
-
+package struct BeginTransactionResponse: TableMessage, Equatable, Sendable {
     /// Opaque, never empty.
     package var transaction: [UInt8]
 
@@ -47,22 +37,14 @@ package struct BeginTransactionResponse: FirestoreMessage, Equatable, Sendable {
         self.transaction = transaction
     }
 
-    package init(wire: RawSpan) throws {
-        transaction = try unsafe Self.layout.read(wire) { unsafe $0.transaction.array }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.transaction = arena.bytes(transaction)
-        }
-    }
+    static let table = unsafe MessageTable(
+        BeginTransactionResponse(transaction: []), held__begin_transaction_response__init,
+        google__firestore__v1__begin_transaction_response__init,
+        [.bytes(\.transaction, \.transaction)])
 }
 
 /// A request to end a transaction without writing.
-package struct RollbackRequest: FirestoreMessage, Equatable, Sendable {
-    private static let layout = unsafe MessageLayout(
-        held__rollback_request__init, google__firestore__v1__rollback_request__init)
-
+package struct RollbackRequest: TableMessage, Equatable, Sendable {
     /// `projects/{project}/databases/{database}`.
     package var database: String
     package var transaction: [UInt8]
@@ -72,16 +54,8 @@ package struct RollbackRequest: FirestoreMessage, Equatable, Sendable {
         self.transaction = transaction
     }
 
-    package init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            unsafe RollbackRequest(database: message.database.text, transaction: message.transaction.array)
-        }
-    }
-
-    package func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.database = arena.bytes(database)
-            unsafe message.transaction = arena.bytes(transaction)
-        }
-    }
+    static let table = unsafe MessageTable(
+        RollbackRequest(database: "", transaction: []), held__rollback_request__init,
+        google__firestore__v1__rollback_request__init,
+        [.text(\.database, \.database), .bytes(\.transaction, \.transaction)])
 }

@@ -17,9 +17,9 @@ extension ExplainMetrics {
     /// What is known of a run before it begins.
     init(of run: borrowing QueryExecution) {
         self.init(
-            indexes: run.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) },
+            indexes: run.explanation.indexesUsed.map { Index(queryScope: $0.queryScope, properties: $0.properties) },
             tree: ([run.tree] + run.missingIndexes).joined(separator: "\n"),
-            advice: run.adviceJSON ?? "")
+            advice: run.explanation.adviceJSON ?? "")
     }
 
     /// What is known of a run at its end.
@@ -35,7 +35,7 @@ extension ExplainMetrics {
 extension FirestoreService {
     /// Notes the index that a query lacked, if one would have made it cheaper.
     func noteWantedIndex(_ run: borrowing QueryExecution) {
-        guard let json = run.adviceJSON else { return }
+        guard let json = run.explanation.adviceJSON else { return }
         store.wantedIndexes.note(json, in: run.plan.database, documents: run.scannedDocuments)
     }
 }

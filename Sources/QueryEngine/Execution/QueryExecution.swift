@@ -104,6 +104,9 @@ package struct QueryExecution: ~Copyable, Sendable {
     /// A line for each index on demand that the query lacks: which one, and how far it is.
     package var missingIndexes: [String] { report?.lines ?? [] }
 
+    /// What explain says about the plan.
+    package var explanation: QueryExplanation { QueryExplanation(plan: plan, indexes: indexes) }
+
     var operatorTree: PlanTree { operators.tree }
 
     /// The index access; nil before it is chosen, and if no index is used.

@@ -2,7 +2,12 @@
 
 import DocumentModel
 
-extension QueryExecution {
+/// A plan and the indexes that were chosen for it.
+package struct QueryExplanation {
+    let plan: QueryPlan
+    /// Nil before indexes are chosen, and if none is used.
+    let indexes: Append?
+
     /// The indexes in use, as explain names them: scope and properties. A scan uses the order of names.
     package var indexesUsed: [(queryScope: String, properties: String)] {
         var scope = "Collection"

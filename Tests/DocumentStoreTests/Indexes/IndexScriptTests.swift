@@ -181,6 +181,6 @@ private struct IndexSession {
 
     private func figures(of run: borrowing QueryExecution) -> [String] {
         ["read \(run.scannedDocuments) documents, \(run.scannedEntries) entries"]
-            + (run.adviceJSON.map { ["advice \($0)"] } ?? [])
+            + (run.explanation.adviceJSON.map { ["advice \($0)"] } ?? [])
     }
 }

@@ -72,6 +72,15 @@ struct ScrubTests {
         try expectClean(data)
     }
 
+    @Test(arguments: [0, 1 << 20, 15_000_000_000, 1 << 50, Int.max])
+    func `A store of any size has a pace`(bytes: Int) {
+        let week: UInt64 = 604_800_000_000_000
+        let rate = Scrubber.bytesPerSecond(ofStore: bytes, intervalNanoseconds: week)
+        #expect(rate >= 8 << 20)
+        if bytes < 1 << 50 { #expect(UInt64(bytes) / rate <= 604_800 * 4 / 5) }
+        #expect(Scrubber.bytesPerSecond(ofStore: bytes, intervalNanoseconds: 0) >= 8 << 20)
+    }
+
     @Test
     func `A pass takes its time, and the engine closes meanwhile`() throws {
         try makeRuns()

@@ -151,10 +151,11 @@ struct ListenMessageTests {
         let bytes = writer.copyBytes()
         #expect(Hex.encode(bytes) == response.hex)
         #expect(try ListenResponse(wire: bytes.span.bytes) == response.message)
-        let unpacked = google__firestore__v1__listen_response__unpack(nil, bytes.count, bytes)
-        try #require(unpacked != nil)
-        #expect(google__firestore__v1__listen_response__get_packed_size(unpacked) == bytes.count)
-        google__firestore__v1__listen_response__free_unpacked(unpacked, nil)
+        try withUnsafePointer(to: google__firestore__v1__listen_response__descriptor) { descriptor in
+            let unpacked = try #require(protobuf_c_message_unpack(descriptor, nil, bytes.count, bytes))
+            #expect(protobuf_c_message_get_packed_size(unpacked) == bytes.count)
+            protobuf_c_message_free_unpacked(unpacked, nil)
+        }
     }
 
     @Test

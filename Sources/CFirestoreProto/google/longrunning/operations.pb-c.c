@@ -13,89 +13,11 @@ void   google__longrunning__operation__init
   static const Google__Longrunning__Operation init_value = GOOGLE__LONGRUNNING__OPERATION__INIT;
   *message = init_value;
 }
-size_t google__longrunning__operation__get_packed_size
-                     (const Google__Longrunning__Operation *message)
-{
-  assert(message->base.descriptor == &google__longrunning__operation__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__longrunning__operation__pack
-                     (const Google__Longrunning__Operation *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__longrunning__operation__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__longrunning__operation__pack_to_buffer
-                     (const Google__Longrunning__Operation *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__longrunning__operation__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Longrunning__Operation *
-       google__longrunning__operation__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Longrunning__Operation *)
-     protobuf_c_message_unpack (&google__longrunning__operation__descriptor,
-                                allocator, len, data);
-}
-void   google__longrunning__operation__free_unpacked
-                     (Google__Longrunning__Operation *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__longrunning__operation__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__longrunning__get_operation_request__init
                      (Google__Longrunning__GetOperationRequest         *message)
 {
   static const Google__Longrunning__GetOperationRequest init_value = GOOGLE__LONGRUNNING__GET_OPERATION_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__longrunning__get_operation_request__get_packed_size
-                     (const Google__Longrunning__GetOperationRequest *message)
-{
-  assert(message->base.descriptor == &google__longrunning__get_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__longrunning__get_operation_request__pack
-                     (const Google__Longrunning__GetOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__longrunning__get_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__longrunning__get_operation_request__pack_to_buffer
-                     (const Google__Longrunning__GetOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__longrunning__get_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Longrunning__GetOperationRequest *
-       google__longrunning__get_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Longrunning__GetOperationRequest *)
-     protobuf_c_message_unpack (&google__longrunning__get_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   google__longrunning__get_operation_request__free_unpacked
-                     (Google__Longrunning__GetOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__longrunning__get_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__longrunning__list_operations_request__init
                      (Google__Longrunning__ListOperationsRequest         *message)
@@ -103,89 +25,11 @@ void   google__longrunning__list_operations_request__init
   static const Google__Longrunning__ListOperationsRequest init_value = GOOGLE__LONGRUNNING__LIST_OPERATIONS_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__longrunning__list_operations_request__get_packed_size
-                     (const Google__Longrunning__ListOperationsRequest *message)
-{
-  assert(message->base.descriptor == &google__longrunning__list_operations_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__longrunning__list_operations_request__pack
-                     (const Google__Longrunning__ListOperationsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__longrunning__list_operations_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__longrunning__list_operations_request__pack_to_buffer
-                     (const Google__Longrunning__ListOperationsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__longrunning__list_operations_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Longrunning__ListOperationsRequest *
-       google__longrunning__list_operations_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Longrunning__ListOperationsRequest *)
-     protobuf_c_message_unpack (&google__longrunning__list_operations_request__descriptor,
-                                allocator, len, data);
-}
-void   google__longrunning__list_operations_request__free_unpacked
-                     (Google__Longrunning__ListOperationsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__longrunning__list_operations_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__longrunning__list_operations_response__init
                      (Google__Longrunning__ListOperationsResponse         *message)
 {
   static const Google__Longrunning__ListOperationsResponse init_value = GOOGLE__LONGRUNNING__LIST_OPERATIONS_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__longrunning__list_operations_response__get_packed_size
-                     (const Google__Longrunning__ListOperationsResponse *message)
-{
-  assert(message->base.descriptor == &google__longrunning__list_operations_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__longrunning__list_operations_response__pack
-                     (const Google__Longrunning__ListOperationsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__longrunning__list_operations_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__longrunning__list_operations_response__pack_to_buffer
-                     (const Google__Longrunning__ListOperationsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__longrunning__list_operations_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Longrunning__ListOperationsResponse *
-       google__longrunning__list_operations_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Longrunning__ListOperationsResponse *)
-     protobuf_c_message_unpack (&google__longrunning__list_operations_response__descriptor,
-                                allocator, len, data);
-}
-void   google__longrunning__list_operations_response__free_unpacked
-                     (Google__Longrunning__ListOperationsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__longrunning__list_operations_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__longrunning__wait_operation_request__init
                      (Google__Longrunning__WaitOperationRequest         *message)
@@ -193,134 +37,17 @@ void   google__longrunning__wait_operation_request__init
   static const Google__Longrunning__WaitOperationRequest init_value = GOOGLE__LONGRUNNING__WAIT_OPERATION_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__longrunning__wait_operation_request__get_packed_size
-                     (const Google__Longrunning__WaitOperationRequest *message)
-{
-  assert(message->base.descriptor == &google__longrunning__wait_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__longrunning__wait_operation_request__pack
-                     (const Google__Longrunning__WaitOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__longrunning__wait_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__longrunning__wait_operation_request__pack_to_buffer
-                     (const Google__Longrunning__WaitOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__longrunning__wait_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Longrunning__WaitOperationRequest *
-       google__longrunning__wait_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Longrunning__WaitOperationRequest *)
-     protobuf_c_message_unpack (&google__longrunning__wait_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   google__longrunning__wait_operation_request__free_unpacked
-                     (Google__Longrunning__WaitOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__longrunning__wait_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__longrunning__cancel_operation_request__init
                      (Google__Longrunning__CancelOperationRequest         *message)
 {
   static const Google__Longrunning__CancelOperationRequest init_value = GOOGLE__LONGRUNNING__CANCEL_OPERATION_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__longrunning__cancel_operation_request__get_packed_size
-                     (const Google__Longrunning__CancelOperationRequest *message)
-{
-  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__longrunning__cancel_operation_request__pack
-                     (const Google__Longrunning__CancelOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__longrunning__cancel_operation_request__pack_to_buffer
-                     (const Google__Longrunning__CancelOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Longrunning__CancelOperationRequest *
-       google__longrunning__cancel_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Longrunning__CancelOperationRequest *)
-     protobuf_c_message_unpack (&google__longrunning__cancel_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   google__longrunning__cancel_operation_request__free_unpacked
-                     (Google__Longrunning__CancelOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__longrunning__cancel_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__longrunning__delete_operation_request__init
                      (Google__Longrunning__DeleteOperationRequest         *message)
 {
   static const Google__Longrunning__DeleteOperationRequest init_value = GOOGLE__LONGRUNNING__DELETE_OPERATION_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__longrunning__delete_operation_request__get_packed_size
-                     (const Google__Longrunning__DeleteOperationRequest *message)
-{
-  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__longrunning__delete_operation_request__pack
-                     (const Google__Longrunning__DeleteOperationRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__longrunning__delete_operation_request__pack_to_buffer
-                     (const Google__Longrunning__DeleteOperationRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Longrunning__DeleteOperationRequest *
-       google__longrunning__delete_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Longrunning__DeleteOperationRequest *)
-     protobuf_c_message_unpack (&google__longrunning__delete_operation_request__descriptor,
-                                allocator, len, data);
-}
-void   google__longrunning__delete_operation_request__free_unpacked
-                     (Google__Longrunning__DeleteOperationRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__longrunning__delete_operation_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor google__longrunning__operation__field_descriptors[5] =
 {

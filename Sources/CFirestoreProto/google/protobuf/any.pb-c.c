@@ -13,45 +13,6 @@ void   google__protobuf__any__init
   static const Google__Protobuf__Any init_value = GOOGLE__PROTOBUF__ANY__INIT;
   *message = init_value;
 }
-size_t google__protobuf__any__get_packed_size
-                     (const Google__Protobuf__Any *message)
-{
-  assert(message->base.descriptor == &google__protobuf__any__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__protobuf__any__pack
-                     (const Google__Protobuf__Any *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__protobuf__any__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__protobuf__any__pack_to_buffer
-                     (const Google__Protobuf__Any *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__protobuf__any__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Protobuf__Any *
-       google__protobuf__any__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Protobuf__Any *)
-     protobuf_c_message_unpack (&google__protobuf__any__descriptor,
-                                allocator, len, data);
-}
-void   google__protobuf__any__free_unpacked
-                     (Google__Protobuf__Any *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__protobuf__any__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 static const ProtobufCFieldDescriptor google__protobuf__any__field_descriptors[2] =
 {
   {

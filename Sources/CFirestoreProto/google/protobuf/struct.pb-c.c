@@ -19,134 +19,17 @@ void   google__protobuf__struct__init
   static const Google__Protobuf__Struct init_value = GOOGLE__PROTOBUF__STRUCT__INIT;
   *message = init_value;
 }
-size_t google__protobuf__struct__get_packed_size
-                     (const Google__Protobuf__Struct *message)
-{
-  assert(message->base.descriptor == &google__protobuf__struct__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__protobuf__struct__pack
-                     (const Google__Protobuf__Struct *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__protobuf__struct__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__protobuf__struct__pack_to_buffer
-                     (const Google__Protobuf__Struct *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__protobuf__struct__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Protobuf__Struct *
-       google__protobuf__struct__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Protobuf__Struct *)
-     protobuf_c_message_unpack (&google__protobuf__struct__descriptor,
-                                allocator, len, data);
-}
-void   google__protobuf__struct__free_unpacked
-                     (Google__Protobuf__Struct *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__protobuf__struct__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__protobuf__value__init
                      (Google__Protobuf__Value         *message)
 {
   static const Google__Protobuf__Value init_value = GOOGLE__PROTOBUF__VALUE__INIT;
   *message = init_value;
 }
-size_t google__protobuf__value__get_packed_size
-                     (const Google__Protobuf__Value *message)
-{
-  assert(message->base.descriptor == &google__protobuf__value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__protobuf__value__pack
-                     (const Google__Protobuf__Value *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__protobuf__value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__protobuf__value__pack_to_buffer
-                     (const Google__Protobuf__Value *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__protobuf__value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Protobuf__Value *
-       google__protobuf__value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Protobuf__Value *)
-     protobuf_c_message_unpack (&google__protobuf__value__descriptor,
-                                allocator, len, data);
-}
-void   google__protobuf__value__free_unpacked
-                     (Google__Protobuf__Value *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__protobuf__value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__protobuf__list_value__init
                      (Google__Protobuf__ListValue         *message)
 {
   static const Google__Protobuf__ListValue init_value = GOOGLE__PROTOBUF__LIST_VALUE__INIT;
   *message = init_value;
-}
-size_t google__protobuf__list_value__get_packed_size
-                     (const Google__Protobuf__ListValue *message)
-{
-  assert(message->base.descriptor == &google__protobuf__list_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__protobuf__list_value__pack
-                     (const Google__Protobuf__ListValue *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__protobuf__list_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__protobuf__list_value__pack_to_buffer
-                     (const Google__Protobuf__ListValue *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__protobuf__list_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Protobuf__ListValue *
-       google__protobuf__list_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Protobuf__ListValue *)
-     protobuf_c_message_unpack (&google__protobuf__list_value__descriptor,
-                                allocator, len, data);
-}
-void   google__protobuf__list_value__free_unpacked
-                     (Google__Protobuf__ListValue *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__protobuf__list_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor google__protobuf__struct__fields_entry__field_descriptors[2] =
 {

@@ -13,134 +13,17 @@ void   google__protobuf__double_value__init
   static const Google__Protobuf__DoubleValue init_value = GOOGLE__PROTOBUF__DOUBLE_VALUE__INIT;
   *message = init_value;
 }
-size_t google__protobuf__double_value__get_packed_size
-                     (const Google__Protobuf__DoubleValue *message)
-{
-  assert(message->base.descriptor == &google__protobuf__double_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__protobuf__double_value__pack
-                     (const Google__Protobuf__DoubleValue *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__protobuf__double_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__protobuf__double_value__pack_to_buffer
-                     (const Google__Protobuf__DoubleValue *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__protobuf__double_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Protobuf__DoubleValue *
-       google__protobuf__double_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Protobuf__DoubleValue *)
-     protobuf_c_message_unpack (&google__protobuf__double_value__descriptor,
-                                allocator, len, data);
-}
-void   google__protobuf__double_value__free_unpacked
-                     (Google__Protobuf__DoubleValue *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__protobuf__double_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__protobuf__int64_value__init
                      (Google__Protobuf__Int64Value         *message)
 {
   static const Google__Protobuf__Int64Value init_value = GOOGLE__PROTOBUF__INT64_VALUE__INIT;
   *message = init_value;
 }
-size_t google__protobuf__int64_value__get_packed_size
-                     (const Google__Protobuf__Int64Value *message)
-{
-  assert(message->base.descriptor == &google__protobuf__int64_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__protobuf__int64_value__pack
-                     (const Google__Protobuf__Int64Value *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__protobuf__int64_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__protobuf__int64_value__pack_to_buffer
-                     (const Google__Protobuf__Int64Value *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__protobuf__int64_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Protobuf__Int64Value *
-       google__protobuf__int64_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Protobuf__Int64Value *)
-     protobuf_c_message_unpack (&google__protobuf__int64_value__descriptor,
-                                allocator, len, data);
-}
-void   google__protobuf__int64_value__free_unpacked
-                     (Google__Protobuf__Int64Value *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__protobuf__int64_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__protobuf__int32_value__init
                      (Google__Protobuf__Int32Value         *message)
 {
   static const Google__Protobuf__Int32Value init_value = GOOGLE__PROTOBUF__INT32_VALUE__INIT;
   *message = init_value;
-}
-size_t google__protobuf__int32_value__get_packed_size
-                     (const Google__Protobuf__Int32Value *message)
-{
-  assert(message->base.descriptor == &google__protobuf__int32_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__protobuf__int32_value__pack
-                     (const Google__Protobuf__Int32Value *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__protobuf__int32_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__protobuf__int32_value__pack_to_buffer
-                     (const Google__Protobuf__Int32Value *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__protobuf__int32_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Protobuf__Int32Value *
-       google__protobuf__int32_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Protobuf__Int32Value *)
-     protobuf_c_message_unpack (&google__protobuf__int32_value__descriptor,
-                                allocator, len, data);
-}
-void   google__protobuf__int32_value__free_unpacked
-                     (Google__Protobuf__Int32Value *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__protobuf__int32_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor google__protobuf__double_value__field_descriptors[1] =
 {

@@ -611,630 +611,102 @@ struct  Held__Admin__SingleFieldIndex
 /* Held__Admin__ForwardRequest methods */
 void   held__admin__forward_request__init
                      (Held__Admin__ForwardRequest         *message);
-size_t held__admin__forward_request__get_packed_size
-                     (const Held__Admin__ForwardRequest   *message);
-size_t held__admin__forward_request__pack
-                     (const Held__Admin__ForwardRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__forward_request__pack_to_buffer
-                     (const Held__Admin__ForwardRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ForwardRequest *
-       held__admin__forward_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__forward_request__free_unpacked
-                     (Held__Admin__ForwardRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ForwardResponse methods */
 void   held__admin__forward_response__init
                      (Held__Admin__ForwardResponse         *message);
-size_t held__admin__forward_response__get_packed_size
-                     (const Held__Admin__ForwardResponse   *message);
-size_t held__admin__forward_response__pack
-                     (const Held__Admin__ForwardResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__forward_response__pack_to_buffer
-                     (const Held__Admin__ForwardResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ForwardResponse *
-       held__admin__forward_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__forward_response__free_unpacked
-                     (Held__Admin__ForwardResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__NewestVersionRequest methods */
 void   held__admin__newest_version_request__init
                      (Held__Admin__NewestVersionRequest         *message);
-size_t held__admin__newest_version_request__get_packed_size
-                     (const Held__Admin__NewestVersionRequest   *message);
-size_t held__admin__newest_version_request__pack
-                     (const Held__Admin__NewestVersionRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__newest_version_request__pack_to_buffer
-                     (const Held__Admin__NewestVersionRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__NewestVersionRequest *
-       held__admin__newest_version_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__newest_version_request__free_unpacked
-                     (Held__Admin__NewestVersionRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__NewestVersionResponse methods */
 void   held__admin__newest_version_response__init
                      (Held__Admin__NewestVersionResponse         *message);
-size_t held__admin__newest_version_response__get_packed_size
-                     (const Held__Admin__NewestVersionResponse   *message);
-size_t held__admin__newest_version_response__pack
-                     (const Held__Admin__NewestVersionResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__newest_version_response__pack_to_buffer
-                     (const Held__Admin__NewestVersionResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__NewestVersionResponse *
-       held__admin__newest_version_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__newest_version_response__free_unpacked
-                     (Held__Admin__NewestVersionResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__GetServerRequest methods */
 void   held__admin__get_server_request__init
                      (Held__Admin__GetServerRequest         *message);
-size_t held__admin__get_server_request__get_packed_size
-                     (const Held__Admin__GetServerRequest   *message);
-size_t held__admin__get_server_request__pack
-                     (const Held__Admin__GetServerRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__get_server_request__pack_to_buffer
-                     (const Held__Admin__GetServerRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__GetServerRequest *
-       held__admin__get_server_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__get_server_request__free_unpacked
-                     (Held__Admin__GetServerRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__FollowRequest methods */
 void   held__admin__follow_request__init
                      (Held__Admin__FollowRequest         *message);
-size_t held__admin__follow_request__get_packed_size
-                     (const Held__Admin__FollowRequest   *message);
-size_t held__admin__follow_request__pack
-                     (const Held__Admin__FollowRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__follow_request__pack_to_buffer
-                     (const Held__Admin__FollowRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__FollowRequest *
-       held__admin__follow_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__follow_request__free_unpacked
-                     (Held__Admin__FollowRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__FollowResponse methods */
 void   held__admin__follow_response__init
                      (Held__Admin__FollowResponse         *message);
-size_t held__admin__follow_response__get_packed_size
-                     (const Held__Admin__FollowResponse   *message);
-size_t held__admin__follow_response__pack
-                     (const Held__Admin__FollowResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__follow_response__pack_to_buffer
-                     (const Held__Admin__FollowResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__FollowResponse *
-       held__admin__follow_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__follow_response__free_unpacked
-                     (Held__Admin__FollowResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__StepDownRequest methods */
 void   held__admin__step_down_request__init
                      (Held__Admin__StepDownRequest         *message);
-size_t held__admin__step_down_request__get_packed_size
-                     (const Held__Admin__StepDownRequest   *message);
-size_t held__admin__step_down_request__pack
-                     (const Held__Admin__StepDownRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__step_down_request__pack_to_buffer
-                     (const Held__Admin__StepDownRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__StepDownRequest *
-       held__admin__step_down_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__step_down_request__free_unpacked
-                     (Held__Admin__StepDownRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__StepDownResponse methods */
 void   held__admin__step_down_response__init
                      (Held__Admin__StepDownResponse         *message);
-size_t held__admin__step_down_response__get_packed_size
-                     (const Held__Admin__StepDownResponse   *message);
-size_t held__admin__step_down_response__pack
-                     (const Held__Admin__StepDownResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__step_down_response__pack_to_buffer
-                     (const Held__Admin__StepDownResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__StepDownResponse *
-       held__admin__step_down_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__step_down_response__free_unpacked
-                     (Held__Admin__StepDownResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__Server methods */
 void   held__admin__server__init
                      (Held__Admin__Server         *message);
-size_t held__admin__server__get_packed_size
-                     (const Held__Admin__Server   *message);
-size_t held__admin__server__pack
-                     (const Held__Admin__Server   *message,
-                      uint8_t             *out);
-size_t held__admin__server__pack_to_buffer
-                     (const Held__Admin__Server   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__Server *
-       held__admin__server__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__server__free_unpacked
-                     (Held__Admin__Server *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__BackupRequest methods */
 void   held__admin__backup_request__init
                      (Held__Admin__BackupRequest         *message);
-size_t held__admin__backup_request__get_packed_size
-                     (const Held__Admin__BackupRequest   *message);
-size_t held__admin__backup_request__pack
-                     (const Held__Admin__BackupRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__backup_request__pack_to_buffer
-                     (const Held__Admin__BackupRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__BackupRequest *
-       held__admin__backup_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__backup_request__free_unpacked
-                     (Held__Admin__BackupRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__BackupResponse methods */
 void   held__admin__backup_response__init
                      (Held__Admin__BackupResponse         *message);
-size_t held__admin__backup_response__get_packed_size
-                     (const Held__Admin__BackupResponse   *message);
-size_t held__admin__backup_response__pack
-                     (const Held__Admin__BackupResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__backup_response__pack_to_buffer
-                     (const Held__Admin__BackupResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__BackupResponse *
-       held__admin__backup_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__backup_response__free_unpacked
-                     (Held__Admin__BackupResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ForkRequest methods */
 void   held__admin__fork_request__init
                      (Held__Admin__ForkRequest         *message);
-size_t held__admin__fork_request__get_packed_size
-                     (const Held__Admin__ForkRequest   *message);
-size_t held__admin__fork_request__pack
-                     (const Held__Admin__ForkRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__fork_request__pack_to_buffer
-                     (const Held__Admin__ForkRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ForkRequest *
-       held__admin__fork_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__fork_request__free_unpacked
-                     (Held__Admin__ForkRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ForkResponse methods */
 void   held__admin__fork_response__init
                      (Held__Admin__ForkResponse         *message);
-size_t held__admin__fork_response__get_packed_size
-                     (const Held__Admin__ForkResponse   *message);
-size_t held__admin__fork_response__pack
-                     (const Held__Admin__ForkResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__fork_response__pack_to_buffer
-                     (const Held__Admin__ForkResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ForkResponse *
-       held__admin__fork_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__fork_response__free_unpacked
-                     (Held__Admin__ForkResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__CheckpointRequest methods */
 void   held__admin__checkpoint_request__init
                      (Held__Admin__CheckpointRequest         *message);
-size_t held__admin__checkpoint_request__get_packed_size
-                     (const Held__Admin__CheckpointRequest   *message);
-size_t held__admin__checkpoint_request__pack
-                     (const Held__Admin__CheckpointRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__checkpoint_request__pack_to_buffer
-                     (const Held__Admin__CheckpointRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__CheckpointRequest *
-       held__admin__checkpoint_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__checkpoint_request__free_unpacked
-                     (Held__Admin__CheckpointRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__CheckpointResponse methods */
 void   held__admin__checkpoint_response__init
                      (Held__Admin__CheckpointResponse         *message);
-size_t held__admin__checkpoint_response__get_packed_size
-                     (const Held__Admin__CheckpointResponse   *message);
-size_t held__admin__checkpoint_response__pack
-                     (const Held__Admin__CheckpointResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__checkpoint_response__pack_to_buffer
-                     (const Held__Admin__CheckpointResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__CheckpointResponse *
-       held__admin__checkpoint_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__checkpoint_response__free_unpacked
-                     (Held__Admin__CheckpointResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ApplyIndexesRequest methods */
 void   held__admin__apply_indexes_request__init
                      (Held__Admin__ApplyIndexesRequest         *message);
-size_t held__admin__apply_indexes_request__get_packed_size
-                     (const Held__Admin__ApplyIndexesRequest   *message);
-size_t held__admin__apply_indexes_request__pack
-                     (const Held__Admin__ApplyIndexesRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__apply_indexes_request__pack_to_buffer
-                     (const Held__Admin__ApplyIndexesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ApplyIndexesRequest *
-       held__admin__apply_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__apply_indexes_request__free_unpacked
-                     (Held__Admin__ApplyIndexesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ApplyIndexesResponse methods */
 void   held__admin__apply_indexes_response__init
                      (Held__Admin__ApplyIndexesResponse         *message);
-size_t held__admin__apply_indexes_response__get_packed_size
-                     (const Held__Admin__ApplyIndexesResponse   *message);
-size_t held__admin__apply_indexes_response__pack
-                     (const Held__Admin__ApplyIndexesResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__apply_indexes_response__pack_to_buffer
-                     (const Held__Admin__ApplyIndexesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ApplyIndexesResponse *
-       held__admin__apply_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__apply_indexes_response__free_unpacked
-                     (Held__Admin__ApplyIndexesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ListIndexesRequest methods */
 void   held__admin__list_indexes_request__init
                      (Held__Admin__ListIndexesRequest         *message);
-size_t held__admin__list_indexes_request__get_packed_size
-                     (const Held__Admin__ListIndexesRequest   *message);
-size_t held__admin__list_indexes_request__pack
-                     (const Held__Admin__ListIndexesRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__list_indexes_request__pack_to_buffer
-                     (const Held__Admin__ListIndexesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ListIndexesRequest *
-       held__admin__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__list_indexes_request__free_unpacked
-                     (Held__Admin__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ListIndexesResponse methods */
 void   held__admin__list_indexes_response__init
                      (Held__Admin__ListIndexesResponse         *message);
-size_t held__admin__list_indexes_response__get_packed_size
-                     (const Held__Admin__ListIndexesResponse   *message);
-size_t held__admin__list_indexes_response__pack
-                     (const Held__Admin__ListIndexesResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__list_indexes_response__pack_to_buffer
-                     (const Held__Admin__ListIndexesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ListIndexesResponse *
-       held__admin__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__list_indexes_response__free_unpacked
-                     (Held__Admin__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ListedIndex methods */
 void   held__admin__listed_index__init
                      (Held__Admin__ListedIndex         *message);
-size_t held__admin__listed_index__get_packed_size
-                     (const Held__Admin__ListedIndex   *message);
-size_t held__admin__listed_index__pack
-                     (const Held__Admin__ListedIndex   *message,
-                      uint8_t             *out);
-size_t held__admin__listed_index__pack_to_buffer
-                     (const Held__Admin__ListedIndex   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ListedIndex *
-       held__admin__listed_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__listed_index__free_unpacked
-                     (Held__Admin__ListedIndex *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ApplyRulesRequest methods */
 void   held__admin__apply_rules_request__init
                      (Held__Admin__ApplyRulesRequest         *message);
-size_t held__admin__apply_rules_request__get_packed_size
-                     (const Held__Admin__ApplyRulesRequest   *message);
-size_t held__admin__apply_rules_request__pack
-                     (const Held__Admin__ApplyRulesRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__apply_rules_request__pack_to_buffer
-                     (const Held__Admin__ApplyRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ApplyRulesRequest *
-       held__admin__apply_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__apply_rules_request__free_unpacked
-                     (Held__Admin__ApplyRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ApplyRulesResponse methods */
 void   held__admin__apply_rules_response__init
                      (Held__Admin__ApplyRulesResponse         *message);
-size_t held__admin__apply_rules_response__get_packed_size
-                     (const Held__Admin__ApplyRulesResponse   *message);
-size_t held__admin__apply_rules_response__pack
-                     (const Held__Admin__ApplyRulesResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__apply_rules_response__pack_to_buffer
-                     (const Held__Admin__ApplyRulesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ApplyRulesResponse *
-       held__admin__apply_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__apply_rules_response__free_unpacked
-                     (Held__Admin__ApplyRulesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__RollbackRulesRequest methods */
 void   held__admin__rollback_rules_request__init
                      (Held__Admin__RollbackRulesRequest         *message);
-size_t held__admin__rollback_rules_request__get_packed_size
-                     (const Held__Admin__RollbackRulesRequest   *message);
-size_t held__admin__rollback_rules_request__pack
-                     (const Held__Admin__RollbackRulesRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__rollback_rules_request__pack_to_buffer
-                     (const Held__Admin__RollbackRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__RollbackRulesRequest *
-       held__admin__rollback_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__rollback_rules_request__free_unpacked
-                     (Held__Admin__RollbackRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ListRulesRequest methods */
 void   held__admin__list_rules_request__init
                      (Held__Admin__ListRulesRequest         *message);
-size_t held__admin__list_rules_request__get_packed_size
-                     (const Held__Admin__ListRulesRequest   *message);
-size_t held__admin__list_rules_request__pack
-                     (const Held__Admin__ListRulesRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__list_rules_request__pack_to_buffer
-                     (const Held__Admin__ListRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ListRulesRequest *
-       held__admin__list_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__list_rules_request__free_unpacked
-                     (Held__Admin__ListRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__ListRulesResponse methods */
 void   held__admin__list_rules_response__init
                      (Held__Admin__ListRulesResponse         *message);
-size_t held__admin__list_rules_response__get_packed_size
-                     (const Held__Admin__ListRulesResponse   *message);
-size_t held__admin__list_rules_response__pack
-                     (const Held__Admin__ListRulesResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__list_rules_response__pack_to_buffer
-                     (const Held__Admin__ListRulesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__ListRulesResponse *
-       held__admin__list_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__list_rules_response__free_unpacked
-                     (Held__Admin__ListRulesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__GetRulesRequest methods */
 void   held__admin__get_rules_request__init
                      (Held__Admin__GetRulesRequest         *message);
-size_t held__admin__get_rules_request__get_packed_size
-                     (const Held__Admin__GetRulesRequest   *message);
-size_t held__admin__get_rules_request__pack
-                     (const Held__Admin__GetRulesRequest   *message,
-                      uint8_t             *out);
-size_t held__admin__get_rules_request__pack_to_buffer
-                     (const Held__Admin__GetRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__GetRulesRequest *
-       held__admin__get_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__get_rules_request__free_unpacked
-                     (Held__Admin__GetRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__GetRulesResponse methods */
 void   held__admin__get_rules_response__init
                      (Held__Admin__GetRulesResponse         *message);
-size_t held__admin__get_rules_response__get_packed_size
-                     (const Held__Admin__GetRulesResponse   *message);
-size_t held__admin__get_rules_response__pack
-                     (const Held__Admin__GetRulesResponse   *message,
-                      uint8_t             *out);
-size_t held__admin__get_rules_response__pack_to_buffer
-                     (const Held__Admin__GetRulesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__GetRulesResponse *
-       held__admin__get_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__get_rules_response__free_unpacked
-                     (Held__Admin__GetRulesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__KeptRules methods */
 void   held__admin__kept_rules__init
                      (Held__Admin__KeptRules         *message);
-size_t held__admin__kept_rules__get_packed_size
-                     (const Held__Admin__KeptRules   *message);
-size_t held__admin__kept_rules__pack
-                     (const Held__Admin__KeptRules   *message,
-                      uint8_t             *out);
-size_t held__admin__kept_rules__pack_to_buffer
-                     (const Held__Admin__KeptRules   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__KeptRules *
-       held__admin__kept_rules__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__kept_rules__free_unpacked
-                     (Held__Admin__KeptRules *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__Index methods */
 void   held__admin__index__init
                      (Held__Admin__Index         *message);
-size_t held__admin__index__get_packed_size
-                     (const Held__Admin__Index   *message);
-size_t held__admin__index__pack
-                     (const Held__Admin__Index   *message,
-                      uint8_t             *out);
-size_t held__admin__index__pack_to_buffer
-                     (const Held__Admin__Index   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__Index *
-       held__admin__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__index__free_unpacked
-                     (Held__Admin__Index *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__IndexField methods */
 void   held__admin__index_field__init
                      (Held__Admin__IndexField         *message);
-size_t held__admin__index_field__get_packed_size
-                     (const Held__Admin__IndexField   *message);
-size_t held__admin__index_field__pack
-                     (const Held__Admin__IndexField   *message,
-                      uint8_t             *out);
-size_t held__admin__index_field__pack_to_buffer
-                     (const Held__Admin__IndexField   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__IndexField *
-       held__admin__index_field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__index_field__free_unpacked
-                     (Held__Admin__IndexField *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__FieldOverride methods */
 void   held__admin__field_override__init
                      (Held__Admin__FieldOverride         *message);
-size_t held__admin__field_override__get_packed_size
-                     (const Held__Admin__FieldOverride   *message);
-size_t held__admin__field_override__pack
-                     (const Held__Admin__FieldOverride   *message,
-                      uint8_t             *out);
-size_t held__admin__field_override__pack_to_buffer
-                     (const Held__Admin__FieldOverride   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__FieldOverride *
-       held__admin__field_override__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__field_override__free_unpacked
-                     (Held__Admin__FieldOverride *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Admin__SingleFieldIndex methods */
 void   held__admin__single_field_index__init
                      (Held__Admin__SingleFieldIndex         *message);
-size_t held__admin__single_field_index__get_packed_size
-                     (const Held__Admin__SingleFieldIndex   *message);
-size_t held__admin__single_field_index__pack
-                     (const Held__Admin__SingleFieldIndex   *message,
-                      uint8_t             *out);
-size_t held__admin__single_field_index__pack_to_buffer
-                     (const Held__Admin__SingleFieldIndex   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Admin__SingleFieldIndex *
-       held__admin__single_field_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__admin__single_field_index__free_unpacked
-                     (Held__Admin__SingleFieldIndex *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__Admin__ForwardRequest_Closure)

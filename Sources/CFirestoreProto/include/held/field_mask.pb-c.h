@@ -37,22 +37,6 @@ struct  Held__Protobuf__FieldMask
 /* Held__Protobuf__FieldMask methods */
 void   held__protobuf__field_mask__init
                      (Held__Protobuf__FieldMask         *message);
-size_t held__protobuf__field_mask__get_packed_size
-                     (const Held__Protobuf__FieldMask   *message);
-size_t held__protobuf__field_mask__pack
-                     (const Held__Protobuf__FieldMask   *message,
-                      uint8_t             *out);
-size_t held__protobuf__field_mask__pack_to_buffer
-                     (const Held__Protobuf__FieldMask   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Protobuf__FieldMask *
-       held__protobuf__field_mask__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__protobuf__field_mask__free_unpacked
-                     (Held__Protobuf__FieldMask *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__Protobuf__FieldMask_Closure)

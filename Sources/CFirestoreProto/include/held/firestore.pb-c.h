@@ -1581,158 +1581,30 @@ struct  Held__ListenResponse
 /* Held__Document methods */
 void   held__document__init
                      (Held__Document         *message);
-size_t held__document__get_packed_size
-                     (const Held__Document   *message);
-size_t held__document__pack
-                     (const Held__Document   *message,
-                      uint8_t             *out);
-size_t held__document__pack_to_buffer
-                     (const Held__Document   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Document *
-       held__document__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__document__free_unpacked
-                     (Held__Document *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Value methods */
 void   held__value__init
                      (Held__Value         *message);
-size_t held__value__get_packed_size
-                     (const Held__Value   *message);
-size_t held__value__pack
-                     (const Held__Value   *message,
-                      uint8_t             *out);
-size_t held__value__pack_to_buffer
-                     (const Held__Value   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Value *
-       held__value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__value__free_unpacked
-                     (Held__Value *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ArrayValue methods */
 void   held__array_value__init
                      (Held__ArrayValue         *message);
-size_t held__array_value__get_packed_size
-                     (const Held__ArrayValue   *message);
-size_t held__array_value__pack
-                     (const Held__ArrayValue   *message,
-                      uint8_t             *out);
-size_t held__array_value__pack_to_buffer
-                     (const Held__ArrayValue   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ArrayValue *
-       held__array_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__array_value__free_unpacked
-                     (Held__ArrayValue *message,
-                      ProtobufCAllocator *allocator);
 /* Held__MapValue methods */
 void   held__map_value__init
                      (Held__MapValue         *message);
-size_t held__map_value__get_packed_size
-                     (const Held__MapValue   *message);
-size_t held__map_value__pack
-                     (const Held__MapValue   *message,
-                      uint8_t             *out);
-size_t held__map_value__pack_to_buffer
-                     (const Held__MapValue   *message,
-                      ProtobufCBuffer     *buffer);
-Held__MapValue *
-       held__map_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__map_value__free_unpacked
-                     (Held__MapValue *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Function methods */
 void   held__function__init
                      (Held__Function         *message);
-size_t held__function__get_packed_size
-                     (const Held__Function   *message);
-size_t held__function__pack
-                     (const Held__Function   *message,
-                      uint8_t             *out);
-size_t held__function__pack_to_buffer
-                     (const Held__Function   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Function *
-       held__function__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__function__free_unpacked
-                     (Held__Function *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Pipeline__Stage methods */
 void   held__pipeline__stage__init
                      (Held__Pipeline__Stage         *message);
 /* Held__Pipeline methods */
 void   held__pipeline__init
                      (Held__Pipeline         *message);
-size_t held__pipeline__get_packed_size
-                     (const Held__Pipeline   *message);
-size_t held__pipeline__pack
-                     (const Held__Pipeline   *message,
-                      uint8_t             *out);
-size_t held__pipeline__pack_to_buffer
-                     (const Held__Pipeline   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Pipeline *
-       held__pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__pipeline__free_unpacked
-                     (Held__Pipeline *message,
-                      ProtobufCAllocator *allocator);
 /* Held__DocumentMask methods */
 void   held__document_mask__init
                      (Held__DocumentMask         *message);
-size_t held__document_mask__get_packed_size
-                     (const Held__DocumentMask   *message);
-size_t held__document_mask__pack
-                     (const Held__DocumentMask   *message,
-                      uint8_t             *out);
-size_t held__document_mask__pack_to_buffer
-                     (const Held__DocumentMask   *message,
-                      ProtobufCBuffer     *buffer);
-Held__DocumentMask *
-       held__document_mask__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__document_mask__free_unpacked
-                     (Held__DocumentMask *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Precondition methods */
 void   held__precondition__init
                      (Held__Precondition         *message);
-size_t held__precondition__get_packed_size
-                     (const Held__Precondition   *message);
-size_t held__precondition__pack
-                     (const Held__Precondition   *message,
-                      uint8_t             *out);
-size_t held__precondition__pack_to_buffer
-                     (const Held__Precondition   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Precondition *
-       held__precondition__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__precondition__free_unpacked
-                     (Held__Precondition *message,
-                      ProtobufCAllocator *allocator);
 /* Held__TransactionOptions__ReadWrite methods */
 void   held__transaction_options__read_write__init
                      (Held__TransactionOptions__ReadWrite         *message);
@@ -1742,82 +1614,18 @@ void   held__transaction_options__read_only__init
 /* Held__TransactionOptions methods */
 void   held__transaction_options__init
                      (Held__TransactionOptions         *message);
-size_t held__transaction_options__get_packed_size
-                     (const Held__TransactionOptions   *message);
-size_t held__transaction_options__pack
-                     (const Held__TransactionOptions   *message,
-                      uint8_t             *out);
-size_t held__transaction_options__pack_to_buffer
-                     (const Held__TransactionOptions   *message,
-                      ProtobufCBuffer     *buffer);
-Held__TransactionOptions *
-       held__transaction_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__transaction_options__free_unpacked
-                     (Held__TransactionOptions *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Write methods */
 void   held__write__init
                      (Held__Write         *message);
-size_t held__write__get_packed_size
-                     (const Held__Write   *message);
-size_t held__write__pack
-                     (const Held__Write   *message,
-                      uint8_t             *out);
-size_t held__write__pack_to_buffer
-                     (const Held__Write   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Write *
-       held__write__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__write__free_unpacked
-                     (Held__Write *message,
-                      ProtobufCAllocator *allocator);
 /* Held__DocumentTransform__FieldTransform methods */
 void   held__document_transform__field_transform__init
                      (Held__DocumentTransform__FieldTransform         *message);
 /* Held__DocumentTransform methods */
 void   held__document_transform__init
                      (Held__DocumentTransform         *message);
-size_t held__document_transform__get_packed_size
-                     (const Held__DocumentTransform   *message);
-size_t held__document_transform__pack
-                     (const Held__DocumentTransform   *message,
-                      uint8_t             *out);
-size_t held__document_transform__pack_to_buffer
-                     (const Held__DocumentTransform   *message,
-                      ProtobufCBuffer     *buffer);
-Held__DocumentTransform *
-       held__document_transform__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__document_transform__free_unpacked
-                     (Held__DocumentTransform *message,
-                      ProtobufCAllocator *allocator);
 /* Held__WriteResult methods */
 void   held__write_result__init
                      (Held__WriteResult         *message);
-size_t held__write_result__get_packed_size
-                     (const Held__WriteResult   *message);
-size_t held__write_result__pack
-                     (const Held__WriteResult   *message,
-                      uint8_t             *out);
-size_t held__write_result__pack_to_buffer
-                     (const Held__WriteResult   *message,
-                      ProtobufCBuffer     *buffer);
-Held__WriteResult *
-       held__write_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__write_result__free_unpacked
-                     (Held__WriteResult *message,
-                      ProtobufCAllocator *allocator);
 /* Held__StructuredQuery__CollectionSelector methods */
 void   held__structured_query__collection_selector__init
                      (Held__StructuredQuery__CollectionSelector         *message);
@@ -1848,41 +1656,9 @@ void   held__structured_query__find_nearest__init
 /* Held__StructuredQuery methods */
 void   held__structured_query__init
                      (Held__StructuredQuery         *message);
-size_t held__structured_query__get_packed_size
-                     (const Held__StructuredQuery   *message);
-size_t held__structured_query__pack
-                     (const Held__StructuredQuery   *message,
-                      uint8_t             *out);
-size_t held__structured_query__pack_to_buffer
-                     (const Held__StructuredQuery   *message,
-                      ProtobufCBuffer     *buffer);
-Held__StructuredQuery *
-       held__structured_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__structured_query__free_unpacked
-                     (Held__StructuredQuery *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Cursor methods */
 void   held__cursor__init
                      (Held__Cursor         *message);
-size_t held__cursor__get_packed_size
-                     (const Held__Cursor   *message);
-size_t held__cursor__pack
-                     (const Held__Cursor   *message,
-                      uint8_t             *out);
-size_t held__cursor__pack_to_buffer
-                     (const Held__Cursor   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Cursor *
-       held__cursor__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__cursor__free_unpacked
-                     (Held__Cursor *message,
-                      ProtobufCAllocator *allocator);
 /* Held__StructuredAggregationQuery__Aggregation__Count methods */
 void   held__structured_aggregation_query__aggregation__count__init
                      (Held__StructuredAggregationQuery__Aggregation__Count         *message);
@@ -1898,801 +1674,129 @@ void   held__structured_aggregation_query__aggregation__init
 /* Held__StructuredAggregationQuery methods */
 void   held__structured_aggregation_query__init
                      (Held__StructuredAggregationQuery         *message);
-size_t held__structured_aggregation_query__get_packed_size
-                     (const Held__StructuredAggregationQuery   *message);
-size_t held__structured_aggregation_query__pack
-                     (const Held__StructuredAggregationQuery   *message,
-                      uint8_t             *out);
-size_t held__structured_aggregation_query__pack_to_buffer
-                     (const Held__StructuredAggregationQuery   *message,
-                      ProtobufCBuffer     *buffer);
-Held__StructuredAggregationQuery *
-       held__structured_aggregation_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__structured_aggregation_query__free_unpacked
-                     (Held__StructuredAggregationQuery *message,
-                      ProtobufCAllocator *allocator);
 /* Held__AggregationResult methods */
 void   held__aggregation_result__init
                      (Held__AggregationResult         *message);
-size_t held__aggregation_result__get_packed_size
-                     (const Held__AggregationResult   *message);
-size_t held__aggregation_result__pack
-                     (const Held__AggregationResult   *message,
-                      uint8_t             *out);
-size_t held__aggregation_result__pack_to_buffer
-                     (const Held__AggregationResult   *message,
-                      ProtobufCBuffer     *buffer);
-Held__AggregationResult *
-       held__aggregation_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__aggregation_result__free_unpacked
-                     (Held__AggregationResult *message,
-                      ProtobufCAllocator *allocator);
 /* Held__RequestOptions methods */
 void   held__request_options__init
                      (Held__RequestOptions         *message);
-size_t held__request_options__get_packed_size
-                     (const Held__RequestOptions   *message);
-size_t held__request_options__pack
-                     (const Held__RequestOptions   *message,
-                      uint8_t             *out);
-size_t held__request_options__pack_to_buffer
-                     (const Held__RequestOptions   *message,
-                      ProtobufCBuffer     *buffer);
-Held__RequestOptions *
-       held__request_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__request_options__free_unpacked
-                     (Held__RequestOptions *message,
-                      ProtobufCAllocator *allocator);
 /* Held__GetDocumentRequest methods */
 void   held__get_document_request__init
                      (Held__GetDocumentRequest         *message);
-size_t held__get_document_request__get_packed_size
-                     (const Held__GetDocumentRequest   *message);
-size_t held__get_document_request__pack
-                     (const Held__GetDocumentRequest   *message,
-                      uint8_t             *out);
-size_t held__get_document_request__pack_to_buffer
-                     (const Held__GetDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__GetDocumentRequest *
-       held__get_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__get_document_request__free_unpacked
-                     (Held__GetDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ListDocumentsRequest methods */
 void   held__list_documents_request__init
                      (Held__ListDocumentsRequest         *message);
-size_t held__list_documents_request__get_packed_size
-                     (const Held__ListDocumentsRequest   *message);
-size_t held__list_documents_request__pack
-                     (const Held__ListDocumentsRequest   *message,
-                      uint8_t             *out);
-size_t held__list_documents_request__pack_to_buffer
-                     (const Held__ListDocumentsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ListDocumentsRequest *
-       held__list_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__list_documents_request__free_unpacked
-                     (Held__ListDocumentsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ListDocumentsResponse methods */
 void   held__list_documents_response__init
                      (Held__ListDocumentsResponse         *message);
-size_t held__list_documents_response__get_packed_size
-                     (const Held__ListDocumentsResponse   *message);
-size_t held__list_documents_response__pack
-                     (const Held__ListDocumentsResponse   *message,
-                      uint8_t             *out);
-size_t held__list_documents_response__pack_to_buffer
-                     (const Held__ListDocumentsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ListDocumentsResponse *
-       held__list_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__list_documents_response__free_unpacked
-                     (Held__ListDocumentsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__CreateDocumentRequest methods */
 void   held__create_document_request__init
                      (Held__CreateDocumentRequest         *message);
-size_t held__create_document_request__get_packed_size
-                     (const Held__CreateDocumentRequest   *message);
-size_t held__create_document_request__pack
-                     (const Held__CreateDocumentRequest   *message,
-                      uint8_t             *out);
-size_t held__create_document_request__pack_to_buffer
-                     (const Held__CreateDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__CreateDocumentRequest *
-       held__create_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__create_document_request__free_unpacked
-                     (Held__CreateDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__UpdateDocumentRequest methods */
 void   held__update_document_request__init
                      (Held__UpdateDocumentRequest         *message);
-size_t held__update_document_request__get_packed_size
-                     (const Held__UpdateDocumentRequest   *message);
-size_t held__update_document_request__pack
-                     (const Held__UpdateDocumentRequest   *message,
-                      uint8_t             *out);
-size_t held__update_document_request__pack_to_buffer
-                     (const Held__UpdateDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__UpdateDocumentRequest *
-       held__update_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__update_document_request__free_unpacked
-                     (Held__UpdateDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__DeleteDocumentRequest methods */
 void   held__delete_document_request__init
                      (Held__DeleteDocumentRequest         *message);
-size_t held__delete_document_request__get_packed_size
-                     (const Held__DeleteDocumentRequest   *message);
-size_t held__delete_document_request__pack
-                     (const Held__DeleteDocumentRequest   *message,
-                      uint8_t             *out);
-size_t held__delete_document_request__pack_to_buffer
-                     (const Held__DeleteDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__DeleteDocumentRequest *
-       held__delete_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__delete_document_request__free_unpacked
-                     (Held__DeleteDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BatchGetDocumentsRequest methods */
 void   held__batch_get_documents_request__init
                      (Held__BatchGetDocumentsRequest         *message);
-size_t held__batch_get_documents_request__get_packed_size
-                     (const Held__BatchGetDocumentsRequest   *message);
-size_t held__batch_get_documents_request__pack
-                     (const Held__BatchGetDocumentsRequest   *message,
-                      uint8_t             *out);
-size_t held__batch_get_documents_request__pack_to_buffer
-                     (const Held__BatchGetDocumentsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BatchGetDocumentsRequest *
-       held__batch_get_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__batch_get_documents_request__free_unpacked
-                     (Held__BatchGetDocumentsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BatchGetDocumentsResponse methods */
 void   held__batch_get_documents_response__init
                      (Held__BatchGetDocumentsResponse         *message);
-size_t held__batch_get_documents_response__get_packed_size
-                     (const Held__BatchGetDocumentsResponse   *message);
-size_t held__batch_get_documents_response__pack
-                     (const Held__BatchGetDocumentsResponse   *message,
-                      uint8_t             *out);
-size_t held__batch_get_documents_response__pack_to_buffer
-                     (const Held__BatchGetDocumentsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BatchGetDocumentsResponse *
-       held__batch_get_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__batch_get_documents_response__free_unpacked
-                     (Held__BatchGetDocumentsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BeginTransactionRequest methods */
 void   held__begin_transaction_request__init
                      (Held__BeginTransactionRequest         *message);
-size_t held__begin_transaction_request__get_packed_size
-                     (const Held__BeginTransactionRequest   *message);
-size_t held__begin_transaction_request__pack
-                     (const Held__BeginTransactionRequest   *message,
-                      uint8_t             *out);
-size_t held__begin_transaction_request__pack_to_buffer
-                     (const Held__BeginTransactionRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BeginTransactionRequest *
-       held__begin_transaction_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__begin_transaction_request__free_unpacked
-                     (Held__BeginTransactionRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BeginTransactionResponse methods */
 void   held__begin_transaction_response__init
                      (Held__BeginTransactionResponse         *message);
-size_t held__begin_transaction_response__get_packed_size
-                     (const Held__BeginTransactionResponse   *message);
-size_t held__begin_transaction_response__pack
-                     (const Held__BeginTransactionResponse   *message,
-                      uint8_t             *out);
-size_t held__begin_transaction_response__pack_to_buffer
-                     (const Held__BeginTransactionResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BeginTransactionResponse *
-       held__begin_transaction_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__begin_transaction_response__free_unpacked
-                     (Held__BeginTransactionResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__CommitRequest methods */
 void   held__commit_request__init
                      (Held__CommitRequest         *message);
-size_t held__commit_request__get_packed_size
-                     (const Held__CommitRequest   *message);
-size_t held__commit_request__pack
-                     (const Held__CommitRequest   *message,
-                      uint8_t             *out);
-size_t held__commit_request__pack_to_buffer
-                     (const Held__CommitRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__CommitRequest *
-       held__commit_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__commit_request__free_unpacked
-                     (Held__CommitRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__CommitResponse methods */
 void   held__commit_response__init
                      (Held__CommitResponse         *message);
-size_t held__commit_response__get_packed_size
-                     (const Held__CommitResponse   *message);
-size_t held__commit_response__pack
-                     (const Held__CommitResponse   *message,
-                      uint8_t             *out);
-size_t held__commit_response__pack_to_buffer
-                     (const Held__CommitResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__CommitResponse *
-       held__commit_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__commit_response__free_unpacked
-                     (Held__CommitResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__RollbackRequest methods */
 void   held__rollback_request__init
                      (Held__RollbackRequest         *message);
-size_t held__rollback_request__get_packed_size
-                     (const Held__RollbackRequest   *message);
-size_t held__rollback_request__pack
-                     (const Held__RollbackRequest   *message,
-                      uint8_t             *out);
-size_t held__rollback_request__pack_to_buffer
-                     (const Held__RollbackRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__RollbackRequest *
-       held__rollback_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__rollback_request__free_unpacked
-                     (Held__RollbackRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ExplainOptions methods */
 void   held__explain_options__init
                      (Held__ExplainOptions         *message);
-size_t held__explain_options__get_packed_size
-                     (const Held__ExplainOptions   *message);
-size_t held__explain_options__pack
-                     (const Held__ExplainOptions   *message,
-                      uint8_t             *out);
-size_t held__explain_options__pack_to_buffer
-                     (const Held__ExplainOptions   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ExplainOptions *
-       held__explain_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__explain_options__free_unpacked
-                     (Held__ExplainOptions *message,
-                      ProtobufCAllocator *allocator);
 /* Held__PlanSummary methods */
 void   held__plan_summary__init
                      (Held__PlanSummary         *message);
-size_t held__plan_summary__get_packed_size
-                     (const Held__PlanSummary   *message);
-size_t held__plan_summary__pack
-                     (const Held__PlanSummary   *message,
-                      uint8_t             *out);
-size_t held__plan_summary__pack_to_buffer
-                     (const Held__PlanSummary   *message,
-                      ProtobufCBuffer     *buffer);
-Held__PlanSummary *
-       held__plan_summary__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__plan_summary__free_unpacked
-                     (Held__PlanSummary *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ExecutionStats methods */
 void   held__execution_stats__init
                      (Held__ExecutionStats         *message);
-size_t held__execution_stats__get_packed_size
-                     (const Held__ExecutionStats   *message);
-size_t held__execution_stats__pack
-                     (const Held__ExecutionStats   *message,
-                      uint8_t             *out);
-size_t held__execution_stats__pack_to_buffer
-                     (const Held__ExecutionStats   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ExecutionStats *
-       held__execution_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__execution_stats__free_unpacked
-                     (Held__ExecutionStats *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ExplainMetrics methods */
 void   held__explain_metrics__init
                      (Held__ExplainMetrics         *message);
-size_t held__explain_metrics__get_packed_size
-                     (const Held__ExplainMetrics   *message);
-size_t held__explain_metrics__pack
-                     (const Held__ExplainMetrics   *message,
-                      uint8_t             *out);
-size_t held__explain_metrics__pack_to_buffer
-                     (const Held__ExplainMetrics   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ExplainMetrics *
-       held__explain_metrics__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__explain_metrics__free_unpacked
-                     (Held__ExplainMetrics *message,
-                      ProtobufCAllocator *allocator);
 /* Held__RunQueryRequest methods */
 void   held__run_query_request__init
                      (Held__RunQueryRequest         *message);
-size_t held__run_query_request__get_packed_size
-                     (const Held__RunQueryRequest   *message);
-size_t held__run_query_request__pack
-                     (const Held__RunQueryRequest   *message,
-                      uint8_t             *out);
-size_t held__run_query_request__pack_to_buffer
-                     (const Held__RunQueryRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__RunQueryRequest *
-       held__run_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__run_query_request__free_unpacked
-                     (Held__RunQueryRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__RunQueryResponse methods */
 void   held__run_query_response__init
                      (Held__RunQueryResponse         *message);
-size_t held__run_query_response__get_packed_size
-                     (const Held__RunQueryResponse   *message);
-size_t held__run_query_response__pack
-                     (const Held__RunQueryResponse   *message,
-                      uint8_t             *out);
-size_t held__run_query_response__pack_to_buffer
-                     (const Held__RunQueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__RunQueryResponse *
-       held__run_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__run_query_response__free_unpacked
-                     (Held__RunQueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__RunAggregationQueryRequest methods */
 void   held__run_aggregation_query_request__init
                      (Held__RunAggregationQueryRequest         *message);
-size_t held__run_aggregation_query_request__get_packed_size
-                     (const Held__RunAggregationQueryRequest   *message);
-size_t held__run_aggregation_query_request__pack
-                     (const Held__RunAggregationQueryRequest   *message,
-                      uint8_t             *out);
-size_t held__run_aggregation_query_request__pack_to_buffer
-                     (const Held__RunAggregationQueryRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__RunAggregationQueryRequest *
-       held__run_aggregation_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__run_aggregation_query_request__free_unpacked
-                     (Held__RunAggregationQueryRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__RunAggregationQueryResponse methods */
 void   held__run_aggregation_query_response__init
                      (Held__RunAggregationQueryResponse         *message);
-size_t held__run_aggregation_query_response__get_packed_size
-                     (const Held__RunAggregationQueryResponse   *message);
-size_t held__run_aggregation_query_response__pack
-                     (const Held__RunAggregationQueryResponse   *message,
-                      uint8_t             *out);
-size_t held__run_aggregation_query_response__pack_to_buffer
-                     (const Held__RunAggregationQueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__RunAggregationQueryResponse *
-       held__run_aggregation_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__run_aggregation_query_response__free_unpacked
-                     (Held__RunAggregationQueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ListCollectionIdsRequest methods */
 void   held__list_collection_ids_request__init
                      (Held__ListCollectionIdsRequest         *message);
-size_t held__list_collection_ids_request__get_packed_size
-                     (const Held__ListCollectionIdsRequest   *message);
-size_t held__list_collection_ids_request__pack
-                     (const Held__ListCollectionIdsRequest   *message,
-                      uint8_t             *out);
-size_t held__list_collection_ids_request__pack_to_buffer
-                     (const Held__ListCollectionIdsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ListCollectionIdsRequest *
-       held__list_collection_ids_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__list_collection_ids_request__free_unpacked
-                     (Held__ListCollectionIdsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ListCollectionIdsResponse methods */
 void   held__list_collection_ids_response__init
                      (Held__ListCollectionIdsResponse         *message);
-size_t held__list_collection_ids_response__get_packed_size
-                     (const Held__ListCollectionIdsResponse   *message);
-size_t held__list_collection_ids_response__pack
-                     (const Held__ListCollectionIdsResponse   *message,
-                      uint8_t             *out);
-size_t held__list_collection_ids_response__pack_to_buffer
-                     (const Held__ListCollectionIdsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ListCollectionIdsResponse *
-       held__list_collection_ids_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__list_collection_ids_response__free_unpacked
-                     (Held__ListCollectionIdsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BatchWriteRequest methods */
 void   held__batch_write_request__init
                      (Held__BatchWriteRequest         *message);
-size_t held__batch_write_request__get_packed_size
-                     (const Held__BatchWriteRequest   *message);
-size_t held__batch_write_request__pack
-                     (const Held__BatchWriteRequest   *message,
-                      uint8_t             *out);
-size_t held__batch_write_request__pack_to_buffer
-                     (const Held__BatchWriteRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BatchWriteRequest *
-       held__batch_write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__batch_write_request__free_unpacked
-                     (Held__BatchWriteRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BatchWriteResponse methods */
 void   held__batch_write_response__init
                      (Held__BatchWriteResponse         *message);
-size_t held__batch_write_response__get_packed_size
-                     (const Held__BatchWriteResponse   *message);
-size_t held__batch_write_response__pack
-                     (const Held__BatchWriteResponse   *message,
-                      uint8_t             *out);
-size_t held__batch_write_response__pack_to_buffer
-                     (const Held__BatchWriteResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BatchWriteResponse *
-       held__batch_write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__batch_write_response__free_unpacked
-                     (Held__BatchWriteResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__PartitionQueryRequest methods */
 void   held__partition_query_request__init
                      (Held__PartitionQueryRequest         *message);
-size_t held__partition_query_request__get_packed_size
-                     (const Held__PartitionQueryRequest   *message);
-size_t held__partition_query_request__pack
-                     (const Held__PartitionQueryRequest   *message,
-                      uint8_t             *out);
-size_t held__partition_query_request__pack_to_buffer
-                     (const Held__PartitionQueryRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__PartitionQueryRequest *
-       held__partition_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__partition_query_request__free_unpacked
-                     (Held__PartitionQueryRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__PartitionQueryResponse methods */
 void   held__partition_query_response__init
                      (Held__PartitionQueryResponse         *message);
-size_t held__partition_query_response__get_packed_size
-                     (const Held__PartitionQueryResponse   *message);
-size_t held__partition_query_response__pack
-                     (const Held__PartitionQueryResponse   *message,
-                      uint8_t             *out);
-size_t held__partition_query_response__pack_to_buffer
-                     (const Held__PartitionQueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__PartitionQueryResponse *
-       held__partition_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__partition_query_response__free_unpacked
-                     (Held__PartitionQueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__WriteRequest methods */
 void   held__write_request__init
                      (Held__WriteRequest         *message);
-size_t held__write_request__get_packed_size
-                     (const Held__WriteRequest   *message);
-size_t held__write_request__pack
-                     (const Held__WriteRequest   *message,
-                      uint8_t             *out);
-size_t held__write_request__pack_to_buffer
-                     (const Held__WriteRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__WriteRequest *
-       held__write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__write_request__free_unpacked
-                     (Held__WriteRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__WriteResponse methods */
 void   held__write_response__init
                      (Held__WriteResponse         *message);
-size_t held__write_response__get_packed_size
-                     (const Held__WriteResponse   *message);
-size_t held__write_response__pack
-                     (const Held__WriteResponse   *message,
-                      uint8_t             *out);
-size_t held__write_response__pack_to_buffer
-                     (const Held__WriteResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__WriteResponse *
-       held__write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__write_response__free_unpacked
-                     (Held__WriteResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__StructuredPipeline methods */
 void   held__structured_pipeline__init
                      (Held__StructuredPipeline         *message);
-size_t held__structured_pipeline__get_packed_size
-                     (const Held__StructuredPipeline   *message);
-size_t held__structured_pipeline__pack
-                     (const Held__StructuredPipeline   *message,
-                      uint8_t             *out);
-size_t held__structured_pipeline__pack_to_buffer
-                     (const Held__StructuredPipeline   *message,
-                      ProtobufCBuffer     *buffer);
-Held__StructuredPipeline *
-       held__structured_pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__structured_pipeline__free_unpacked
-                     (Held__StructuredPipeline *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ExplainStats methods */
 void   held__explain_stats__init
                      (Held__ExplainStats         *message);
-size_t held__explain_stats__get_packed_size
-                     (const Held__ExplainStats   *message);
-size_t held__explain_stats__pack
-                     (const Held__ExplainStats   *message,
-                      uint8_t             *out);
-size_t held__explain_stats__pack_to_buffer
-                     (const Held__ExplainStats   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ExplainStats *
-       held__explain_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__explain_stats__free_unpacked
-                     (Held__ExplainStats *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ExecutePipelineRequest methods */
 void   held__execute_pipeline_request__init
                      (Held__ExecutePipelineRequest         *message);
-size_t held__execute_pipeline_request__get_packed_size
-                     (const Held__ExecutePipelineRequest   *message);
-size_t held__execute_pipeline_request__pack
-                     (const Held__ExecutePipelineRequest   *message,
-                      uint8_t             *out);
-size_t held__execute_pipeline_request__pack_to_buffer
-                     (const Held__ExecutePipelineRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ExecutePipelineRequest *
-       held__execute_pipeline_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__execute_pipeline_request__free_unpacked
-                     (Held__ExecutePipelineRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ExecutePipelineResponse methods */
 void   held__execute_pipeline_response__init
                      (Held__ExecutePipelineResponse         *message);
-size_t held__execute_pipeline_response__get_packed_size
-                     (const Held__ExecutePipelineResponse   *message);
-size_t held__execute_pipeline_response__pack
-                     (const Held__ExecutePipelineResponse   *message,
-                      uint8_t             *out);
-size_t held__execute_pipeline_response__pack_to_buffer
-                     (const Held__ExecutePipelineResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ExecutePipelineResponse *
-       held__execute_pipeline_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__execute_pipeline_response__free_unpacked
-                     (Held__ExecutePipelineResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__DocumentChange methods */
 void   held__document_change__init
                      (Held__DocumentChange         *message);
-size_t held__document_change__get_packed_size
-                     (const Held__DocumentChange   *message);
-size_t held__document_change__pack
-                     (const Held__DocumentChange   *message,
-                      uint8_t             *out);
-size_t held__document_change__pack_to_buffer
-                     (const Held__DocumentChange   *message,
-                      ProtobufCBuffer     *buffer);
-Held__DocumentChange *
-       held__document_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__document_change__free_unpacked
-                     (Held__DocumentChange *message,
-                      ProtobufCAllocator *allocator);
 /* Held__DocumentDelete methods */
 void   held__document_delete__init
                      (Held__DocumentDelete         *message);
-size_t held__document_delete__get_packed_size
-                     (const Held__DocumentDelete   *message);
-size_t held__document_delete__pack
-                     (const Held__DocumentDelete   *message,
-                      uint8_t             *out);
-size_t held__document_delete__pack_to_buffer
-                     (const Held__DocumentDelete   *message,
-                      ProtobufCBuffer     *buffer);
-Held__DocumentDelete *
-       held__document_delete__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__document_delete__free_unpacked
-                     (Held__DocumentDelete *message,
-                      ProtobufCAllocator *allocator);
 /* Held__DocumentRemove methods */
 void   held__document_remove__init
                      (Held__DocumentRemove         *message);
-size_t held__document_remove__get_packed_size
-                     (const Held__DocumentRemove   *message);
-size_t held__document_remove__pack
-                     (const Held__DocumentRemove   *message,
-                      uint8_t             *out);
-size_t held__document_remove__pack_to_buffer
-                     (const Held__DocumentRemove   *message,
-                      ProtobufCBuffer     *buffer);
-Held__DocumentRemove *
-       held__document_remove__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__document_remove__free_unpacked
-                     (Held__DocumentRemove *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BitSequence methods */
 void   held__bit_sequence__init
                      (Held__BitSequence         *message);
-size_t held__bit_sequence__get_packed_size
-                     (const Held__BitSequence   *message);
-size_t held__bit_sequence__pack
-                     (const Held__BitSequence   *message,
-                      uint8_t             *out);
-size_t held__bit_sequence__pack_to_buffer
-                     (const Held__BitSequence   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BitSequence *
-       held__bit_sequence__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__bit_sequence__free_unpacked
-                     (Held__BitSequence *message,
-                      ProtobufCAllocator *allocator);
 /* Held__BloomFilter methods */
 void   held__bloom_filter__init
                      (Held__BloomFilter         *message);
-size_t held__bloom_filter__get_packed_size
-                     (const Held__BloomFilter   *message);
-size_t held__bloom_filter__pack
-                     (const Held__BloomFilter   *message,
-                      uint8_t             *out);
-size_t held__bloom_filter__pack_to_buffer
-                     (const Held__BloomFilter   *message,
-                      ProtobufCBuffer     *buffer);
-Held__BloomFilter *
-       held__bloom_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__bloom_filter__free_unpacked
-                     (Held__BloomFilter *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ExistenceFilter methods */
 void   held__existence_filter__init
                      (Held__ExistenceFilter         *message);
-size_t held__existence_filter__get_packed_size
-                     (const Held__ExistenceFilter   *message);
-size_t held__existence_filter__pack
-                     (const Held__ExistenceFilter   *message,
-                      uint8_t             *out);
-size_t held__existence_filter__pack_to_buffer
-                     (const Held__ExistenceFilter   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ExistenceFilter *
-       held__existence_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__existence_filter__free_unpacked
-                     (Held__ExistenceFilter *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Target__QueryTarget methods */
 void   held__target__query_target__init
                      (Held__Target__QueryTarget         *message);
@@ -2705,79 +1809,15 @@ void   held__target__pipeline_query_target__init
 /* Held__Target methods */
 void   held__target__init
                      (Held__Target         *message);
-size_t held__target__get_packed_size
-                     (const Held__Target   *message);
-size_t held__target__pack
-                     (const Held__Target   *message,
-                      uint8_t             *out);
-size_t held__target__pack_to_buffer
-                     (const Held__Target   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Target *
-       held__target__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__target__free_unpacked
-                     (Held__Target *message,
-                      ProtobufCAllocator *allocator);
 /* Held__TargetChange methods */
 void   held__target_change__init
                      (Held__TargetChange         *message);
-size_t held__target_change__get_packed_size
-                     (const Held__TargetChange   *message);
-size_t held__target_change__pack
-                     (const Held__TargetChange   *message,
-                      uint8_t             *out);
-size_t held__target_change__pack_to_buffer
-                     (const Held__TargetChange   *message,
-                      ProtobufCBuffer     *buffer);
-Held__TargetChange *
-       held__target_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__target_change__free_unpacked
-                     (Held__TargetChange *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ListenRequest methods */
 void   held__listen_request__init
                      (Held__ListenRequest         *message);
-size_t held__listen_request__get_packed_size
-                     (const Held__ListenRequest   *message);
-size_t held__listen_request__pack
-                     (const Held__ListenRequest   *message,
-                      uint8_t             *out);
-size_t held__listen_request__pack_to_buffer
-                     (const Held__ListenRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ListenRequest *
-       held__listen_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__listen_request__free_unpacked
-                     (Held__ListenRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__ListenResponse methods */
 void   held__listen_response__init
                      (Held__ListenResponse         *message);
-size_t held__listen_response__get_packed_size
-                     (const Held__ListenResponse   *message);
-size_t held__listen_response__pack
-                     (const Held__ListenResponse   *message,
-                      uint8_t             *out);
-size_t held__listen_response__pack_to_buffer
-                     (const Held__ListenResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__ListenResponse *
-       held__listen_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__listen_response__free_unpacked
-                     (Held__ListenResponse *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__Document_Closure)

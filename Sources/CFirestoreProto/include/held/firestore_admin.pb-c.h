@@ -588,345 +588,57 @@ struct  Held__FirestoreAdmin__FieldOperationMetadata
 /* Held__FirestoreAdmin__CreateIndexRequest methods */
 void   held__firestore_admin__create_index_request__init
                      (Held__FirestoreAdmin__CreateIndexRequest         *message);
-size_t held__firestore_admin__create_index_request__get_packed_size
-                     (const Held__FirestoreAdmin__CreateIndexRequest   *message);
-size_t held__firestore_admin__create_index_request__pack
-                     (const Held__FirestoreAdmin__CreateIndexRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__create_index_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__CreateIndexRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__CreateIndexRequest *
-       held__firestore_admin__create_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__create_index_request__free_unpacked
-                     (Held__FirestoreAdmin__CreateIndexRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__ListIndexesRequest methods */
 void   held__firestore_admin__list_indexes_request__init
                      (Held__FirestoreAdmin__ListIndexesRequest         *message);
-size_t held__firestore_admin__list_indexes_request__get_packed_size
-                     (const Held__FirestoreAdmin__ListIndexesRequest   *message);
-size_t held__firestore_admin__list_indexes_request__pack
-                     (const Held__FirestoreAdmin__ListIndexesRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__list_indexes_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListIndexesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__ListIndexesRequest *
-       held__firestore_admin__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__list_indexes_request__free_unpacked
-                     (Held__FirestoreAdmin__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__ListIndexesResponse methods */
 void   held__firestore_admin__list_indexes_response__init
                      (Held__FirestoreAdmin__ListIndexesResponse         *message);
-size_t held__firestore_admin__list_indexes_response__get_packed_size
-                     (const Held__FirestoreAdmin__ListIndexesResponse   *message);
-size_t held__firestore_admin__list_indexes_response__pack
-                     (const Held__FirestoreAdmin__ListIndexesResponse   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__list_indexes_response__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListIndexesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__ListIndexesResponse *
-       held__firestore_admin__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__list_indexes_response__free_unpacked
-                     (Held__FirestoreAdmin__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__GetIndexRequest methods */
 void   held__firestore_admin__get_index_request__init
                      (Held__FirestoreAdmin__GetIndexRequest         *message);
-size_t held__firestore_admin__get_index_request__get_packed_size
-                     (const Held__FirestoreAdmin__GetIndexRequest   *message);
-size_t held__firestore_admin__get_index_request__pack
-                     (const Held__FirestoreAdmin__GetIndexRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__get_index_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__GetIndexRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__GetIndexRequest *
-       held__firestore_admin__get_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__get_index_request__free_unpacked
-                     (Held__FirestoreAdmin__GetIndexRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__DeleteIndexRequest methods */
 void   held__firestore_admin__delete_index_request__init
                      (Held__FirestoreAdmin__DeleteIndexRequest         *message);
-size_t held__firestore_admin__delete_index_request__get_packed_size
-                     (const Held__FirestoreAdmin__DeleteIndexRequest   *message);
-size_t held__firestore_admin__delete_index_request__pack
-                     (const Held__FirestoreAdmin__DeleteIndexRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__delete_index_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__DeleteIndexRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__DeleteIndexRequest *
-       held__firestore_admin__delete_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__delete_index_request__free_unpacked
-                     (Held__FirestoreAdmin__DeleteIndexRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__GetFieldRequest methods */
 void   held__firestore_admin__get_field_request__init
                      (Held__FirestoreAdmin__GetFieldRequest         *message);
-size_t held__firestore_admin__get_field_request__get_packed_size
-                     (const Held__FirestoreAdmin__GetFieldRequest   *message);
-size_t held__firestore_admin__get_field_request__pack
-                     (const Held__FirestoreAdmin__GetFieldRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__get_field_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__GetFieldRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__GetFieldRequest *
-       held__firestore_admin__get_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__get_field_request__free_unpacked
-                     (Held__FirestoreAdmin__GetFieldRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__UpdateFieldRequest methods */
 void   held__firestore_admin__update_field_request__init
                      (Held__FirestoreAdmin__UpdateFieldRequest         *message);
-size_t held__firestore_admin__update_field_request__get_packed_size
-                     (const Held__FirestoreAdmin__UpdateFieldRequest   *message);
-size_t held__firestore_admin__update_field_request__pack
-                     (const Held__FirestoreAdmin__UpdateFieldRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__update_field_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__UpdateFieldRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__UpdateFieldRequest *
-       held__firestore_admin__update_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__update_field_request__free_unpacked
-                     (Held__FirestoreAdmin__UpdateFieldRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__ListFieldsRequest methods */
 void   held__firestore_admin__list_fields_request__init
                      (Held__FirestoreAdmin__ListFieldsRequest         *message);
-size_t held__firestore_admin__list_fields_request__get_packed_size
-                     (const Held__FirestoreAdmin__ListFieldsRequest   *message);
-size_t held__firestore_admin__list_fields_request__pack
-                     (const Held__FirestoreAdmin__ListFieldsRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__list_fields_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListFieldsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__ListFieldsRequest *
-       held__firestore_admin__list_fields_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__list_fields_request__free_unpacked
-                     (Held__FirestoreAdmin__ListFieldsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__ListFieldsResponse methods */
 void   held__firestore_admin__list_fields_response__init
                      (Held__FirestoreAdmin__ListFieldsResponse         *message);
-size_t held__firestore_admin__list_fields_response__get_packed_size
-                     (const Held__FirestoreAdmin__ListFieldsResponse   *message);
-size_t held__firestore_admin__list_fields_response__pack
-                     (const Held__FirestoreAdmin__ListFieldsResponse   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__list_fields_response__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListFieldsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__ListFieldsResponse *
-       held__firestore_admin__list_fields_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__list_fields_response__free_unpacked
-                     (Held__FirestoreAdmin__ListFieldsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__CreateDatabaseRequest methods */
 void   held__firestore_admin__create_database_request__init
                      (Held__FirestoreAdmin__CreateDatabaseRequest         *message);
-size_t held__firestore_admin__create_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__CreateDatabaseRequest   *message);
-size_t held__firestore_admin__create_database_request__pack
-                     (const Held__FirestoreAdmin__CreateDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__create_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__CreateDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__CreateDatabaseRequest *
-       held__firestore_admin__create_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__create_database_request__free_unpacked
-                     (Held__FirestoreAdmin__CreateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__UpdateDatabaseRequest methods */
 void   held__firestore_admin__update_database_request__init
                      (Held__FirestoreAdmin__UpdateDatabaseRequest         *message);
-size_t held__firestore_admin__update_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__UpdateDatabaseRequest   *message);
-size_t held__firestore_admin__update_database_request__pack
-                     (const Held__FirestoreAdmin__UpdateDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__update_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__UpdateDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__UpdateDatabaseRequest *
-       held__firestore_admin__update_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__update_database_request__free_unpacked
-                     (Held__FirestoreAdmin__UpdateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__DeleteDatabaseRequest methods */
 void   held__firestore_admin__delete_database_request__init
                      (Held__FirestoreAdmin__DeleteDatabaseRequest         *message);
-size_t held__firestore_admin__delete_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__DeleteDatabaseRequest   *message);
-size_t held__firestore_admin__delete_database_request__pack
-                     (const Held__FirestoreAdmin__DeleteDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__delete_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__DeleteDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__DeleteDatabaseRequest *
-       held__firestore_admin__delete_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__delete_database_request__free_unpacked
-                     (Held__FirestoreAdmin__DeleteDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__CreateDatabaseMetadata methods */
 void   held__firestore_admin__create_database_metadata__init
                      (Held__FirestoreAdmin__CreateDatabaseMetadata         *message);
-size_t held__firestore_admin__create_database_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__CreateDatabaseMetadata   *message);
-size_t held__firestore_admin__create_database_metadata__pack
-                     (const Held__FirestoreAdmin__CreateDatabaseMetadata   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__create_database_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__CreateDatabaseMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__CreateDatabaseMetadata *
-       held__firestore_admin__create_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__create_database_metadata__free_unpacked
-                     (Held__FirestoreAdmin__CreateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__UpdateDatabaseMetadata methods */
 void   held__firestore_admin__update_database_metadata__init
                      (Held__FirestoreAdmin__UpdateDatabaseMetadata         *message);
-size_t held__firestore_admin__update_database_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata   *message);
-size_t held__firestore_admin__update_database_metadata__pack
-                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__update_database_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__UpdateDatabaseMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__UpdateDatabaseMetadata *
-       held__firestore_admin__update_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__update_database_metadata__free_unpacked
-                     (Held__FirestoreAdmin__UpdateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__DeleteDatabaseMetadata methods */
 void   held__firestore_admin__delete_database_metadata__init
                      (Held__FirestoreAdmin__DeleteDatabaseMetadata         *message);
-size_t held__firestore_admin__delete_database_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata   *message);
-size_t held__firestore_admin__delete_database_metadata__pack
-                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__delete_database_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__DeleteDatabaseMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__DeleteDatabaseMetadata *
-       held__firestore_admin__delete_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__delete_database_metadata__free_unpacked
-                     (Held__FirestoreAdmin__DeleteDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__GetDatabaseRequest methods */
 void   held__firestore_admin__get_database_request__init
                      (Held__FirestoreAdmin__GetDatabaseRequest         *message);
-size_t held__firestore_admin__get_database_request__get_packed_size
-                     (const Held__FirestoreAdmin__GetDatabaseRequest   *message);
-size_t held__firestore_admin__get_database_request__pack
-                     (const Held__FirestoreAdmin__GetDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__get_database_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__GetDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__GetDatabaseRequest *
-       held__firestore_admin__get_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__get_database_request__free_unpacked
-                     (Held__FirestoreAdmin__GetDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__ListDatabasesRequest methods */
 void   held__firestore_admin__list_databases_request__init
                      (Held__FirestoreAdmin__ListDatabasesRequest         *message);
-size_t held__firestore_admin__list_databases_request__get_packed_size
-                     (const Held__FirestoreAdmin__ListDatabasesRequest   *message);
-size_t held__firestore_admin__list_databases_request__pack
-                     (const Held__FirestoreAdmin__ListDatabasesRequest   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__list_databases_request__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListDatabasesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__ListDatabasesRequest *
-       held__firestore_admin__list_databases_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__list_databases_request__free_unpacked
-                     (Held__FirestoreAdmin__ListDatabasesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__ListDatabasesResponse methods */
 void   held__firestore_admin__list_databases_response__init
                      (Held__FirestoreAdmin__ListDatabasesResponse         *message);
-size_t held__firestore_admin__list_databases_response__get_packed_size
-                     (const Held__FirestoreAdmin__ListDatabasesResponse   *message);
-size_t held__firestore_admin__list_databases_response__pack
-                     (const Held__FirestoreAdmin__ListDatabasesResponse   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__list_databases_response__pack_to_buffer
-                     (const Held__FirestoreAdmin__ListDatabasesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__ListDatabasesResponse *
-       held__firestore_admin__list_databases_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__list_databases_response__free_unpacked
-                     (Held__FirestoreAdmin__ListDatabasesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__Index__IndexField__VectorConfig__FlatIndex methods */
 void   held__firestore_admin__index__index_field__vector_config__flat_index__init
                      (Held__FirestoreAdmin__Index__IndexField__VectorConfig__FlatIndex         *message);
@@ -954,22 +666,6 @@ void   held__firestore_admin__index__search_index_options__init
 /* Held__FirestoreAdmin__Index methods */
 void   held__firestore_admin__index__init
                      (Held__FirestoreAdmin__Index         *message);
-size_t held__firestore_admin__index__get_packed_size
-                     (const Held__FirestoreAdmin__Index   *message);
-size_t held__firestore_admin__index__pack
-                     (const Held__FirestoreAdmin__Index   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__index__pack_to_buffer
-                     (const Held__FirestoreAdmin__Index   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__Index *
-       held__firestore_admin__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__index__free_unpacked
-                     (Held__FirestoreAdmin__Index *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__Field__IndexConfig methods */
 void   held__firestore_admin__field__index_config__init
                      (Held__FirestoreAdmin__Field__IndexConfig         *message);
@@ -979,79 +675,15 @@ void   held__firestore_admin__field__ttl_config__init
 /* Held__FirestoreAdmin__Field methods */
 void   held__firestore_admin__field__init
                      (Held__FirestoreAdmin__Field         *message);
-size_t held__firestore_admin__field__get_packed_size
-                     (const Held__FirestoreAdmin__Field   *message);
-size_t held__firestore_admin__field__pack
-                     (const Held__FirestoreAdmin__Field   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__field__pack_to_buffer
-                     (const Held__FirestoreAdmin__Field   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__Field *
-       held__firestore_admin__field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__field__free_unpacked
-                     (Held__FirestoreAdmin__Field *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__Database methods */
 void   held__firestore_admin__database__init
                      (Held__FirestoreAdmin__Database         *message);
-size_t held__firestore_admin__database__get_packed_size
-                     (const Held__FirestoreAdmin__Database   *message);
-size_t held__firestore_admin__database__pack
-                     (const Held__FirestoreAdmin__Database   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__database__pack_to_buffer
-                     (const Held__FirestoreAdmin__Database   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__Database *
-       held__firestore_admin__database__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__database__free_unpacked
-                     (Held__FirestoreAdmin__Database *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__IndexOperationMetadata methods */
 void   held__firestore_admin__index_operation_metadata__init
                      (Held__FirestoreAdmin__IndexOperationMetadata         *message);
-size_t held__firestore_admin__index_operation_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__IndexOperationMetadata   *message);
-size_t held__firestore_admin__index_operation_metadata__pack
-                     (const Held__FirestoreAdmin__IndexOperationMetadata   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__index_operation_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__IndexOperationMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__IndexOperationMetadata *
-       held__firestore_admin__index_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__index_operation_metadata__free_unpacked
-                     (Held__FirestoreAdmin__IndexOperationMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Held__FirestoreAdmin__FieldOperationMetadata methods */
 void   held__firestore_admin__field_operation_metadata__init
                      (Held__FirestoreAdmin__FieldOperationMetadata         *message);
-size_t held__firestore_admin__field_operation_metadata__get_packed_size
-                     (const Held__FirestoreAdmin__FieldOperationMetadata   *message);
-size_t held__firestore_admin__field_operation_metadata__pack
-                     (const Held__FirestoreAdmin__FieldOperationMetadata   *message,
-                      uint8_t             *out);
-size_t held__firestore_admin__field_operation_metadata__pack_to_buffer
-                     (const Held__FirestoreAdmin__FieldOperationMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Held__FirestoreAdmin__FieldOperationMetadata *
-       held__firestore_admin__field_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__firestore_admin__field_operation_metadata__free_unpacked
-                     (Held__FirestoreAdmin__FieldOperationMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__FirestoreAdmin__CreateIndexRequest_Closure)

@@ -60,41 +60,9 @@ struct  Held__Health__HealthCheckResponse
 /* Held__Health__HealthCheckRequest methods */
 void   held__health__health_check_request__init
                      (Held__Health__HealthCheckRequest         *message);
-size_t held__health__health_check_request__get_packed_size
-                     (const Held__Health__HealthCheckRequest   *message);
-size_t held__health__health_check_request__pack
-                     (const Held__Health__HealthCheckRequest   *message,
-                      uint8_t             *out);
-size_t held__health__health_check_request__pack_to_buffer
-                     (const Held__Health__HealthCheckRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Health__HealthCheckRequest *
-       held__health__health_check_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__health__health_check_request__free_unpacked
-                     (Held__Health__HealthCheckRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Health__HealthCheckResponse methods */
 void   held__health__health_check_response__init
                      (Held__Health__HealthCheckResponse         *message);
-size_t held__health__health_check_response__get_packed_size
-                     (const Held__Health__HealthCheckResponse   *message);
-size_t held__health__health_check_response__pack
-                     (const Held__Health__HealthCheckResponse   *message,
-                      uint8_t             *out);
-size_t held__health__health_check_response__pack_to_buffer
-                     (const Held__Health__HealthCheckResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Health__HealthCheckResponse *
-       held__health__health_check_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__health__health_check_response__free_unpacked
-                     (Held__Health__HealthCheckResponse *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__Health__HealthCheckRequest_Closure)

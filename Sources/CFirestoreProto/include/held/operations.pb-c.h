@@ -128,136 +128,24 @@ struct  Held__Longrunning__DeleteOperationRequest
 /* Held__Longrunning__Operation methods */
 void   held__longrunning__operation__init
                      (Held__Longrunning__Operation         *message);
-size_t held__longrunning__operation__get_packed_size
-                     (const Held__Longrunning__Operation   *message);
-size_t held__longrunning__operation__pack
-                     (const Held__Longrunning__Operation   *message,
-                      uint8_t             *out);
-size_t held__longrunning__operation__pack_to_buffer
-                     (const Held__Longrunning__Operation   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Longrunning__Operation *
-       held__longrunning__operation__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__longrunning__operation__free_unpacked
-                     (Held__Longrunning__Operation *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Longrunning__GetOperationRequest methods */
 void   held__longrunning__get_operation_request__init
                      (Held__Longrunning__GetOperationRequest         *message);
-size_t held__longrunning__get_operation_request__get_packed_size
-                     (const Held__Longrunning__GetOperationRequest   *message);
-size_t held__longrunning__get_operation_request__pack
-                     (const Held__Longrunning__GetOperationRequest   *message,
-                      uint8_t             *out);
-size_t held__longrunning__get_operation_request__pack_to_buffer
-                     (const Held__Longrunning__GetOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Longrunning__GetOperationRequest *
-       held__longrunning__get_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__longrunning__get_operation_request__free_unpacked
-                     (Held__Longrunning__GetOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Longrunning__ListOperationsRequest methods */
 void   held__longrunning__list_operations_request__init
                      (Held__Longrunning__ListOperationsRequest         *message);
-size_t held__longrunning__list_operations_request__get_packed_size
-                     (const Held__Longrunning__ListOperationsRequest   *message);
-size_t held__longrunning__list_operations_request__pack
-                     (const Held__Longrunning__ListOperationsRequest   *message,
-                      uint8_t             *out);
-size_t held__longrunning__list_operations_request__pack_to_buffer
-                     (const Held__Longrunning__ListOperationsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Longrunning__ListOperationsRequest *
-       held__longrunning__list_operations_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__longrunning__list_operations_request__free_unpacked
-                     (Held__Longrunning__ListOperationsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Longrunning__ListOperationsResponse methods */
 void   held__longrunning__list_operations_response__init
                      (Held__Longrunning__ListOperationsResponse         *message);
-size_t held__longrunning__list_operations_response__get_packed_size
-                     (const Held__Longrunning__ListOperationsResponse   *message);
-size_t held__longrunning__list_operations_response__pack
-                     (const Held__Longrunning__ListOperationsResponse   *message,
-                      uint8_t             *out);
-size_t held__longrunning__list_operations_response__pack_to_buffer
-                     (const Held__Longrunning__ListOperationsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Longrunning__ListOperationsResponse *
-       held__longrunning__list_operations_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__longrunning__list_operations_response__free_unpacked
-                     (Held__Longrunning__ListOperationsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Longrunning__WaitOperationRequest methods */
 void   held__longrunning__wait_operation_request__init
                      (Held__Longrunning__WaitOperationRequest         *message);
-size_t held__longrunning__wait_operation_request__get_packed_size
-                     (const Held__Longrunning__WaitOperationRequest   *message);
-size_t held__longrunning__wait_operation_request__pack
-                     (const Held__Longrunning__WaitOperationRequest   *message,
-                      uint8_t             *out);
-size_t held__longrunning__wait_operation_request__pack_to_buffer
-                     (const Held__Longrunning__WaitOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Longrunning__WaitOperationRequest *
-       held__longrunning__wait_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__longrunning__wait_operation_request__free_unpacked
-                     (Held__Longrunning__WaitOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Longrunning__CancelOperationRequest methods */
 void   held__longrunning__cancel_operation_request__init
                      (Held__Longrunning__CancelOperationRequest         *message);
-size_t held__longrunning__cancel_operation_request__get_packed_size
-                     (const Held__Longrunning__CancelOperationRequest   *message);
-size_t held__longrunning__cancel_operation_request__pack
-                     (const Held__Longrunning__CancelOperationRequest   *message,
-                      uint8_t             *out);
-size_t held__longrunning__cancel_operation_request__pack_to_buffer
-                     (const Held__Longrunning__CancelOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Longrunning__CancelOperationRequest *
-       held__longrunning__cancel_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__longrunning__cancel_operation_request__free_unpacked
-                     (Held__Longrunning__CancelOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Longrunning__DeleteOperationRequest methods */
 void   held__longrunning__delete_operation_request__init
                      (Held__Longrunning__DeleteOperationRequest         *message);
-size_t held__longrunning__delete_operation_request__get_packed_size
-                     (const Held__Longrunning__DeleteOperationRequest   *message);
-size_t held__longrunning__delete_operation_request__pack
-                     (const Held__Longrunning__DeleteOperationRequest   *message,
-                      uint8_t             *out);
-size_t held__longrunning__delete_operation_request__pack_to_buffer
-                     (const Held__Longrunning__DeleteOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Longrunning__DeleteOperationRequest *
-       held__longrunning__delete_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__longrunning__delete_operation_request__free_unpacked
-                     (Held__Longrunning__DeleteOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__Longrunning__Operation_Closure)

@@ -163,155 +163,27 @@ struct  Held__Reflection__ErrorResponse
 /* Held__Reflection__ServerReflectionRequest methods */
 void   held__reflection__server_reflection_request__init
                      (Held__Reflection__ServerReflectionRequest         *message);
-size_t held__reflection__server_reflection_request__get_packed_size
-                     (const Held__Reflection__ServerReflectionRequest   *message);
-size_t held__reflection__server_reflection_request__pack
-                     (const Held__Reflection__ServerReflectionRequest   *message,
-                      uint8_t             *out);
-size_t held__reflection__server_reflection_request__pack_to_buffer
-                     (const Held__Reflection__ServerReflectionRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__ServerReflectionRequest *
-       held__reflection__server_reflection_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__server_reflection_request__free_unpacked
-                     (Held__Reflection__ServerReflectionRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Reflection__ExtensionRequest methods */
 void   held__reflection__extension_request__init
                      (Held__Reflection__ExtensionRequest         *message);
-size_t held__reflection__extension_request__get_packed_size
-                     (const Held__Reflection__ExtensionRequest   *message);
-size_t held__reflection__extension_request__pack
-                     (const Held__Reflection__ExtensionRequest   *message,
-                      uint8_t             *out);
-size_t held__reflection__extension_request__pack_to_buffer
-                     (const Held__Reflection__ExtensionRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__ExtensionRequest *
-       held__reflection__extension_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__extension_request__free_unpacked
-                     (Held__Reflection__ExtensionRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Reflection__ServerReflectionResponse methods */
 void   held__reflection__server_reflection_response__init
                      (Held__Reflection__ServerReflectionResponse         *message);
-size_t held__reflection__server_reflection_response__get_packed_size
-                     (const Held__Reflection__ServerReflectionResponse   *message);
-size_t held__reflection__server_reflection_response__pack
-                     (const Held__Reflection__ServerReflectionResponse   *message,
-                      uint8_t             *out);
-size_t held__reflection__server_reflection_response__pack_to_buffer
-                     (const Held__Reflection__ServerReflectionResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__ServerReflectionResponse *
-       held__reflection__server_reflection_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__server_reflection_response__free_unpacked
-                     (Held__Reflection__ServerReflectionResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Reflection__FileDescriptorResponse methods */
 void   held__reflection__file_descriptor_response__init
                      (Held__Reflection__FileDescriptorResponse         *message);
-size_t held__reflection__file_descriptor_response__get_packed_size
-                     (const Held__Reflection__FileDescriptorResponse   *message);
-size_t held__reflection__file_descriptor_response__pack
-                     (const Held__Reflection__FileDescriptorResponse   *message,
-                      uint8_t             *out);
-size_t held__reflection__file_descriptor_response__pack_to_buffer
-                     (const Held__Reflection__FileDescriptorResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__FileDescriptorResponse *
-       held__reflection__file_descriptor_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__file_descriptor_response__free_unpacked
-                     (Held__Reflection__FileDescriptorResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Reflection__ExtensionNumberResponse methods */
 void   held__reflection__extension_number_response__init
                      (Held__Reflection__ExtensionNumberResponse         *message);
-size_t held__reflection__extension_number_response__get_packed_size
-                     (const Held__Reflection__ExtensionNumberResponse   *message);
-size_t held__reflection__extension_number_response__pack
-                     (const Held__Reflection__ExtensionNumberResponse   *message,
-                      uint8_t             *out);
-size_t held__reflection__extension_number_response__pack_to_buffer
-                     (const Held__Reflection__ExtensionNumberResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__ExtensionNumberResponse *
-       held__reflection__extension_number_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__extension_number_response__free_unpacked
-                     (Held__Reflection__ExtensionNumberResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Reflection__ListServiceResponse methods */
 void   held__reflection__list_service_response__init
                      (Held__Reflection__ListServiceResponse         *message);
-size_t held__reflection__list_service_response__get_packed_size
-                     (const Held__Reflection__ListServiceResponse   *message);
-size_t held__reflection__list_service_response__pack
-                     (const Held__Reflection__ListServiceResponse   *message,
-                      uint8_t             *out);
-size_t held__reflection__list_service_response__pack_to_buffer
-                     (const Held__Reflection__ListServiceResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__ListServiceResponse *
-       held__reflection__list_service_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__list_service_response__free_unpacked
-                     (Held__Reflection__ListServiceResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Reflection__ServiceResponse methods */
 void   held__reflection__service_response__init
                      (Held__Reflection__ServiceResponse         *message);
-size_t held__reflection__service_response__get_packed_size
-                     (const Held__Reflection__ServiceResponse   *message);
-size_t held__reflection__service_response__pack
-                     (const Held__Reflection__ServiceResponse   *message,
-                      uint8_t             *out);
-size_t held__reflection__service_response__pack_to_buffer
-                     (const Held__Reflection__ServiceResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__ServiceResponse *
-       held__reflection__service_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__service_response__free_unpacked
-                     (Held__Reflection__ServiceResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Held__Reflection__ErrorResponse methods */
 void   held__reflection__error_response__init
                      (Held__Reflection__ErrorResponse         *message);
-size_t held__reflection__error_response__get_packed_size
-                     (const Held__Reflection__ErrorResponse   *message);
-size_t held__reflection__error_response__pack
-                     (const Held__Reflection__ErrorResponse   *message,
-                      uint8_t             *out);
-size_t held__reflection__error_response__pack_to_buffer
-                     (const Held__Reflection__ErrorResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Held__Reflection__ErrorResponse *
-       held__reflection__error_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   held__reflection__error_response__free_unpacked
-                     (Held__Reflection__ErrorResponse *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Held__Reflection__ServerReflectionRequest_Closure)

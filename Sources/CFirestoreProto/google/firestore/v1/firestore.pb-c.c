@@ -13,6 +13,45 @@ void   google__firestore__v1__document__fields_entry__init
   static const Google__Firestore__V1__Document__FieldsEntry init_value = GOOGLE__FIRESTORE__V1__DOCUMENT__FIELDS_ENTRY__INIT;
   *message = init_value;
 }
+size_t google__firestore__v1__document__fields_entry__get_packed_size
+                     (const Google__Firestore__V1__Document__FieldsEntry *message)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document__fields_entry__descriptor);
+  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
+}
+size_t google__firestore__v1__document__fields_entry__pack
+                     (const Google__Firestore__V1__Document__FieldsEntry *message,
+                      uint8_t       *out)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document__fields_entry__descriptor);
+  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
+}
+size_t google__firestore__v1__document__fields_entry__pack_to_buffer
+                     (const Google__Firestore__V1__Document__FieldsEntry *message,
+                      ProtobufCBuffer *buffer)
+{
+  assert(message->base.descriptor == &google__firestore__v1__document__fields_entry__descriptor);
+  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
+}
+Google__Firestore__V1__Document__FieldsEntry *
+       google__firestore__v1__document__fields_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data)
+{
+  return (Google__Firestore__V1__Document__FieldsEntry *)
+     protobuf_c_message_unpack (&google__firestore__v1__document__fields_entry__descriptor,
+                                allocator, len, data);
+}
+void   google__firestore__v1__document__fields_entry__free_unpacked
+                     (Google__Firestore__V1__Document__FieldsEntry *message,
+                      ProtobufCAllocator *allocator)
+{
+  if(!message)
+    return;
+  assert(message->base.descriptor == &google__firestore__v1__document__fields_entry__descriptor);
+  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
+}
 void   google__firestore__v1__document__init
                      (Google__Firestore__V1__Document         *message)
 {
@@ -64,89 +103,11 @@ void   google__firestore__v1__value__init
   static const Google__Firestore__V1__Value init_value = GOOGLE__FIRESTORE__V1__VALUE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__value__get_packed_size
-                     (const Google__Firestore__V1__Value *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__value__pack
-                     (const Google__Firestore__V1__Value *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__value__pack_to_buffer
-                     (const Google__Firestore__V1__Value *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__Value *
-       google__firestore__v1__value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__Value *)
-     protobuf_c_message_unpack (&google__firestore__v1__value__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__value__free_unpacked
-                     (Google__Firestore__V1__Value *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__array_value__init
                      (Google__Firestore__V1__ArrayValue         *message)
 {
   static const Google__Firestore__V1__ArrayValue init_value = GOOGLE__FIRESTORE__V1__ARRAY_VALUE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__array_value__get_packed_size
-                     (const Google__Firestore__V1__ArrayValue *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__array_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__array_value__pack
-                     (const Google__Firestore__V1__ArrayValue *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__array_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__array_value__pack_to_buffer
-                     (const Google__Firestore__V1__ArrayValue *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__array_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ArrayValue *
-       google__firestore__v1__array_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ArrayValue *)
-     protobuf_c_message_unpack (&google__firestore__v1__array_value__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__array_value__free_unpacked
-                     (Google__Firestore__V1__ArrayValue *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__array_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__map_value__fields_entry__init
                      (Google__Firestore__V1__MapValue__FieldsEntry         *message)
@@ -160,45 +121,6 @@ void   google__firestore__v1__map_value__init
   static const Google__Firestore__V1__MapValue init_value = GOOGLE__FIRESTORE__V1__MAP_VALUE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__map_value__get_packed_size
-                     (const Google__Firestore__V1__MapValue *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__map_value__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__map_value__pack
-                     (const Google__Firestore__V1__MapValue *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__map_value__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__map_value__pack_to_buffer
-                     (const Google__Firestore__V1__MapValue *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__map_value__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__MapValue *
-       google__firestore__v1__map_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__MapValue *)
-     protobuf_c_message_unpack (&google__firestore__v1__map_value__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__map_value__free_unpacked
-                     (Google__Firestore__V1__MapValue *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__map_value__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__function__options_entry__init
                      (Google__Firestore__V1__Function__OptionsEntry         *message)
 {
@@ -210,45 +132,6 @@ void   google__firestore__v1__function__init
 {
   static const Google__Firestore__V1__Function init_value = GOOGLE__FIRESTORE__V1__FUNCTION__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__function__get_packed_size
-                     (const Google__Firestore__V1__Function *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__function__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__function__pack
-                     (const Google__Firestore__V1__Function *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__function__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__function__pack_to_buffer
-                     (const Google__Firestore__V1__Function *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__function__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__Function *
-       google__firestore__v1__function__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__Function *)
-     protobuf_c_message_unpack (&google__firestore__v1__function__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__function__free_unpacked
-                     (Google__Firestore__V1__Function *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__function__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__pipeline__stage__options_entry__init
                      (Google__Firestore__V1__Pipeline__Stage__OptionsEntry         *message)
@@ -268,134 +151,17 @@ void   google__firestore__v1__pipeline__init
   static const Google__Firestore__V1__Pipeline init_value = GOOGLE__FIRESTORE__V1__PIPELINE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__pipeline__get_packed_size
-                     (const Google__Firestore__V1__Pipeline *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__pipeline__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__pipeline__pack
-                     (const Google__Firestore__V1__Pipeline *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__pipeline__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__pipeline__pack_to_buffer
-                     (const Google__Firestore__V1__Pipeline *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__pipeline__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__Pipeline *
-       google__firestore__v1__pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__Pipeline *)
-     protobuf_c_message_unpack (&google__firestore__v1__pipeline__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__pipeline__free_unpacked
-                     (Google__Firestore__V1__Pipeline *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__pipeline__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__document_mask__init
                      (Google__Firestore__V1__DocumentMask         *message)
 {
   static const Google__Firestore__V1__DocumentMask init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_MASK__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__document_mask__get_packed_size
-                     (const Google__Firestore__V1__DocumentMask *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_mask__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__document_mask__pack
-                     (const Google__Firestore__V1__DocumentMask *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_mask__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__document_mask__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentMask *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_mask__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__DocumentMask *
-       google__firestore__v1__document_mask__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__DocumentMask *)
-     protobuf_c_message_unpack (&google__firestore__v1__document_mask__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__document_mask__free_unpacked
-                     (Google__Firestore__V1__DocumentMask *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__document_mask__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__precondition__init
                      (Google__Firestore__V1__Precondition         *message)
 {
   static const Google__Firestore__V1__Precondition init_value = GOOGLE__FIRESTORE__V1__PRECONDITION__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__precondition__get_packed_size
-                     (const Google__Firestore__V1__Precondition *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__precondition__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__precondition__pack
-                     (const Google__Firestore__V1__Precondition *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__precondition__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__precondition__pack_to_buffer
-                     (const Google__Firestore__V1__Precondition *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__precondition__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__Precondition *
-       google__firestore__v1__precondition__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__Precondition *)
-     protobuf_c_message_unpack (&google__firestore__v1__precondition__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__precondition__free_unpacked
-                     (Google__Firestore__V1__Precondition *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__precondition__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__transaction_options__read_write__init
                      (Google__Firestore__V1__TransactionOptions__ReadWrite         *message)
@@ -415,89 +181,11 @@ void   google__firestore__v1__transaction_options__init
   static const Google__Firestore__V1__TransactionOptions init_value = GOOGLE__FIRESTORE__V1__TRANSACTION_OPTIONS__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__transaction_options__get_packed_size
-                     (const Google__Firestore__V1__TransactionOptions *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__transaction_options__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__transaction_options__pack
-                     (const Google__Firestore__V1__TransactionOptions *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__transaction_options__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__transaction_options__pack_to_buffer
-                     (const Google__Firestore__V1__TransactionOptions *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__transaction_options__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__TransactionOptions *
-       google__firestore__v1__transaction_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__TransactionOptions *)
-     protobuf_c_message_unpack (&google__firestore__v1__transaction_options__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__transaction_options__free_unpacked
-                     (Google__Firestore__V1__TransactionOptions *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__transaction_options__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__write__init
                      (Google__Firestore__V1__Write         *message)
 {
   static const Google__Firestore__V1__Write init_value = GOOGLE__FIRESTORE__V1__WRITE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__write__get_packed_size
-                     (const Google__Firestore__V1__Write *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__write__pack
-                     (const Google__Firestore__V1__Write *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__write__pack_to_buffer
-                     (const Google__Firestore__V1__Write *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__Write *
-       google__firestore__v1__write__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__Write *)
-     protobuf_c_message_unpack (&google__firestore__v1__write__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__write__free_unpacked
-                     (Google__Firestore__V1__Write *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__write__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__document_transform__field_transform__init
                      (Google__Firestore__V1__DocumentTransform__FieldTransform         *message)
@@ -511,89 +199,11 @@ void   google__firestore__v1__document_transform__init
   static const Google__Firestore__V1__DocumentTransform init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_TRANSFORM__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__document_transform__get_packed_size
-                     (const Google__Firestore__V1__DocumentTransform *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_transform__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__document_transform__pack
-                     (const Google__Firestore__V1__DocumentTransform *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_transform__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__document_transform__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentTransform *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_transform__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__DocumentTransform *
-       google__firestore__v1__document_transform__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__DocumentTransform *)
-     protobuf_c_message_unpack (&google__firestore__v1__document_transform__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__document_transform__free_unpacked
-                     (Google__Firestore__V1__DocumentTransform *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__document_transform__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__write_result__init
                      (Google__Firestore__V1__WriteResult         *message)
 {
   static const Google__Firestore__V1__WriteResult init_value = GOOGLE__FIRESTORE__V1__WRITE_RESULT__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__write_result__get_packed_size
-                     (const Google__Firestore__V1__WriteResult *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_result__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__write_result__pack
-                     (const Google__Firestore__V1__WriteResult *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_result__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__write_result__pack_to_buffer
-                     (const Google__Firestore__V1__WriteResult *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_result__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__WriteResult *
-       google__firestore__v1__write_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__WriteResult *)
-     protobuf_c_message_unpack (&google__firestore__v1__write_result__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__write_result__free_unpacked
-                     (Google__Firestore__V1__WriteResult *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__write_result__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__structured_query__collection_selector__init
                      (Google__Firestore__V1__StructuredQuery__CollectionSelector         *message)
@@ -655,89 +265,11 @@ void   google__firestore__v1__structured_query__init
   static const Google__Firestore__V1__StructuredQuery init_value = GOOGLE__FIRESTORE__V1__STRUCTURED_QUERY__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__structured_query__get_packed_size
-                     (const Google__Firestore__V1__StructuredQuery *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_query__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__structured_query__pack
-                     (const Google__Firestore__V1__StructuredQuery *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_query__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__structured_query__pack_to_buffer
-                     (const Google__Firestore__V1__StructuredQuery *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_query__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__StructuredQuery *
-       google__firestore__v1__structured_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__StructuredQuery *)
-     protobuf_c_message_unpack (&google__firestore__v1__structured_query__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__structured_query__free_unpacked
-                     (Google__Firestore__V1__StructuredQuery *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__structured_query__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__cursor__init
                      (Google__Firestore__V1__Cursor         *message)
 {
   static const Google__Firestore__V1__Cursor init_value = GOOGLE__FIRESTORE__V1__CURSOR__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__cursor__get_packed_size
-                     (const Google__Firestore__V1__Cursor *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__cursor__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__cursor__pack
-                     (const Google__Firestore__V1__Cursor *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__cursor__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__cursor__pack_to_buffer
-                     (const Google__Firestore__V1__Cursor *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__cursor__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__Cursor *
-       google__firestore__v1__cursor__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__Cursor *)
-     protobuf_c_message_unpack (&google__firestore__v1__cursor__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__cursor__free_unpacked
-                     (Google__Firestore__V1__Cursor *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__cursor__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__structured_aggregation_query__aggregation__count__init
                      (Google__Firestore__V1__StructuredAggregationQuery__Aggregation__Count         *message)
@@ -769,45 +301,6 @@ void   google__firestore__v1__structured_aggregation_query__init
   static const Google__Firestore__V1__StructuredAggregationQuery init_value = GOOGLE__FIRESTORE__V1__STRUCTURED_AGGREGATION_QUERY__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__structured_aggregation_query__get_packed_size
-                     (const Google__Firestore__V1__StructuredAggregationQuery *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_aggregation_query__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__structured_aggregation_query__pack
-                     (const Google__Firestore__V1__StructuredAggregationQuery *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_aggregation_query__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__structured_aggregation_query__pack_to_buffer
-                     (const Google__Firestore__V1__StructuredAggregationQuery *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_aggregation_query__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__StructuredAggregationQuery *
-       google__firestore__v1__structured_aggregation_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__StructuredAggregationQuery *)
-     protobuf_c_message_unpack (&google__firestore__v1__structured_aggregation_query__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__structured_aggregation_query__free_unpacked
-                     (Google__Firestore__V1__StructuredAggregationQuery *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__structured_aggregation_query__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__aggregation_result__aggregate_fields_entry__init
                      (Google__Firestore__V1__AggregationResult__AggregateFieldsEntry         *message)
 {
@@ -820,89 +313,11 @@ void   google__firestore__v1__aggregation_result__init
   static const Google__Firestore__V1__AggregationResult init_value = GOOGLE__FIRESTORE__V1__AGGREGATION_RESULT__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__aggregation_result__get_packed_size
-                     (const Google__Firestore__V1__AggregationResult *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__aggregation_result__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__aggregation_result__pack
-                     (const Google__Firestore__V1__AggregationResult *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__aggregation_result__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__aggregation_result__pack_to_buffer
-                     (const Google__Firestore__V1__AggregationResult *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__aggregation_result__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__AggregationResult *
-       google__firestore__v1__aggregation_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__AggregationResult *)
-     protobuf_c_message_unpack (&google__firestore__v1__aggregation_result__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__aggregation_result__free_unpacked
-                     (Google__Firestore__V1__AggregationResult *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__aggregation_result__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__request_options__init
                      (Google__Firestore__V1__RequestOptions         *message)
 {
   static const Google__Firestore__V1__RequestOptions init_value = GOOGLE__FIRESTORE__V1__REQUEST_OPTIONS__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__request_options__get_packed_size
-                     (const Google__Firestore__V1__RequestOptions *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__request_options__pack
-                     (const Google__Firestore__V1__RequestOptions *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__request_options__pack_to_buffer
-                     (const Google__Firestore__V1__RequestOptions *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__RequestOptions *
-       google__firestore__v1__request_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__RequestOptions *)
-     protobuf_c_message_unpack (&google__firestore__v1__request_options__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__request_options__free_unpacked
-                     (Google__Firestore__V1__RequestOptions *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__request_options__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__get_document_request__init
                      (Google__Firestore__V1__GetDocumentRequest         *message)
@@ -910,89 +325,11 @@ void   google__firestore__v1__get_document_request__init
   static const Google__Firestore__V1__GetDocumentRequest init_value = GOOGLE__FIRESTORE__V1__GET_DOCUMENT_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__get_document_request__get_packed_size
-                     (const Google__Firestore__V1__GetDocumentRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__get_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__get_document_request__pack
-                     (const Google__Firestore__V1__GetDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__get_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__get_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__GetDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__get_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__GetDocumentRequest *
-       google__firestore__v1__get_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__GetDocumentRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__get_document_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__get_document_request__free_unpacked
-                     (Google__Firestore__V1__GetDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__get_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__list_documents_request__init
                      (Google__Firestore__V1__ListDocumentsRequest         *message)
 {
   static const Google__Firestore__V1__ListDocumentsRequest init_value = GOOGLE__FIRESTORE__V1__LIST_DOCUMENTS_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__list_documents_request__get_packed_size
-                     (const Google__Firestore__V1__ListDocumentsRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__list_documents_request__pack
-                     (const Google__Firestore__V1__ListDocumentsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__list_documents_request__pack_to_buffer
-                     (const Google__Firestore__V1__ListDocumentsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ListDocumentsRequest *
-       google__firestore__v1__list_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ListDocumentsRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__list_documents_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__list_documents_request__free_unpacked
-                     (Google__Firestore__V1__ListDocumentsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__list_documents_response__init
                      (Google__Firestore__V1__ListDocumentsResponse         *message)
@@ -1000,89 +337,11 @@ void   google__firestore__v1__list_documents_response__init
   static const Google__Firestore__V1__ListDocumentsResponse init_value = GOOGLE__FIRESTORE__V1__LIST_DOCUMENTS_RESPONSE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__list_documents_response__get_packed_size
-                     (const Google__Firestore__V1__ListDocumentsResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__list_documents_response__pack
-                     (const Google__Firestore__V1__ListDocumentsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__list_documents_response__pack_to_buffer
-                     (const Google__Firestore__V1__ListDocumentsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ListDocumentsResponse *
-       google__firestore__v1__list_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ListDocumentsResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__list_documents_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__list_documents_response__free_unpacked
-                     (Google__Firestore__V1__ListDocumentsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__list_documents_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__create_document_request__init
                      (Google__Firestore__V1__CreateDocumentRequest         *message)
 {
   static const Google__Firestore__V1__CreateDocumentRequest init_value = GOOGLE__FIRESTORE__V1__CREATE_DOCUMENT_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__create_document_request__get_packed_size
-                     (const Google__Firestore__V1__CreateDocumentRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__create_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__create_document_request__pack
-                     (const Google__Firestore__V1__CreateDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__create_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__create_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__CreateDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__create_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__CreateDocumentRequest *
-       google__firestore__v1__create_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__CreateDocumentRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__create_document_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__create_document_request__free_unpacked
-                     (Google__Firestore__V1__CreateDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__create_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__update_document_request__init
                      (Google__Firestore__V1__UpdateDocumentRequest         *message)
@@ -1090,89 +349,11 @@ void   google__firestore__v1__update_document_request__init
   static const Google__Firestore__V1__UpdateDocumentRequest init_value = GOOGLE__FIRESTORE__V1__UPDATE_DOCUMENT_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__update_document_request__get_packed_size
-                     (const Google__Firestore__V1__UpdateDocumentRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__update_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__update_document_request__pack
-                     (const Google__Firestore__V1__UpdateDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__update_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__update_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__UpdateDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__update_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__UpdateDocumentRequest *
-       google__firestore__v1__update_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__UpdateDocumentRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__update_document_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__update_document_request__free_unpacked
-                     (Google__Firestore__V1__UpdateDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__update_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__delete_document_request__init
                      (Google__Firestore__V1__DeleteDocumentRequest         *message)
 {
   static const Google__Firestore__V1__DeleteDocumentRequest init_value = GOOGLE__FIRESTORE__V1__DELETE_DOCUMENT_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__delete_document_request__get_packed_size
-                     (const Google__Firestore__V1__DeleteDocumentRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__delete_document_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__delete_document_request__pack
-                     (const Google__Firestore__V1__DeleteDocumentRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__delete_document_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__delete_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__DeleteDocumentRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__delete_document_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__DeleteDocumentRequest *
-       google__firestore__v1__delete_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__DeleteDocumentRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__delete_document_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__delete_document_request__free_unpacked
-                     (Google__Firestore__V1__DeleteDocumentRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__delete_document_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__batch_get_documents_request__init
                      (Google__Firestore__V1__BatchGetDocumentsRequest         *message)
@@ -1180,89 +361,11 @@ void   google__firestore__v1__batch_get_documents_request__init
   static const Google__Firestore__V1__BatchGetDocumentsRequest init_value = GOOGLE__FIRESTORE__V1__BATCH_GET_DOCUMENTS_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__batch_get_documents_request__get_packed_size
-                     (const Google__Firestore__V1__BatchGetDocumentsRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__batch_get_documents_request__pack
-                     (const Google__Firestore__V1__BatchGetDocumentsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__batch_get_documents_request__pack_to_buffer
-                     (const Google__Firestore__V1__BatchGetDocumentsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BatchGetDocumentsRequest *
-       google__firestore__v1__batch_get_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BatchGetDocumentsRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__batch_get_documents_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__batch_get_documents_request__free_unpacked
-                     (Google__Firestore__V1__BatchGetDocumentsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__batch_get_documents_response__init
                      (Google__Firestore__V1__BatchGetDocumentsResponse         *message)
 {
   static const Google__Firestore__V1__BatchGetDocumentsResponse init_value = GOOGLE__FIRESTORE__V1__BATCH_GET_DOCUMENTS_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__batch_get_documents_response__get_packed_size
-                     (const Google__Firestore__V1__BatchGetDocumentsResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__batch_get_documents_response__pack
-                     (const Google__Firestore__V1__BatchGetDocumentsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__batch_get_documents_response__pack_to_buffer
-                     (const Google__Firestore__V1__BatchGetDocumentsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BatchGetDocumentsResponse *
-       google__firestore__v1__batch_get_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BatchGetDocumentsResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__batch_get_documents_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__batch_get_documents_response__free_unpacked
-                     (Google__Firestore__V1__BatchGetDocumentsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__batch_get_documents_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__begin_transaction_request__init
                      (Google__Firestore__V1__BeginTransactionRequest         *message)
@@ -1270,89 +373,11 @@ void   google__firestore__v1__begin_transaction_request__init
   static const Google__Firestore__V1__BeginTransactionRequest init_value = GOOGLE__FIRESTORE__V1__BEGIN_TRANSACTION_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__begin_transaction_request__get_packed_size
-                     (const Google__Firestore__V1__BeginTransactionRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__begin_transaction_request__pack
-                     (const Google__Firestore__V1__BeginTransactionRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__begin_transaction_request__pack_to_buffer
-                     (const Google__Firestore__V1__BeginTransactionRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BeginTransactionRequest *
-       google__firestore__v1__begin_transaction_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BeginTransactionRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__begin_transaction_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__begin_transaction_request__free_unpacked
-                     (Google__Firestore__V1__BeginTransactionRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__begin_transaction_response__init
                      (Google__Firestore__V1__BeginTransactionResponse         *message)
 {
   static const Google__Firestore__V1__BeginTransactionResponse init_value = GOOGLE__FIRESTORE__V1__BEGIN_TRANSACTION_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__begin_transaction_response__get_packed_size
-                     (const Google__Firestore__V1__BeginTransactionResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__begin_transaction_response__pack
-                     (const Google__Firestore__V1__BeginTransactionResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__begin_transaction_response__pack_to_buffer
-                     (const Google__Firestore__V1__BeginTransactionResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BeginTransactionResponse *
-       google__firestore__v1__begin_transaction_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BeginTransactionResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__begin_transaction_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__begin_transaction_response__free_unpacked
-                     (Google__Firestore__V1__BeginTransactionResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__begin_transaction_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__commit_request__init
                      (Google__Firestore__V1__CommitRequest         *message)
@@ -1360,89 +385,11 @@ void   google__firestore__v1__commit_request__init
   static const Google__Firestore__V1__CommitRequest init_value = GOOGLE__FIRESTORE__V1__COMMIT_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__commit_request__get_packed_size
-                     (const Google__Firestore__V1__CommitRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__commit_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__commit_request__pack
-                     (const Google__Firestore__V1__CommitRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__commit_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__commit_request__pack_to_buffer
-                     (const Google__Firestore__V1__CommitRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__commit_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__CommitRequest *
-       google__firestore__v1__commit_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__CommitRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__commit_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__commit_request__free_unpacked
-                     (Google__Firestore__V1__CommitRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__commit_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__commit_response__init
                      (Google__Firestore__V1__CommitResponse         *message)
 {
   static const Google__Firestore__V1__CommitResponse init_value = GOOGLE__FIRESTORE__V1__COMMIT_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__commit_response__get_packed_size
-                     (const Google__Firestore__V1__CommitResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__commit_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__commit_response__pack
-                     (const Google__Firestore__V1__CommitResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__commit_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__commit_response__pack_to_buffer
-                     (const Google__Firestore__V1__CommitResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__commit_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__CommitResponse *
-       google__firestore__v1__commit_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__CommitResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__commit_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__commit_response__free_unpacked
-                     (Google__Firestore__V1__CommitResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__commit_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__rollback_request__init
                      (Google__Firestore__V1__RollbackRequest         *message)
@@ -1450,89 +397,11 @@ void   google__firestore__v1__rollback_request__init
   static const Google__Firestore__V1__RollbackRequest init_value = GOOGLE__FIRESTORE__V1__ROLLBACK_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__rollback_request__get_packed_size
-                     (const Google__Firestore__V1__RollbackRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__rollback_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__rollback_request__pack
-                     (const Google__Firestore__V1__RollbackRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__rollback_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__rollback_request__pack_to_buffer
-                     (const Google__Firestore__V1__RollbackRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__rollback_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__RollbackRequest *
-       google__firestore__v1__rollback_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__RollbackRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__rollback_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__rollback_request__free_unpacked
-                     (Google__Firestore__V1__RollbackRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__rollback_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__explain_options__init
                      (Google__Firestore__V1__ExplainOptions         *message)
 {
   static const Google__Firestore__V1__ExplainOptions init_value = GOOGLE__FIRESTORE__V1__EXPLAIN_OPTIONS__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__explain_options__get_packed_size
-                     (const Google__Firestore__V1__ExplainOptions *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_options__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__explain_options__pack
-                     (const Google__Firestore__V1__ExplainOptions *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_options__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__explain_options__pack_to_buffer
-                     (const Google__Firestore__V1__ExplainOptions *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_options__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ExplainOptions *
-       google__firestore__v1__explain_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ExplainOptions *)
-     protobuf_c_message_unpack (&google__firestore__v1__explain_options__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__explain_options__free_unpacked
-                     (Google__Firestore__V1__ExplainOptions *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__explain_options__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__plan_summary__init
                      (Google__Firestore__V1__PlanSummary         *message)
@@ -1540,89 +409,11 @@ void   google__firestore__v1__plan_summary__init
   static const Google__Firestore__V1__PlanSummary init_value = GOOGLE__FIRESTORE__V1__PLAN_SUMMARY__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__plan_summary__get_packed_size
-                     (const Google__Firestore__V1__PlanSummary *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__plan_summary__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__plan_summary__pack
-                     (const Google__Firestore__V1__PlanSummary *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__plan_summary__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__plan_summary__pack_to_buffer
-                     (const Google__Firestore__V1__PlanSummary *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__plan_summary__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__PlanSummary *
-       google__firestore__v1__plan_summary__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__PlanSummary *)
-     protobuf_c_message_unpack (&google__firestore__v1__plan_summary__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__plan_summary__free_unpacked
-                     (Google__Firestore__V1__PlanSummary *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__plan_summary__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__execution_stats__init
                      (Google__Firestore__V1__ExecutionStats         *message)
 {
   static const Google__Firestore__V1__ExecutionStats init_value = GOOGLE__FIRESTORE__V1__EXECUTION_STATS__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__execution_stats__get_packed_size
-                     (const Google__Firestore__V1__ExecutionStats *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__execution_stats__pack
-                     (const Google__Firestore__V1__ExecutionStats *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__execution_stats__pack_to_buffer
-                     (const Google__Firestore__V1__ExecutionStats *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ExecutionStats *
-       google__firestore__v1__execution_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ExecutionStats *)
-     protobuf_c_message_unpack (&google__firestore__v1__execution_stats__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__execution_stats__free_unpacked
-                     (Google__Firestore__V1__ExecutionStats *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__execution_stats__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__explain_metrics__init
                      (Google__Firestore__V1__ExplainMetrics         *message)
@@ -1630,89 +421,11 @@ void   google__firestore__v1__explain_metrics__init
   static const Google__Firestore__V1__ExplainMetrics init_value = GOOGLE__FIRESTORE__V1__EXPLAIN_METRICS__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__explain_metrics__get_packed_size
-                     (const Google__Firestore__V1__ExplainMetrics *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_metrics__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__explain_metrics__pack
-                     (const Google__Firestore__V1__ExplainMetrics *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_metrics__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__explain_metrics__pack_to_buffer
-                     (const Google__Firestore__V1__ExplainMetrics *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_metrics__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ExplainMetrics *
-       google__firestore__v1__explain_metrics__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ExplainMetrics *)
-     protobuf_c_message_unpack (&google__firestore__v1__explain_metrics__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__explain_metrics__free_unpacked
-                     (Google__Firestore__V1__ExplainMetrics *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__explain_metrics__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__run_query_request__init
                      (Google__Firestore__V1__RunQueryRequest         *message)
 {
   static const Google__Firestore__V1__RunQueryRequest init_value = GOOGLE__FIRESTORE__V1__RUN_QUERY_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__run_query_request__get_packed_size
-                     (const Google__Firestore__V1__RunQueryRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_query_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__run_query_request__pack
-                     (const Google__Firestore__V1__RunQueryRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_query_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__run_query_request__pack_to_buffer
-                     (const Google__Firestore__V1__RunQueryRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_query_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__RunQueryRequest *
-       google__firestore__v1__run_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__RunQueryRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__run_query_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__run_query_request__free_unpacked
-                     (Google__Firestore__V1__RunQueryRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__run_query_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__run_query_response__init
                      (Google__Firestore__V1__RunQueryResponse         *message)
@@ -1720,89 +433,11 @@ void   google__firestore__v1__run_query_response__init
   static const Google__Firestore__V1__RunQueryResponse init_value = GOOGLE__FIRESTORE__V1__RUN_QUERY_RESPONSE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__run_query_response__get_packed_size
-                     (const Google__Firestore__V1__RunQueryResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__run_query_response__pack
-                     (const Google__Firestore__V1__RunQueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__run_query_response__pack_to_buffer
-                     (const Google__Firestore__V1__RunQueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__RunQueryResponse *
-       google__firestore__v1__run_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__RunQueryResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__run_query_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__run_query_response__free_unpacked
-                     (Google__Firestore__V1__RunQueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__run_query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__run_aggregation_query_request__init
                      (Google__Firestore__V1__RunAggregationQueryRequest         *message)
 {
   static const Google__Firestore__V1__RunAggregationQueryRequest init_value = GOOGLE__FIRESTORE__V1__RUN_AGGREGATION_QUERY_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__run_aggregation_query_request__get_packed_size
-                     (const Google__Firestore__V1__RunAggregationQueryRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__run_aggregation_query_request__pack
-                     (const Google__Firestore__V1__RunAggregationQueryRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__run_aggregation_query_request__pack_to_buffer
-                     (const Google__Firestore__V1__RunAggregationQueryRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__RunAggregationQueryRequest *
-       google__firestore__v1__run_aggregation_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__RunAggregationQueryRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__run_aggregation_query_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__run_aggregation_query_request__free_unpacked
-                     (Google__Firestore__V1__RunAggregationQueryRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__run_aggregation_query_response__init
                      (Google__Firestore__V1__RunAggregationQueryResponse         *message)
@@ -1810,134 +445,17 @@ void   google__firestore__v1__run_aggregation_query_response__init
   static const Google__Firestore__V1__RunAggregationQueryResponse init_value = GOOGLE__FIRESTORE__V1__RUN_AGGREGATION_QUERY_RESPONSE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__run_aggregation_query_response__get_packed_size
-                     (const Google__Firestore__V1__RunAggregationQueryResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__run_aggregation_query_response__pack
-                     (const Google__Firestore__V1__RunAggregationQueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__run_aggregation_query_response__pack_to_buffer
-                     (const Google__Firestore__V1__RunAggregationQueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__RunAggregationQueryResponse *
-       google__firestore__v1__run_aggregation_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__RunAggregationQueryResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__run_aggregation_query_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__run_aggregation_query_response__free_unpacked
-                     (Google__Firestore__V1__RunAggregationQueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__run_aggregation_query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__list_collection_ids_request__init
                      (Google__Firestore__V1__ListCollectionIdsRequest         *message)
 {
   static const Google__Firestore__V1__ListCollectionIdsRequest init_value = GOOGLE__FIRESTORE__V1__LIST_COLLECTION_IDS_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__list_collection_ids_request__get_packed_size
-                     (const Google__Firestore__V1__ListCollectionIdsRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__list_collection_ids_request__pack
-                     (const Google__Firestore__V1__ListCollectionIdsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__list_collection_ids_request__pack_to_buffer
-                     (const Google__Firestore__V1__ListCollectionIdsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ListCollectionIdsRequest *
-       google__firestore__v1__list_collection_ids_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ListCollectionIdsRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__list_collection_ids_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__list_collection_ids_request__free_unpacked
-                     (Google__Firestore__V1__ListCollectionIdsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__list_collection_ids_response__init
                      (Google__Firestore__V1__ListCollectionIdsResponse         *message)
 {
   static const Google__Firestore__V1__ListCollectionIdsResponse init_value = GOOGLE__FIRESTORE__V1__LIST_COLLECTION_IDS_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__list_collection_ids_response__get_packed_size
-                     (const Google__Firestore__V1__ListCollectionIdsResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__list_collection_ids_response__pack
-                     (const Google__Firestore__V1__ListCollectionIdsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__list_collection_ids_response__pack_to_buffer
-                     (const Google__Firestore__V1__ListCollectionIdsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ListCollectionIdsResponse *
-       google__firestore__v1__list_collection_ids_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ListCollectionIdsResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__list_collection_ids_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__list_collection_ids_response__free_unpacked
-                     (Google__Firestore__V1__ListCollectionIdsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__list_collection_ids_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__batch_write_request__labels_entry__init
                      (Google__Firestore__V1__BatchWriteRequest__LabelsEntry         *message)
@@ -1951,89 +469,11 @@ void   google__firestore__v1__batch_write_request__init
   static const Google__Firestore__V1__BatchWriteRequest init_value = GOOGLE__FIRESTORE__V1__BATCH_WRITE_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__batch_write_request__get_packed_size
-                     (const Google__Firestore__V1__BatchWriteRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__batch_write_request__pack
-                     (const Google__Firestore__V1__BatchWriteRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__batch_write_request__pack_to_buffer
-                     (const Google__Firestore__V1__BatchWriteRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BatchWriteRequest *
-       google__firestore__v1__batch_write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BatchWriteRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__batch_write_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__batch_write_request__free_unpacked
-                     (Google__Firestore__V1__BatchWriteRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__batch_write_response__init
                      (Google__Firestore__V1__BatchWriteResponse         *message)
 {
   static const Google__Firestore__V1__BatchWriteResponse init_value = GOOGLE__FIRESTORE__V1__BATCH_WRITE_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__batch_write_response__get_packed_size
-                     (const Google__Firestore__V1__BatchWriteResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__batch_write_response__pack
-                     (const Google__Firestore__V1__BatchWriteResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__batch_write_response__pack_to_buffer
-                     (const Google__Firestore__V1__BatchWriteResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BatchWriteResponse *
-       google__firestore__v1__batch_write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BatchWriteResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__batch_write_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__batch_write_response__free_unpacked
-                     (Google__Firestore__V1__BatchWriteResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__batch_write_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__partition_query_request__init
                      (Google__Firestore__V1__PartitionQueryRequest         *message)
@@ -2041,89 +481,11 @@ void   google__firestore__v1__partition_query_request__init
   static const Google__Firestore__V1__PartitionQueryRequest init_value = GOOGLE__FIRESTORE__V1__PARTITION_QUERY_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__partition_query_request__get_packed_size
-                     (const Google__Firestore__V1__PartitionQueryRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__partition_query_request__pack
-                     (const Google__Firestore__V1__PartitionQueryRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__partition_query_request__pack_to_buffer
-                     (const Google__Firestore__V1__PartitionQueryRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__PartitionQueryRequest *
-       google__firestore__v1__partition_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__PartitionQueryRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__partition_query_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__partition_query_request__free_unpacked
-                     (Google__Firestore__V1__PartitionQueryRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__partition_query_response__init
                      (Google__Firestore__V1__PartitionQueryResponse         *message)
 {
   static const Google__Firestore__V1__PartitionQueryResponse init_value = GOOGLE__FIRESTORE__V1__PARTITION_QUERY_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__partition_query_response__get_packed_size
-                     (const Google__Firestore__V1__PartitionQueryResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__partition_query_response__pack
-                     (const Google__Firestore__V1__PartitionQueryResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__partition_query_response__pack_to_buffer
-                     (const Google__Firestore__V1__PartitionQueryResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__PartitionQueryResponse *
-       google__firestore__v1__partition_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__PartitionQueryResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__partition_query_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__partition_query_response__free_unpacked
-                     (Google__Firestore__V1__PartitionQueryResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__partition_query_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__write_request__labels_entry__init
                      (Google__Firestore__V1__WriteRequest__LabelsEntry         *message)
@@ -2137,89 +499,11 @@ void   google__firestore__v1__write_request__init
   static const Google__Firestore__V1__WriteRequest init_value = GOOGLE__FIRESTORE__V1__WRITE_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__write_request__get_packed_size
-                     (const Google__Firestore__V1__WriteRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__write_request__pack
-                     (const Google__Firestore__V1__WriteRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__write_request__pack_to_buffer
-                     (const Google__Firestore__V1__WriteRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__WriteRequest *
-       google__firestore__v1__write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__WriteRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__write_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__write_request__free_unpacked
-                     (Google__Firestore__V1__WriteRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__write_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__write_response__init
                      (Google__Firestore__V1__WriteResponse         *message)
 {
   static const Google__Firestore__V1__WriteResponse init_value = GOOGLE__FIRESTORE__V1__WRITE_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__write_response__get_packed_size
-                     (const Google__Firestore__V1__WriteResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__write_response__pack
-                     (const Google__Firestore__V1__WriteResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__write_response__pack_to_buffer
-                     (const Google__Firestore__V1__WriteResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__WriteResponse *
-       google__firestore__v1__write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__WriteResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__write_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__write_response__free_unpacked
-                     (Google__Firestore__V1__WriteResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__write_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__structured_pipeline__options_entry__init
                      (Google__Firestore__V1__StructuredPipeline__OptionsEntry         *message)
@@ -2233,89 +517,11 @@ void   google__firestore__v1__structured_pipeline__init
   static const Google__Firestore__V1__StructuredPipeline init_value = GOOGLE__FIRESTORE__V1__STRUCTURED_PIPELINE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__structured_pipeline__get_packed_size
-                     (const Google__Firestore__V1__StructuredPipeline *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__structured_pipeline__pack
-                     (const Google__Firestore__V1__StructuredPipeline *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__structured_pipeline__pack_to_buffer
-                     (const Google__Firestore__V1__StructuredPipeline *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__StructuredPipeline *
-       google__firestore__v1__structured_pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__StructuredPipeline *)
-     protobuf_c_message_unpack (&google__firestore__v1__structured_pipeline__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__structured_pipeline__free_unpacked
-                     (Google__Firestore__V1__StructuredPipeline *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__structured_pipeline__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__explain_stats__init
                      (Google__Firestore__V1__ExplainStats         *message)
 {
   static const Google__Firestore__V1__ExplainStats init_value = GOOGLE__FIRESTORE__V1__EXPLAIN_STATS__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__explain_stats__get_packed_size
-                     (const Google__Firestore__V1__ExplainStats *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__explain_stats__pack
-                     (const Google__Firestore__V1__ExplainStats *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__explain_stats__pack_to_buffer
-                     (const Google__Firestore__V1__ExplainStats *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ExplainStats *
-       google__firestore__v1__explain_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ExplainStats *)
-     protobuf_c_message_unpack (&google__firestore__v1__explain_stats__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__explain_stats__free_unpacked
-                     (Google__Firestore__V1__ExplainStats *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__explain_stats__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__execute_pipeline_request__init
                      (Google__Firestore__V1__ExecutePipelineRequest         *message)
@@ -2323,89 +529,11 @@ void   google__firestore__v1__execute_pipeline_request__init
   static const Google__Firestore__V1__ExecutePipelineRequest init_value = GOOGLE__FIRESTORE__V1__EXECUTE_PIPELINE_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__execute_pipeline_request__get_packed_size
-                     (const Google__Firestore__V1__ExecutePipelineRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__execute_pipeline_request__pack
-                     (const Google__Firestore__V1__ExecutePipelineRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__execute_pipeline_request__pack_to_buffer
-                     (const Google__Firestore__V1__ExecutePipelineRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ExecutePipelineRequest *
-       google__firestore__v1__execute_pipeline_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ExecutePipelineRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__execute_pipeline_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__execute_pipeline_request__free_unpacked
-                     (Google__Firestore__V1__ExecutePipelineRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__execute_pipeline_response__init
                      (Google__Firestore__V1__ExecutePipelineResponse         *message)
 {
   static const Google__Firestore__V1__ExecutePipelineResponse init_value = GOOGLE__FIRESTORE__V1__EXECUTE_PIPELINE_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__execute_pipeline_response__get_packed_size
-                     (const Google__Firestore__V1__ExecutePipelineResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__execute_pipeline_response__pack
-                     (const Google__Firestore__V1__ExecutePipelineResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__execute_pipeline_response__pack_to_buffer
-                     (const Google__Firestore__V1__ExecutePipelineResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ExecutePipelineResponse *
-       google__firestore__v1__execute_pipeline_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ExecutePipelineResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__execute_pipeline_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__execute_pipeline_response__free_unpacked
-                     (Google__Firestore__V1__ExecutePipelineResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__execute_pipeline_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__document_change__init
                      (Google__Firestore__V1__DocumentChange         *message)
@@ -2413,89 +541,11 @@ void   google__firestore__v1__document_change__init
   static const Google__Firestore__V1__DocumentChange init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_CHANGE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__document_change__get_packed_size
-                     (const Google__Firestore__V1__DocumentChange *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__document_change__pack
-                     (const Google__Firestore__V1__DocumentChange *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__document_change__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentChange *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__DocumentChange *
-       google__firestore__v1__document_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__DocumentChange *)
-     protobuf_c_message_unpack (&google__firestore__v1__document_change__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__document_change__free_unpacked
-                     (Google__Firestore__V1__DocumentChange *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__document_change__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__document_delete__init
                      (Google__Firestore__V1__DocumentDelete         *message)
 {
   static const Google__Firestore__V1__DocumentDelete init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_DELETE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__document_delete__get_packed_size
-                     (const Google__Firestore__V1__DocumentDelete *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__document_delete__pack
-                     (const Google__Firestore__V1__DocumentDelete *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__document_delete__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentDelete *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__DocumentDelete *
-       google__firestore__v1__document_delete__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__DocumentDelete *)
-     protobuf_c_message_unpack (&google__firestore__v1__document_delete__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__document_delete__free_unpacked
-                     (Google__Firestore__V1__DocumentDelete *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__document_delete__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__document_remove__init
                      (Google__Firestore__V1__DocumentRemove         *message)
@@ -2503,89 +553,11 @@ void   google__firestore__v1__document_remove__init
   static const Google__Firestore__V1__DocumentRemove init_value = GOOGLE__FIRESTORE__V1__DOCUMENT_REMOVE__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__document_remove__get_packed_size
-                     (const Google__Firestore__V1__DocumentRemove *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__document_remove__pack
-                     (const Google__Firestore__V1__DocumentRemove *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__document_remove__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentRemove *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__DocumentRemove *
-       google__firestore__v1__document_remove__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__DocumentRemove *)
-     protobuf_c_message_unpack (&google__firestore__v1__document_remove__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__document_remove__free_unpacked
-                     (Google__Firestore__V1__DocumentRemove *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__document_remove__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__bit_sequence__init
                      (Google__Firestore__V1__BitSequence         *message)
 {
   static const Google__Firestore__V1__BitSequence init_value = GOOGLE__FIRESTORE__V1__BIT_SEQUENCE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__bit_sequence__get_packed_size
-                     (const Google__Firestore__V1__BitSequence *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__bit_sequence__pack
-                     (const Google__Firestore__V1__BitSequence *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__bit_sequence__pack_to_buffer
-                     (const Google__Firestore__V1__BitSequence *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BitSequence *
-       google__firestore__v1__bit_sequence__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BitSequence *)
-     protobuf_c_message_unpack (&google__firestore__v1__bit_sequence__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__bit_sequence__free_unpacked
-                     (Google__Firestore__V1__BitSequence *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__bit_sequence__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__bloom_filter__init
                      (Google__Firestore__V1__BloomFilter         *message)
@@ -2593,89 +565,11 @@ void   google__firestore__v1__bloom_filter__init
   static const Google__Firestore__V1__BloomFilter init_value = GOOGLE__FIRESTORE__V1__BLOOM_FILTER__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__bloom_filter__get_packed_size
-                     (const Google__Firestore__V1__BloomFilter *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__bloom_filter__pack
-                     (const Google__Firestore__V1__BloomFilter *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__bloom_filter__pack_to_buffer
-                     (const Google__Firestore__V1__BloomFilter *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__BloomFilter *
-       google__firestore__v1__bloom_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__BloomFilter *)
-     protobuf_c_message_unpack (&google__firestore__v1__bloom_filter__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__bloom_filter__free_unpacked
-                     (Google__Firestore__V1__BloomFilter *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__bloom_filter__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__existence_filter__init
                      (Google__Firestore__V1__ExistenceFilter         *message)
 {
   static const Google__Firestore__V1__ExistenceFilter init_value = GOOGLE__FIRESTORE__V1__EXISTENCE_FILTER__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__existence_filter__get_packed_size
-                     (const Google__Firestore__V1__ExistenceFilter *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__existence_filter__pack
-                     (const Google__Firestore__V1__ExistenceFilter *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__existence_filter__pack_to_buffer
-                     (const Google__Firestore__V1__ExistenceFilter *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ExistenceFilter *
-       google__firestore__v1__existence_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ExistenceFilter *)
-     protobuf_c_message_unpack (&google__firestore__v1__existence_filter__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__existence_filter__free_unpacked
-                     (Google__Firestore__V1__ExistenceFilter *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__existence_filter__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__target__query_target__init
                      (Google__Firestore__V1__Target__QueryTarget         *message)
@@ -2701,89 +595,11 @@ void   google__firestore__v1__target__init
   static const Google__Firestore__V1__Target init_value = GOOGLE__FIRESTORE__V1__TARGET__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__target__get_packed_size
-                     (const Google__Firestore__V1__Target *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__target__pack
-                     (const Google__Firestore__V1__Target *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__target__pack_to_buffer
-                     (const Google__Firestore__V1__Target *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__Target *
-       google__firestore__v1__target__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__Target *)
-     protobuf_c_message_unpack (&google__firestore__v1__target__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__target__free_unpacked
-                     (Google__Firestore__V1__Target *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__target__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__target_change__init
                      (Google__Firestore__V1__TargetChange         *message)
 {
   static const Google__Firestore__V1__TargetChange init_value = GOOGLE__FIRESTORE__V1__TARGET_CHANGE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__target_change__get_packed_size
-                     (const Google__Firestore__V1__TargetChange *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__target_change__pack
-                     (const Google__Firestore__V1__TargetChange *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__target_change__pack_to_buffer
-                     (const Google__Firestore__V1__TargetChange *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__TargetChange *
-       google__firestore__v1__target_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__TargetChange *)
-     protobuf_c_message_unpack (&google__firestore__v1__target_change__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__target_change__free_unpacked
-                     (Google__Firestore__V1__TargetChange *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__target_change__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__v1__listen_request__labels_entry__init
                      (Google__Firestore__V1__ListenRequest__LabelsEntry         *message)
@@ -2797,89 +613,11 @@ void   google__firestore__v1__listen_request__init
   static const Google__Firestore__V1__ListenRequest init_value = GOOGLE__FIRESTORE__V1__LISTEN_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__v1__listen_request__get_packed_size
-                     (const Google__Firestore__V1__ListenRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__listen_request__pack
-                     (const Google__Firestore__V1__ListenRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__listen_request__pack_to_buffer
-                     (const Google__Firestore__V1__ListenRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ListenRequest *
-       google__firestore__v1__listen_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ListenRequest *)
-     protobuf_c_message_unpack (&google__firestore__v1__listen_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__listen_request__free_unpacked
-                     (Google__Firestore__V1__ListenRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__listen_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__v1__listen_response__init
                      (Google__Firestore__V1__ListenResponse         *message)
 {
   static const Google__Firestore__V1__ListenResponse init_value = GOOGLE__FIRESTORE__V1__LISTEN_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__v1__listen_response__get_packed_size
-                     (const Google__Firestore__V1__ListenResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__v1__listen_response__pack
-                     (const Google__Firestore__V1__ListenResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__v1__listen_response__pack_to_buffer
-                     (const Google__Firestore__V1__ListenResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__V1__ListenResponse *
-       google__firestore__v1__listen_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__V1__ListenResponse *)
-     protobuf_c_message_unpack (&google__firestore__v1__listen_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__v1__listen_response__free_unpacked
-                     (Google__Firestore__V1__ListenResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__v1__listen_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor google__firestore__v1__document__fields_entry__field_descriptors[2] =
 {

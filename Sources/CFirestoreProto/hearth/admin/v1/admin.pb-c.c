@@ -13,89 +13,11 @@ void   hearth__admin__v1__forward_request__init
   static const Hearth__Admin__V1__ForwardRequest init_value = HEARTH__ADMIN__V1__FORWARD_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__forward_request__get_packed_size
-                     (const Hearth__Admin__V1__ForwardRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__forward_request__pack
-                     (const Hearth__Admin__V1__ForwardRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__forward_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ForwardRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ForwardRequest *
-       hearth__admin__v1__forward_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ForwardRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__forward_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__forward_request__free_unpacked
-                     (Hearth__Admin__V1__ForwardRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__forward_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__forward_response__init
                      (Hearth__Admin__V1__ForwardResponse         *message)
 {
   static const Hearth__Admin__V1__ForwardResponse init_value = HEARTH__ADMIN__V1__FORWARD_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__forward_response__get_packed_size
-                     (const Hearth__Admin__V1__ForwardResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__forward_response__pack
-                     (const Hearth__Admin__V1__ForwardResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__forward_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ForwardResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ForwardResponse *
-       hearth__admin__v1__forward_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ForwardResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__forward_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__forward_response__free_unpacked
-                     (Hearth__Admin__V1__ForwardResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__forward_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__newest_version_request__init
                      (Hearth__Admin__V1__NewestVersionRequest         *message)
@@ -103,89 +25,11 @@ void   hearth__admin__v1__newest_version_request__init
   static const Hearth__Admin__V1__NewestVersionRequest init_value = HEARTH__ADMIN__V1__NEWEST_VERSION_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__newest_version_request__get_packed_size
-                     (const Hearth__Admin__V1__NewestVersionRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__newest_version_request__pack
-                     (const Hearth__Admin__V1__NewestVersionRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__newest_version_request__pack_to_buffer
-                     (const Hearth__Admin__V1__NewestVersionRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__NewestVersionRequest *
-       hearth__admin__v1__newest_version_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__NewestVersionRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__newest_version_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__newest_version_request__free_unpacked
-                     (Hearth__Admin__V1__NewestVersionRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__newest_version_response__init
                      (Hearth__Admin__V1__NewestVersionResponse         *message)
 {
   static const Hearth__Admin__V1__NewestVersionResponse init_value = HEARTH__ADMIN__V1__NEWEST_VERSION_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__newest_version_response__get_packed_size
-                     (const Hearth__Admin__V1__NewestVersionResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__newest_version_response__pack
-                     (const Hearth__Admin__V1__NewestVersionResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__newest_version_response__pack_to_buffer
-                     (const Hearth__Admin__V1__NewestVersionResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__NewestVersionResponse *
-       hearth__admin__v1__newest_version_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__NewestVersionResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__newest_version_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__newest_version_response__free_unpacked
-                     (Hearth__Admin__V1__NewestVersionResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__newest_version_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__get_server_request__init
                      (Hearth__Admin__V1__GetServerRequest         *message)
@@ -193,89 +37,11 @@ void   hearth__admin__v1__get_server_request__init
   static const Hearth__Admin__V1__GetServerRequest init_value = HEARTH__ADMIN__V1__GET_SERVER_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__get_server_request__get_packed_size
-                     (const Hearth__Admin__V1__GetServerRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_server_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__get_server_request__pack
-                     (const Hearth__Admin__V1__GetServerRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_server_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__get_server_request__pack_to_buffer
-                     (const Hearth__Admin__V1__GetServerRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_server_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__GetServerRequest *
-       hearth__admin__v1__get_server_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__GetServerRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__get_server_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__get_server_request__free_unpacked
-                     (Hearth__Admin__V1__GetServerRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__get_server_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__follow_request__init
                      (Hearth__Admin__V1__FollowRequest         *message)
 {
   static const Hearth__Admin__V1__FollowRequest init_value = HEARTH__ADMIN__V1__FOLLOW_REQUEST__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__follow_request__get_packed_size
-                     (const Hearth__Admin__V1__FollowRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__follow_request__pack
-                     (const Hearth__Admin__V1__FollowRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__follow_request__pack_to_buffer
-                     (const Hearth__Admin__V1__FollowRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__FollowRequest *
-       hearth__admin__v1__follow_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__FollowRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__follow_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__follow_request__free_unpacked
-                     (Hearth__Admin__V1__FollowRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__follow_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__follow_response__init
                      (Hearth__Admin__V1__FollowResponse         *message)
@@ -283,89 +49,11 @@ void   hearth__admin__v1__follow_response__init
   static const Hearth__Admin__V1__FollowResponse init_value = HEARTH__ADMIN__V1__FOLLOW_RESPONSE__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__follow_response__get_packed_size
-                     (const Hearth__Admin__V1__FollowResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__follow_response__pack
-                     (const Hearth__Admin__V1__FollowResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__follow_response__pack_to_buffer
-                     (const Hearth__Admin__V1__FollowResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__FollowResponse *
-       hearth__admin__v1__follow_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__FollowResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__follow_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__follow_response__free_unpacked
-                     (Hearth__Admin__V1__FollowResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__follow_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__step_down_request__init
                      (Hearth__Admin__V1__StepDownRequest         *message)
 {
   static const Hearth__Admin__V1__StepDownRequest init_value = HEARTH__ADMIN__V1__STEP_DOWN_REQUEST__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__step_down_request__get_packed_size
-                     (const Hearth__Admin__V1__StepDownRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__step_down_request__pack
-                     (const Hearth__Admin__V1__StepDownRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__step_down_request__pack_to_buffer
-                     (const Hearth__Admin__V1__StepDownRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__StepDownRequest *
-       hearth__admin__v1__step_down_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__StepDownRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__step_down_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__step_down_request__free_unpacked
-                     (Hearth__Admin__V1__StepDownRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__step_down_response__init
                      (Hearth__Admin__V1__StepDownResponse         *message)
@@ -373,89 +61,11 @@ void   hearth__admin__v1__step_down_response__init
   static const Hearth__Admin__V1__StepDownResponse init_value = HEARTH__ADMIN__V1__STEP_DOWN_RESPONSE__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__step_down_response__get_packed_size
-                     (const Hearth__Admin__V1__StepDownResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__step_down_response__pack
-                     (const Hearth__Admin__V1__StepDownResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__step_down_response__pack_to_buffer
-                     (const Hearth__Admin__V1__StepDownResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__StepDownResponse *
-       hearth__admin__v1__step_down_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__StepDownResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__step_down_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__step_down_response__free_unpacked
-                     (Hearth__Admin__V1__StepDownResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__step_down_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__server__init
                      (Hearth__Admin__V1__Server         *message)
 {
   static const Hearth__Admin__V1__Server init_value = HEARTH__ADMIN__V1__SERVER__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__server__get_packed_size
-                     (const Hearth__Admin__V1__Server *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__server__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__server__pack
-                     (const Hearth__Admin__V1__Server *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__server__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__server__pack_to_buffer
-                     (const Hearth__Admin__V1__Server *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__server__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__Server *
-       hearth__admin__v1__server__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__Server *)
-     protobuf_c_message_unpack (&hearth__admin__v1__server__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__server__free_unpacked
-                     (Hearth__Admin__V1__Server *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__server__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__backup_request__init
                      (Hearth__Admin__V1__BackupRequest         *message)
@@ -463,89 +73,11 @@ void   hearth__admin__v1__backup_request__init
   static const Hearth__Admin__V1__BackupRequest init_value = HEARTH__ADMIN__V1__BACKUP_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__backup_request__get_packed_size
-                     (const Hearth__Admin__V1__BackupRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__backup_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__backup_request__pack
-                     (const Hearth__Admin__V1__BackupRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__backup_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__backup_request__pack_to_buffer
-                     (const Hearth__Admin__V1__BackupRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__backup_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__BackupRequest *
-       hearth__admin__v1__backup_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__BackupRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__backup_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__backup_request__free_unpacked
-                     (Hearth__Admin__V1__BackupRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__backup_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__backup_response__init
                      (Hearth__Admin__V1__BackupResponse         *message)
 {
   static const Hearth__Admin__V1__BackupResponse init_value = HEARTH__ADMIN__V1__BACKUP_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__backup_response__get_packed_size
-                     (const Hearth__Admin__V1__BackupResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__backup_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__backup_response__pack
-                     (const Hearth__Admin__V1__BackupResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__backup_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__backup_response__pack_to_buffer
-                     (const Hearth__Admin__V1__BackupResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__backup_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__BackupResponse *
-       hearth__admin__v1__backup_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__BackupResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__backup_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__backup_response__free_unpacked
-                     (Hearth__Admin__V1__BackupResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__backup_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__fork_request__init
                      (Hearth__Admin__V1__ForkRequest         *message)
@@ -553,89 +85,11 @@ void   hearth__admin__v1__fork_request__init
   static const Hearth__Admin__V1__ForkRequest init_value = HEARTH__ADMIN__V1__FORK_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__fork_request__get_packed_size
-                     (const Hearth__Admin__V1__ForkRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__fork_request__pack
-                     (const Hearth__Admin__V1__ForkRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__fork_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ForkRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ForkRequest *
-       hearth__admin__v1__fork_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ForkRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__fork_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__fork_request__free_unpacked
-                     (Hearth__Admin__V1__ForkRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__fork_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__fork_response__init
                      (Hearth__Admin__V1__ForkResponse         *message)
 {
   static const Hearth__Admin__V1__ForkResponse init_value = HEARTH__ADMIN__V1__FORK_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__fork_response__get_packed_size
-                     (const Hearth__Admin__V1__ForkResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__fork_response__pack
-                     (const Hearth__Admin__V1__ForkResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__fork_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ForkResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ForkResponse *
-       hearth__admin__v1__fork_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ForkResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__fork_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__fork_response__free_unpacked
-                     (Hearth__Admin__V1__ForkResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__fork_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__checkpoint_request__init
                      (Hearth__Admin__V1__CheckpointRequest         *message)
@@ -643,89 +97,11 @@ void   hearth__admin__v1__checkpoint_request__init
   static const Hearth__Admin__V1__CheckpointRequest init_value = HEARTH__ADMIN__V1__CHECKPOINT_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__checkpoint_request__get_packed_size
-                     (const Hearth__Admin__V1__CheckpointRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__checkpoint_request__pack
-                     (const Hearth__Admin__V1__CheckpointRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__checkpoint_request__pack_to_buffer
-                     (const Hearth__Admin__V1__CheckpointRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__CheckpointRequest *
-       hearth__admin__v1__checkpoint_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__CheckpointRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__checkpoint_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__checkpoint_request__free_unpacked
-                     (Hearth__Admin__V1__CheckpointRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__checkpoint_response__init
                      (Hearth__Admin__V1__CheckpointResponse         *message)
 {
   static const Hearth__Admin__V1__CheckpointResponse init_value = HEARTH__ADMIN__V1__CHECKPOINT_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__checkpoint_response__get_packed_size
-                     (const Hearth__Admin__V1__CheckpointResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__checkpoint_response__pack
-                     (const Hearth__Admin__V1__CheckpointResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__checkpoint_response__pack_to_buffer
-                     (const Hearth__Admin__V1__CheckpointResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__CheckpointResponse *
-       hearth__admin__v1__checkpoint_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__CheckpointResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__checkpoint_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__checkpoint_response__free_unpacked
-                     (Hearth__Admin__V1__CheckpointResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__checkpoint_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__apply_indexes_request__init
                      (Hearth__Admin__V1__ApplyIndexesRequest         *message)
@@ -733,89 +109,11 @@ void   hearth__admin__v1__apply_indexes_request__init
   static const Hearth__Admin__V1__ApplyIndexesRequest init_value = HEARTH__ADMIN__V1__APPLY_INDEXES_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__apply_indexes_request__get_packed_size
-                     (const Hearth__Admin__V1__ApplyIndexesRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__apply_indexes_request__pack
-                     (const Hearth__Admin__V1__ApplyIndexesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__apply_indexes_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyIndexesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ApplyIndexesRequest *
-       hearth__admin__v1__apply_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ApplyIndexesRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__apply_indexes_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__apply_indexes_request__free_unpacked
-                     (Hearth__Admin__V1__ApplyIndexesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__apply_indexes_response__init
                      (Hearth__Admin__V1__ApplyIndexesResponse         *message)
 {
   static const Hearth__Admin__V1__ApplyIndexesResponse init_value = HEARTH__ADMIN__V1__APPLY_INDEXES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__apply_indexes_response__get_packed_size
-                     (const Hearth__Admin__V1__ApplyIndexesResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__apply_indexes_response__pack
-                     (const Hearth__Admin__V1__ApplyIndexesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__apply_indexes_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyIndexesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ApplyIndexesResponse *
-       hearth__admin__v1__apply_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ApplyIndexesResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__apply_indexes_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__apply_indexes_response__free_unpacked
-                     (Hearth__Admin__V1__ApplyIndexesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__apply_indexes_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__list_indexes_request__init
                      (Hearth__Admin__V1__ListIndexesRequest         *message)
@@ -823,89 +121,11 @@ void   hearth__admin__v1__list_indexes_request__init
   static const Hearth__Admin__V1__ListIndexesRequest init_value = HEARTH__ADMIN__V1__LIST_INDEXES_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__list_indexes_request__get_packed_size
-                     (const Hearth__Admin__V1__ListIndexesRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__list_indexes_request__pack
-                     (const Hearth__Admin__V1__ListIndexesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__list_indexes_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ListIndexesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ListIndexesRequest *
-       hearth__admin__v1__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ListIndexesRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__list_indexes_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__list_indexes_request__free_unpacked
-                     (Hearth__Admin__V1__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__list_indexes_response__init
                      (Hearth__Admin__V1__ListIndexesResponse         *message)
 {
   static const Hearth__Admin__V1__ListIndexesResponse init_value = HEARTH__ADMIN__V1__LIST_INDEXES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__list_indexes_response__get_packed_size
-                     (const Hearth__Admin__V1__ListIndexesResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__list_indexes_response__pack
-                     (const Hearth__Admin__V1__ListIndexesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__list_indexes_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ListIndexesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ListIndexesResponse *
-       hearth__admin__v1__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ListIndexesResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__list_indexes_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__list_indexes_response__free_unpacked
-                     (Hearth__Admin__V1__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__list_indexes_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__listed_index__init
                      (Hearth__Admin__V1__ListedIndex         *message)
@@ -913,89 +133,11 @@ void   hearth__admin__v1__listed_index__init
   static const Hearth__Admin__V1__ListedIndex init_value = HEARTH__ADMIN__V1__LISTED_INDEX__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__listed_index__get_packed_size
-                     (const Hearth__Admin__V1__ListedIndex *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__listed_index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__listed_index__pack
-                     (const Hearth__Admin__V1__ListedIndex *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__listed_index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__listed_index__pack_to_buffer
-                     (const Hearth__Admin__V1__ListedIndex *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__listed_index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ListedIndex *
-       hearth__admin__v1__listed_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ListedIndex *)
-     protobuf_c_message_unpack (&hearth__admin__v1__listed_index__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__listed_index__free_unpacked
-                     (Hearth__Admin__V1__ListedIndex *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__listed_index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__apply_rules_request__init
                      (Hearth__Admin__V1__ApplyRulesRequest         *message)
 {
   static const Hearth__Admin__V1__ApplyRulesRequest init_value = HEARTH__ADMIN__V1__APPLY_RULES_REQUEST__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__apply_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__ApplyRulesRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__apply_rules_request__pack
-                     (const Hearth__Admin__V1__ApplyRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__apply_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ApplyRulesRequest *
-       hearth__admin__v1__apply_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ApplyRulesRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__apply_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__apply_rules_request__free_unpacked
-                     (Hearth__Admin__V1__ApplyRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__apply_rules_response__init
                      (Hearth__Admin__V1__ApplyRulesResponse         *message)
@@ -1003,89 +145,11 @@ void   hearth__admin__v1__apply_rules_response__init
   static const Hearth__Admin__V1__ApplyRulesResponse init_value = HEARTH__ADMIN__V1__APPLY_RULES_RESPONSE__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__apply_rules_response__get_packed_size
-                     (const Hearth__Admin__V1__ApplyRulesResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__apply_rules_response__pack
-                     (const Hearth__Admin__V1__ApplyRulesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__apply_rules_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyRulesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ApplyRulesResponse *
-       hearth__admin__v1__apply_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ApplyRulesResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__apply_rules_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__apply_rules_response__free_unpacked
-                     (Hearth__Admin__V1__ApplyRulesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__apply_rules_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__rollback_rules_request__init
                      (Hearth__Admin__V1__RollbackRulesRequest         *message)
 {
   static const Hearth__Admin__V1__RollbackRulesRequest init_value = HEARTH__ADMIN__V1__ROLLBACK_RULES_REQUEST__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__rollback_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__RollbackRulesRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__rollback_rules_request__pack
-                     (const Hearth__Admin__V1__RollbackRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__rollback_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__RollbackRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__RollbackRulesRequest *
-       hearth__admin__v1__rollback_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__RollbackRulesRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__rollback_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__rollback_rules_request__free_unpacked
-                     (Hearth__Admin__V1__RollbackRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__rollback_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__list_rules_request__init
                      (Hearth__Admin__V1__ListRulesRequest         *message)
@@ -1093,89 +157,11 @@ void   hearth__admin__v1__list_rules_request__init
   static const Hearth__Admin__V1__ListRulesRequest init_value = HEARTH__ADMIN__V1__LIST_RULES_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__list_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__ListRulesRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__list_rules_request__pack
-                     (const Hearth__Admin__V1__ListRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__list_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ListRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ListRulesRequest *
-       hearth__admin__v1__list_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ListRulesRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__list_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__list_rules_request__free_unpacked
-                     (Hearth__Admin__V1__ListRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__list_rules_response__init
                      (Hearth__Admin__V1__ListRulesResponse         *message)
 {
   static const Hearth__Admin__V1__ListRulesResponse init_value = HEARTH__ADMIN__V1__LIST_RULES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__list_rules_response__get_packed_size
-                     (const Hearth__Admin__V1__ListRulesResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__list_rules_response__pack
-                     (const Hearth__Admin__V1__ListRulesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__list_rules_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ListRulesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__ListRulesResponse *
-       hearth__admin__v1__list_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__ListRulesResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__list_rules_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__list_rules_response__free_unpacked
-                     (Hearth__Admin__V1__ListRulesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__list_rules_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__get_rules_request__init
                      (Hearth__Admin__V1__GetRulesRequest         *message)
@@ -1183,89 +169,11 @@ void   hearth__admin__v1__get_rules_request__init
   static const Hearth__Admin__V1__GetRulesRequest init_value = HEARTH__ADMIN__V1__GET_RULES_REQUEST__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__get_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__GetRulesRequest *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__get_rules_request__pack
-                     (const Hearth__Admin__V1__GetRulesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__get_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__GetRulesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__GetRulesRequest *
-       hearth__admin__v1__get_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__GetRulesRequest *)
-     protobuf_c_message_unpack (&hearth__admin__v1__get_rules_request__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__get_rules_request__free_unpacked
-                     (Hearth__Admin__V1__GetRulesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__get_rules_response__init
                      (Hearth__Admin__V1__GetRulesResponse         *message)
 {
   static const Hearth__Admin__V1__GetRulesResponse init_value = HEARTH__ADMIN__V1__GET_RULES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__get_rules_response__get_packed_size
-                     (const Hearth__Admin__V1__GetRulesResponse *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__get_rules_response__pack
-                     (const Hearth__Admin__V1__GetRulesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__get_rules_response__pack_to_buffer
-                     (const Hearth__Admin__V1__GetRulesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__GetRulesResponse *
-       hearth__admin__v1__get_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__GetRulesResponse *)
-     protobuf_c_message_unpack (&hearth__admin__v1__get_rules_response__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__get_rules_response__free_unpacked
-                     (Hearth__Admin__V1__GetRulesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__get_rules_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__kept_rules__init
                      (Hearth__Admin__V1__KeptRules         *message)
@@ -1273,89 +181,11 @@ void   hearth__admin__v1__kept_rules__init
   static const Hearth__Admin__V1__KeptRules init_value = HEARTH__ADMIN__V1__KEPT_RULES__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__kept_rules__get_packed_size
-                     (const Hearth__Admin__V1__KeptRules *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__kept_rules__pack
-                     (const Hearth__Admin__V1__KeptRules *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__kept_rules__pack_to_buffer
-                     (const Hearth__Admin__V1__KeptRules *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__KeptRules *
-       hearth__admin__v1__kept_rules__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__KeptRules *)
-     protobuf_c_message_unpack (&hearth__admin__v1__kept_rules__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__kept_rules__free_unpacked
-                     (Hearth__Admin__V1__KeptRules *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__kept_rules__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__index__init
                      (Hearth__Admin__V1__Index         *message)
 {
   static const Hearth__Admin__V1__Index init_value = HEARTH__ADMIN__V1__INDEX__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__index__get_packed_size
-                     (const Hearth__Admin__V1__Index *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__index__pack
-                     (const Hearth__Admin__V1__Index *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__index__pack_to_buffer
-                     (const Hearth__Admin__V1__Index *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__Index *
-       hearth__admin__v1__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__Index *)
-     protobuf_c_message_unpack (&hearth__admin__v1__index__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__index__free_unpacked
-                     (Hearth__Admin__V1__Index *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   hearth__admin__v1__index_field__init
                      (Hearth__Admin__V1__IndexField         *message)
@@ -1363,134 +193,17 @@ void   hearth__admin__v1__index_field__init
   static const Hearth__Admin__V1__IndexField init_value = HEARTH__ADMIN__V1__INDEX_FIELD__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__index_field__get_packed_size
-                     (const Hearth__Admin__V1__IndexField *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__index_field__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__index_field__pack
-                     (const Hearth__Admin__V1__IndexField *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__index_field__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__index_field__pack_to_buffer
-                     (const Hearth__Admin__V1__IndexField *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__index_field__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__IndexField *
-       hearth__admin__v1__index_field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__IndexField *)
-     protobuf_c_message_unpack (&hearth__admin__v1__index_field__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__index_field__free_unpacked
-                     (Hearth__Admin__V1__IndexField *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__index_field__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__field_override__init
                      (Hearth__Admin__V1__FieldOverride         *message)
 {
   static const Hearth__Admin__V1__FieldOverride init_value = HEARTH__ADMIN__V1__FIELD_OVERRIDE__INIT;
   *message = init_value;
 }
-size_t hearth__admin__v1__field_override__get_packed_size
-                     (const Hearth__Admin__V1__FieldOverride *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__field_override__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__field_override__pack
-                     (const Hearth__Admin__V1__FieldOverride *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__field_override__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__field_override__pack_to_buffer
-                     (const Hearth__Admin__V1__FieldOverride *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__field_override__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__FieldOverride *
-       hearth__admin__v1__field_override__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__FieldOverride *)
-     protobuf_c_message_unpack (&hearth__admin__v1__field_override__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__field_override__free_unpacked
-                     (Hearth__Admin__V1__FieldOverride *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__field_override__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   hearth__admin__v1__single_field_index__init
                      (Hearth__Admin__V1__SingleFieldIndex         *message)
 {
   static const Hearth__Admin__V1__SingleFieldIndex init_value = HEARTH__ADMIN__V1__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
-}
-size_t hearth__admin__v1__single_field_index__get_packed_size
-                     (const Hearth__Admin__V1__SingleFieldIndex *message)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__single_field_index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t hearth__admin__v1__single_field_index__pack
-                     (const Hearth__Admin__V1__SingleFieldIndex *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__single_field_index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t hearth__admin__v1__single_field_index__pack_to_buffer
-                     (const Hearth__Admin__V1__SingleFieldIndex *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &hearth__admin__v1__single_field_index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Hearth__Admin__V1__SingleFieldIndex *
-       hearth__admin__v1__single_field_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Hearth__Admin__V1__SingleFieldIndex *)
-     protobuf_c_message_unpack (&hearth__admin__v1__single_field_index__descriptor,
-                                allocator, len, data);
-}
-void   hearth__admin__v1__single_field_index__free_unpacked
-                     (Hearth__Admin__V1__SingleFieldIndex *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &hearth__admin__v1__single_field_index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor hearth__admin__v1__forward_request__field_descriptors[6] =
 {

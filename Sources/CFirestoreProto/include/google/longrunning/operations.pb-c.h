@@ -126,136 +126,24 @@ struct  Google__Longrunning__DeleteOperationRequest
 /* Google__Longrunning__Operation methods */
 void   google__longrunning__operation__init
                      (Google__Longrunning__Operation         *message);
-size_t google__longrunning__operation__get_packed_size
-                     (const Google__Longrunning__Operation   *message);
-size_t google__longrunning__operation__pack
-                     (const Google__Longrunning__Operation   *message,
-                      uint8_t             *out);
-size_t google__longrunning__operation__pack_to_buffer
-                     (const Google__Longrunning__Operation   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Longrunning__Operation *
-       google__longrunning__operation__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__longrunning__operation__free_unpacked
-                     (Google__Longrunning__Operation *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Longrunning__GetOperationRequest methods */
 void   google__longrunning__get_operation_request__init
                      (Google__Longrunning__GetOperationRequest         *message);
-size_t google__longrunning__get_operation_request__get_packed_size
-                     (const Google__Longrunning__GetOperationRequest   *message);
-size_t google__longrunning__get_operation_request__pack
-                     (const Google__Longrunning__GetOperationRequest   *message,
-                      uint8_t             *out);
-size_t google__longrunning__get_operation_request__pack_to_buffer
-                     (const Google__Longrunning__GetOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Longrunning__GetOperationRequest *
-       google__longrunning__get_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__longrunning__get_operation_request__free_unpacked
-                     (Google__Longrunning__GetOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Longrunning__ListOperationsRequest methods */
 void   google__longrunning__list_operations_request__init
                      (Google__Longrunning__ListOperationsRequest         *message);
-size_t google__longrunning__list_operations_request__get_packed_size
-                     (const Google__Longrunning__ListOperationsRequest   *message);
-size_t google__longrunning__list_operations_request__pack
-                     (const Google__Longrunning__ListOperationsRequest   *message,
-                      uint8_t             *out);
-size_t google__longrunning__list_operations_request__pack_to_buffer
-                     (const Google__Longrunning__ListOperationsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Longrunning__ListOperationsRequest *
-       google__longrunning__list_operations_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__longrunning__list_operations_request__free_unpacked
-                     (Google__Longrunning__ListOperationsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Longrunning__ListOperationsResponse methods */
 void   google__longrunning__list_operations_response__init
                      (Google__Longrunning__ListOperationsResponse         *message);
-size_t google__longrunning__list_operations_response__get_packed_size
-                     (const Google__Longrunning__ListOperationsResponse   *message);
-size_t google__longrunning__list_operations_response__pack
-                     (const Google__Longrunning__ListOperationsResponse   *message,
-                      uint8_t             *out);
-size_t google__longrunning__list_operations_response__pack_to_buffer
-                     (const Google__Longrunning__ListOperationsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Longrunning__ListOperationsResponse *
-       google__longrunning__list_operations_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__longrunning__list_operations_response__free_unpacked
-                     (Google__Longrunning__ListOperationsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Longrunning__WaitOperationRequest methods */
 void   google__longrunning__wait_operation_request__init
                      (Google__Longrunning__WaitOperationRequest         *message);
-size_t google__longrunning__wait_operation_request__get_packed_size
-                     (const Google__Longrunning__WaitOperationRequest   *message);
-size_t google__longrunning__wait_operation_request__pack
-                     (const Google__Longrunning__WaitOperationRequest   *message,
-                      uint8_t             *out);
-size_t google__longrunning__wait_operation_request__pack_to_buffer
-                     (const Google__Longrunning__WaitOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Longrunning__WaitOperationRequest *
-       google__longrunning__wait_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__longrunning__wait_operation_request__free_unpacked
-                     (Google__Longrunning__WaitOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Longrunning__CancelOperationRequest methods */
 void   google__longrunning__cancel_operation_request__init
                      (Google__Longrunning__CancelOperationRequest         *message);
-size_t google__longrunning__cancel_operation_request__get_packed_size
-                     (const Google__Longrunning__CancelOperationRequest   *message);
-size_t google__longrunning__cancel_operation_request__pack
-                     (const Google__Longrunning__CancelOperationRequest   *message,
-                      uint8_t             *out);
-size_t google__longrunning__cancel_operation_request__pack_to_buffer
-                     (const Google__Longrunning__CancelOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Longrunning__CancelOperationRequest *
-       google__longrunning__cancel_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__longrunning__cancel_operation_request__free_unpacked
-                     (Google__Longrunning__CancelOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Longrunning__DeleteOperationRequest methods */
 void   google__longrunning__delete_operation_request__init
                      (Google__Longrunning__DeleteOperationRequest         *message);
-size_t google__longrunning__delete_operation_request__get_packed_size
-                     (const Google__Longrunning__DeleteOperationRequest   *message);
-size_t google__longrunning__delete_operation_request__pack
-                     (const Google__Longrunning__DeleteOperationRequest   *message,
-                      uint8_t             *out);
-size_t google__longrunning__delete_operation_request__pack_to_buffer
-                     (const Google__Longrunning__DeleteOperationRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Longrunning__DeleteOperationRequest *
-       google__longrunning__delete_operation_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__longrunning__delete_operation_request__free_unpacked
-                     (Google__Longrunning__DeleteOperationRequest *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Longrunning__Operation_Closure)

@@ -37,22 +37,6 @@ struct  Google__Protobuf__FieldMask
 /* Google__Protobuf__FieldMask methods */
 void   google__protobuf__field_mask__init
                      (Google__Protobuf__FieldMask         *message);
-size_t google__protobuf__field_mask__get_packed_size
-                     (const Google__Protobuf__FieldMask   *message);
-size_t google__protobuf__field_mask__pack
-                     (const Google__Protobuf__FieldMask   *message,
-                      uint8_t             *out);
-size_t google__protobuf__field_mask__pack_to_buffer
-                     (const Google__Protobuf__FieldMask   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Protobuf__FieldMask *
-       google__protobuf__field_mask__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__protobuf__field_mask__free_unpacked
-                     (Google__Protobuf__FieldMask *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Protobuf__FieldMask_Closure)

@@ -98,60 +98,12 @@ void   google__protobuf__struct__fields_entry__init
 /* Google__Protobuf__Struct methods */
 void   google__protobuf__struct__init
                      (Google__Protobuf__Struct         *message);
-size_t google__protobuf__struct__get_packed_size
-                     (const Google__Protobuf__Struct   *message);
-size_t google__protobuf__struct__pack
-                     (const Google__Protobuf__Struct   *message,
-                      uint8_t             *out);
-size_t google__protobuf__struct__pack_to_buffer
-                     (const Google__Protobuf__Struct   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Protobuf__Struct *
-       google__protobuf__struct__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__protobuf__struct__free_unpacked
-                     (Google__Protobuf__Struct *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Protobuf__Value methods */
 void   google__protobuf__value__init
                      (Google__Protobuf__Value         *message);
-size_t google__protobuf__value__get_packed_size
-                     (const Google__Protobuf__Value   *message);
-size_t google__protobuf__value__pack
-                     (const Google__Protobuf__Value   *message,
-                      uint8_t             *out);
-size_t google__protobuf__value__pack_to_buffer
-                     (const Google__Protobuf__Value   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Protobuf__Value *
-       google__protobuf__value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__protobuf__value__free_unpacked
-                     (Google__Protobuf__Value *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Protobuf__ListValue methods */
 void   google__protobuf__list_value__init
                      (Google__Protobuf__ListValue         *message);
-size_t google__protobuf__list_value__get_packed_size
-                     (const Google__Protobuf__ListValue   *message);
-size_t google__protobuf__list_value__pack
-                     (const Google__Protobuf__ListValue   *message,
-                      uint8_t             *out);
-size_t google__protobuf__list_value__pack_to_buffer
-                     (const Google__Protobuf__ListValue   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Protobuf__ListValue *
-       google__protobuf__list_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__protobuf__list_value__free_unpacked
-                     (Google__Protobuf__ListValue *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Protobuf__Struct__FieldsEntry_Closure)

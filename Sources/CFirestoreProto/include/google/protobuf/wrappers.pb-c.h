@@ -58,60 +58,12 @@ struct  Google__Protobuf__Int32Value
 /* Google__Protobuf__DoubleValue methods */
 void   google__protobuf__double_value__init
                      (Google__Protobuf__DoubleValue         *message);
-size_t google__protobuf__double_value__get_packed_size
-                     (const Google__Protobuf__DoubleValue   *message);
-size_t google__protobuf__double_value__pack
-                     (const Google__Protobuf__DoubleValue   *message,
-                      uint8_t             *out);
-size_t google__protobuf__double_value__pack_to_buffer
-                     (const Google__Protobuf__DoubleValue   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Protobuf__DoubleValue *
-       google__protobuf__double_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__protobuf__double_value__free_unpacked
-                     (Google__Protobuf__DoubleValue *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Protobuf__Int64Value methods */
 void   google__protobuf__int64_value__init
                      (Google__Protobuf__Int64Value         *message);
-size_t google__protobuf__int64_value__get_packed_size
-                     (const Google__Protobuf__Int64Value   *message);
-size_t google__protobuf__int64_value__pack
-                     (const Google__Protobuf__Int64Value   *message,
-                      uint8_t             *out);
-size_t google__protobuf__int64_value__pack_to_buffer
-                     (const Google__Protobuf__Int64Value   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Protobuf__Int64Value *
-       google__protobuf__int64_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__protobuf__int64_value__free_unpacked
-                     (Google__Protobuf__Int64Value *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Protobuf__Int32Value methods */
 void   google__protobuf__int32_value__init
                      (Google__Protobuf__Int32Value         *message);
-size_t google__protobuf__int32_value__get_packed_size
-                     (const Google__Protobuf__Int32Value   *message);
-size_t google__protobuf__int32_value__pack
-                     (const Google__Protobuf__Int32Value   *message,
-                      uint8_t             *out);
-size_t google__protobuf__int32_value__pack_to_buffer
-                     (const Google__Protobuf__Int32Value   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Protobuf__Int32Value *
-       google__protobuf__int32_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__protobuf__int32_value__free_unpacked
-                     (Google__Protobuf__Int32Value *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Protobuf__DoubleValue_Closure)

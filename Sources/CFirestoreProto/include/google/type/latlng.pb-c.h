@@ -37,22 +37,6 @@ struct  Google__Type__LatLng
 /* Google__Type__LatLng methods */
 void   google__type__lat_lng__init
                      (Google__Type__LatLng         *message);
-size_t google__type__lat_lng__get_packed_size
-                     (const Google__Type__LatLng   *message);
-size_t google__type__lat_lng__pack
-                     (const Google__Type__LatLng   *message,
-                      uint8_t             *out);
-size_t google__type__lat_lng__pack_to_buffer
-                     (const Google__Type__LatLng   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Type__LatLng *
-       google__type__lat_lng__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__type__lat_lng__free_unpacked
-                     (Google__Type__LatLng *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Type__LatLng_Closure)

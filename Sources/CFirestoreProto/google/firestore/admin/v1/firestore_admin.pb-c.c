@@ -13,89 +13,11 @@ void   google__firestore__admin__v1__create_index_request__init
   static const Google__Firestore__Admin__V1__CreateIndexRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__CREATE_INDEX_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__create_index_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__CreateIndexRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_index_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__create_index_request__pack
-                     (const Google__Firestore__Admin__V1__CreateIndexRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_index_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__create_index_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__CreateIndexRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_index_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__CreateIndexRequest *
-       google__firestore__admin__v1__create_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__CreateIndexRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__create_index_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__create_index_request__free_unpacked
-                     (Google__Firestore__Admin__V1__CreateIndexRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_index_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__list_indexes_request__init
                      (Google__Firestore__Admin__V1__ListIndexesRequest         *message)
 {
   static const Google__Firestore__Admin__V1__ListIndexesRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__LIST_INDEXES_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__list_indexes_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListIndexesRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__list_indexes_request__pack
-                     (const Google__Firestore__Admin__V1__ListIndexesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__list_indexes_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListIndexesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__ListIndexesRequest *
-       google__firestore__admin__v1__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__ListIndexesRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__list_indexes_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__list_indexes_request__free_unpacked
-                     (Google__Firestore__Admin__V1__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__list_indexes_response__init
                      (Google__Firestore__Admin__V1__ListIndexesResponse         *message)
@@ -103,89 +25,11 @@ void   google__firestore__admin__v1__list_indexes_response__init
   static const Google__Firestore__Admin__V1__ListIndexesResponse init_value = GOOGLE__FIRESTORE__ADMIN__V1__LIST_INDEXES_RESPONSE__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__list_indexes_response__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListIndexesResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__list_indexes_response__pack
-                     (const Google__Firestore__Admin__V1__ListIndexesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__list_indexes_response__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListIndexesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__ListIndexesResponse *
-       google__firestore__admin__v1__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__ListIndexesResponse *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__list_indexes_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__list_indexes_response__free_unpacked
-                     (Google__Firestore__Admin__V1__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_indexes_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__get_index_request__init
                      (Google__Firestore__Admin__V1__GetIndexRequest         *message)
 {
   static const Google__Firestore__Admin__V1__GetIndexRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__GET_INDEX_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__get_index_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__GetIndexRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_index_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__get_index_request__pack
-                     (const Google__Firestore__Admin__V1__GetIndexRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_index_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__get_index_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__GetIndexRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_index_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__GetIndexRequest *
-       google__firestore__admin__v1__get_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__GetIndexRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__get_index_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__get_index_request__free_unpacked
-                     (Google__Firestore__Admin__V1__GetIndexRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_index_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__delete_index_request__init
                      (Google__Firestore__Admin__V1__DeleteIndexRequest         *message)
@@ -193,89 +37,11 @@ void   google__firestore__admin__v1__delete_index_request__init
   static const Google__Firestore__Admin__V1__DeleteIndexRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__DELETE_INDEX_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__delete_index_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__DeleteIndexRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_index_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__delete_index_request__pack
-                     (const Google__Firestore__Admin__V1__DeleteIndexRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_index_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__delete_index_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__DeleteIndexRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_index_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__DeleteIndexRequest *
-       google__firestore__admin__v1__delete_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__DeleteIndexRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__delete_index_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__delete_index_request__free_unpacked
-                     (Google__Firestore__Admin__V1__DeleteIndexRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_index_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__get_field_request__init
                      (Google__Firestore__Admin__V1__GetFieldRequest         *message)
 {
   static const Google__Firestore__Admin__V1__GetFieldRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__GET_FIELD_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__get_field_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__GetFieldRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_field_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__get_field_request__pack
-                     (const Google__Firestore__Admin__V1__GetFieldRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_field_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__get_field_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__GetFieldRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_field_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__GetFieldRequest *
-       google__firestore__admin__v1__get_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__GetFieldRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__get_field_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__get_field_request__free_unpacked
-                     (Google__Firestore__Admin__V1__GetFieldRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_field_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__update_field_request__init
                      (Google__Firestore__Admin__V1__UpdateFieldRequest         *message)
@@ -283,89 +49,11 @@ void   google__firestore__admin__v1__update_field_request__init
   static const Google__Firestore__Admin__V1__UpdateFieldRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__UPDATE_FIELD_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__update_field_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__UpdateFieldRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_field_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__update_field_request__pack
-                     (const Google__Firestore__Admin__V1__UpdateFieldRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_field_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__update_field_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__UpdateFieldRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_field_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__UpdateFieldRequest *
-       google__firestore__admin__v1__update_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__UpdateFieldRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__update_field_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__update_field_request__free_unpacked
-                     (Google__Firestore__Admin__V1__UpdateFieldRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_field_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__list_fields_request__init
                      (Google__Firestore__Admin__V1__ListFieldsRequest         *message)
 {
   static const Google__Firestore__Admin__V1__ListFieldsRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__LIST_FIELDS_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__list_fields_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListFieldsRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__list_fields_request__pack
-                     (const Google__Firestore__Admin__V1__ListFieldsRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__list_fields_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListFieldsRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__ListFieldsRequest *
-       google__firestore__admin__v1__list_fields_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__ListFieldsRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__list_fields_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__list_fields_request__free_unpacked
-                     (Google__Firestore__Admin__V1__ListFieldsRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__list_fields_response__init
                      (Google__Firestore__Admin__V1__ListFieldsResponse         *message)
@@ -373,89 +61,11 @@ void   google__firestore__admin__v1__list_fields_response__init
   static const Google__Firestore__Admin__V1__ListFieldsResponse init_value = GOOGLE__FIRESTORE__ADMIN__V1__LIST_FIELDS_RESPONSE__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__list_fields_response__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListFieldsResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__list_fields_response__pack
-                     (const Google__Firestore__Admin__V1__ListFieldsResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__list_fields_response__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListFieldsResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__ListFieldsResponse *
-       google__firestore__admin__v1__list_fields_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__ListFieldsResponse *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__list_fields_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__list_fields_response__free_unpacked
-                     (Google__Firestore__Admin__V1__ListFieldsResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_fields_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__create_database_request__init
                      (Google__Firestore__Admin__V1__CreateDatabaseRequest         *message)
 {
   static const Google__Firestore__Admin__V1__CreateDatabaseRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__CREATE_DATABASE_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__create_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__create_database_request__pack
-                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__create_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__CreateDatabaseRequest *
-       google__firestore__admin__v1__create_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__CreateDatabaseRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__create_database_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__create_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__update_database_request__init
                      (Google__Firestore__Admin__V1__UpdateDatabaseRequest         *message)
@@ -463,89 +73,11 @@ void   google__firestore__admin__v1__update_database_request__init
   static const Google__Firestore__Admin__V1__UpdateDatabaseRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__UPDATE_DATABASE_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__update_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__update_database_request__pack
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__update_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__UpdateDatabaseRequest *
-       google__firestore__admin__v1__update_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__UpdateDatabaseRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__update_database_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__update_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__delete_database_request__init
                      (Google__Firestore__Admin__V1__DeleteDatabaseRequest         *message)
 {
   static const Google__Firestore__Admin__V1__DeleteDatabaseRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__DELETE_DATABASE_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__delete_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__delete_database_request__pack
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__delete_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__DeleteDatabaseRequest *
-       google__firestore__admin__v1__delete_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__DeleteDatabaseRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__delete_database_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__delete_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__create_database_metadata__init
                      (Google__Firestore__Admin__V1__CreateDatabaseMetadata         *message)
@@ -553,89 +85,11 @@ void   google__firestore__admin__v1__create_database_metadata__init
   static const Google__Firestore__Admin__V1__CreateDatabaseMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__CREATE_DATABASE_METADATA__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__create_database_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__create_database_metadata__pack
-                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__create_database_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__CreateDatabaseMetadata *
-       google__firestore__admin__v1__create_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__CreateDatabaseMetadata *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__create_database_metadata__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__create_database_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__create_database_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__update_database_metadata__init
                      (Google__Firestore__Admin__V1__UpdateDatabaseMetadata         *message)
 {
   static const Google__Firestore__Admin__V1__UpdateDatabaseMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__UPDATE_DATABASE_METADATA__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__update_database_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__update_database_metadata__pack
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__update_database_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__UpdateDatabaseMetadata *
-       google__firestore__admin__v1__update_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__UpdateDatabaseMetadata *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__update_database_metadata__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__update_database_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__update_database_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__delete_database_metadata__init
                      (Google__Firestore__Admin__V1__DeleteDatabaseMetadata         *message)
@@ -643,89 +97,11 @@ void   google__firestore__admin__v1__delete_database_metadata__init
   static const Google__Firestore__Admin__V1__DeleteDatabaseMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__DELETE_DATABASE_METADATA__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__delete_database_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__delete_database_metadata__pack
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__delete_database_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__DeleteDatabaseMetadata *
-       google__firestore__admin__v1__delete_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__DeleteDatabaseMetadata *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__delete_database_metadata__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__delete_database_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__delete_database_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__get_database_request__init
                      (Google__Firestore__Admin__V1__GetDatabaseRequest         *message)
 {
   static const Google__Firestore__Admin__V1__GetDatabaseRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__GET_DATABASE_REQUEST__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__get_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__GetDatabaseRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_database_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__get_database_request__pack
-                     (const Google__Firestore__Admin__V1__GetDatabaseRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_database_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__get_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__GetDatabaseRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_database_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__GetDatabaseRequest *
-       google__firestore__admin__v1__get_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__GetDatabaseRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__get_database_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__get_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__GetDatabaseRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__get_database_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__list_databases_request__init
                      (Google__Firestore__Admin__V1__ListDatabasesRequest         *message)
@@ -733,89 +109,11 @@ void   google__firestore__admin__v1__list_databases_request__init
   static const Google__Firestore__Admin__V1__ListDatabasesRequest init_value = GOOGLE__FIRESTORE__ADMIN__V1__LIST_DATABASES_REQUEST__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__list_databases_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListDatabasesRequest *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_request__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__list_databases_request__pack
-                     (const Google__Firestore__Admin__V1__ListDatabasesRequest *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_request__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__list_databases_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListDatabasesRequest *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_request__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__ListDatabasesRequest *
-       google__firestore__admin__v1__list_databases_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__ListDatabasesRequest *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__list_databases_request__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__list_databases_request__free_unpacked
-                     (Google__Firestore__Admin__V1__ListDatabasesRequest *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_request__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__list_databases_response__init
                      (Google__Firestore__Admin__V1__ListDatabasesResponse         *message)
 {
   static const Google__Firestore__Admin__V1__ListDatabasesResponse init_value = GOOGLE__FIRESTORE__ADMIN__V1__LIST_DATABASES_RESPONSE__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__list_databases_response__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListDatabasesResponse *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_response__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__list_databases_response__pack
-                     (const Google__Firestore__Admin__V1__ListDatabasesResponse *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_response__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__list_databases_response__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListDatabasesResponse *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_response__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__ListDatabasesResponse *
-       google__firestore__admin__v1__list_databases_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__ListDatabasesResponse *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__list_databases_response__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__list_databases_response__free_unpacked
-                     (Google__Firestore__Admin__V1__ListDatabasesResponse *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__list_databases_response__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__index__index_field__vector_config__flat_index__init
                      (Google__Firestore__Admin__V1__Index__IndexField__VectorConfig__FlatIndex         *message)
@@ -871,45 +169,6 @@ void   google__firestore__admin__v1__index__init
   static const Google__Firestore__Admin__V1__Index init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__index__get_packed_size
-                     (const Google__Firestore__Admin__V1__Index *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__index__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__index__pack
-                     (const Google__Firestore__Admin__V1__Index *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__index__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__index__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__Index *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__index__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__Index *
-       google__firestore__admin__v1__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__Index *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__index__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__index__free_unpacked
-                     (Google__Firestore__Admin__V1__Index *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__index__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__field__index_config__init
                      (Google__Firestore__Admin__V1__Field__IndexConfig         *message)
 {
@@ -928,89 +187,11 @@ void   google__firestore__admin__v1__field__init
   static const Google__Firestore__Admin__V1__Field init_value = GOOGLE__FIRESTORE__ADMIN__V1__FIELD__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__field__get_packed_size
-                     (const Google__Firestore__Admin__V1__Field *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__field__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__field__pack
-                     (const Google__Firestore__Admin__V1__Field *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__field__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__field__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__Field *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__field__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__Field *
-       google__firestore__admin__v1__field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__Field *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__field__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__field__free_unpacked
-                     (Google__Firestore__Admin__V1__Field *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__field__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__database__init
                      (Google__Firestore__Admin__V1__Database         *message)
 {
   static const Google__Firestore__Admin__V1__Database init_value = GOOGLE__FIRESTORE__ADMIN__V1__DATABASE__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__database__get_packed_size
-                     (const Google__Firestore__Admin__V1__Database *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__database__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__database__pack
-                     (const Google__Firestore__Admin__V1__Database *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__database__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__database__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__Database *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__database__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__Database *
-       google__firestore__admin__v1__database__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__Database *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__database__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__database__free_unpacked
-                     (Google__Firestore__Admin__V1__Database *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__database__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 void   google__firestore__admin__v1__index_operation_metadata__init
                      (Google__Firestore__Admin__V1__IndexOperationMetadata         *message)
@@ -1018,89 +199,11 @@ void   google__firestore__admin__v1__index_operation_metadata__init
   static const Google__Firestore__Admin__V1__IndexOperationMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__INDEX_OPERATION_METADATA__INIT;
   *message = init_value;
 }
-size_t google__firestore__admin__v1__index_operation_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__IndexOperationMetadata *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__index_operation_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__index_operation_metadata__pack
-                     (const Google__Firestore__Admin__V1__IndexOperationMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__index_operation_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__index_operation_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__IndexOperationMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__index_operation_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__IndexOperationMetadata *
-       google__firestore__admin__v1__index_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__IndexOperationMetadata *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__index_operation_metadata__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__index_operation_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__IndexOperationMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__index_operation_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
-}
 void   google__firestore__admin__v1__field_operation_metadata__init
                      (Google__Firestore__Admin__V1__FieldOperationMetadata         *message)
 {
   static const Google__Firestore__Admin__V1__FieldOperationMetadata init_value = GOOGLE__FIRESTORE__ADMIN__V1__FIELD_OPERATION_METADATA__INIT;
   *message = init_value;
-}
-size_t google__firestore__admin__v1__field_operation_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__FieldOperationMetadata *message)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__field_operation_metadata__descriptor);
-  return protobuf_c_message_get_packed_size ((const ProtobufCMessage*)(message));
-}
-size_t google__firestore__admin__v1__field_operation_metadata__pack
-                     (const Google__Firestore__Admin__V1__FieldOperationMetadata *message,
-                      uint8_t       *out)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__field_operation_metadata__descriptor);
-  return protobuf_c_message_pack ((const ProtobufCMessage*)message, out);
-}
-size_t google__firestore__admin__v1__field_operation_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__FieldOperationMetadata *message,
-                      ProtobufCBuffer *buffer)
-{
-  assert(message->base.descriptor == &google__firestore__admin__v1__field_operation_metadata__descriptor);
-  return protobuf_c_message_pack_to_buffer ((const ProtobufCMessage*)message, buffer);
-}
-Google__Firestore__Admin__V1__FieldOperationMetadata *
-       google__firestore__admin__v1__field_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data)
-{
-  return (Google__Firestore__Admin__V1__FieldOperationMetadata *)
-     protobuf_c_message_unpack (&google__firestore__admin__v1__field_operation_metadata__descriptor,
-                                allocator, len, data);
-}
-void   google__firestore__admin__v1__field_operation_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__FieldOperationMetadata *message,
-                      ProtobufCAllocator *allocator)
-{
-  if(!message)
-    return;
-  assert(message->base.descriptor == &google__firestore__admin__v1__field_operation_metadata__descriptor);
-  protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
 static const ProtobufCFieldDescriptor google__firestore__admin__v1__create_index_request__field_descriptors[2] =
 {

@@ -1670,6 +1670,22 @@ struct  Google__Firestore__V1__ListenResponse
 /* Google__Firestore__V1__Document__FieldsEntry methods */
 void   google__firestore__v1__document__fields_entry__init
                      (Google__Firestore__V1__Document__FieldsEntry         *message);
+size_t google__firestore__v1__document__fields_entry__get_packed_size
+                     (const Google__Firestore__V1__Document__FieldsEntry   *message);
+size_t google__firestore__v1__document__fields_entry__pack
+                     (const Google__Firestore__V1__Document__FieldsEntry   *message,
+                      uint8_t             *out);
+size_t google__firestore__v1__document__fields_entry__pack_to_buffer
+                     (const Google__Firestore__V1__Document__FieldsEntry   *message,
+                      ProtobufCBuffer     *buffer);
+Google__Firestore__V1__Document__FieldsEntry *
+       google__firestore__v1__document__fields_entry__unpack
+                     (ProtobufCAllocator  *allocator,
+                      size_t               len,
+                      const uint8_t       *data);
+void   google__firestore__v1__document__fields_entry__free_unpacked
+                     (Google__Firestore__V1__Document__FieldsEntry *message,
+                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__Document methods */
 void   google__firestore__v1__document__init
                      (Google__Firestore__V1__Document         *message);
@@ -1692,85 +1708,21 @@ void   google__firestore__v1__document__free_unpacked
 /* Google__Firestore__V1__Value methods */
 void   google__firestore__v1__value__init
                      (Google__Firestore__V1__Value         *message);
-size_t google__firestore__v1__value__get_packed_size
-                     (const Google__Firestore__V1__Value   *message);
-size_t google__firestore__v1__value__pack
-                     (const Google__Firestore__V1__Value   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__value__pack_to_buffer
-                     (const Google__Firestore__V1__Value   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__Value *
-       google__firestore__v1__value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__value__free_unpacked
-                     (Google__Firestore__V1__Value *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ArrayValue methods */
 void   google__firestore__v1__array_value__init
                      (Google__Firestore__V1__ArrayValue         *message);
-size_t google__firestore__v1__array_value__get_packed_size
-                     (const Google__Firestore__V1__ArrayValue   *message);
-size_t google__firestore__v1__array_value__pack
-                     (const Google__Firestore__V1__ArrayValue   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__array_value__pack_to_buffer
-                     (const Google__Firestore__V1__ArrayValue   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ArrayValue *
-       google__firestore__v1__array_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__array_value__free_unpacked
-                     (Google__Firestore__V1__ArrayValue *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__MapValue__FieldsEntry methods */
 void   google__firestore__v1__map_value__fields_entry__init
                      (Google__Firestore__V1__MapValue__FieldsEntry         *message);
 /* Google__Firestore__V1__MapValue methods */
 void   google__firestore__v1__map_value__init
                      (Google__Firestore__V1__MapValue         *message);
-size_t google__firestore__v1__map_value__get_packed_size
-                     (const Google__Firestore__V1__MapValue   *message);
-size_t google__firestore__v1__map_value__pack
-                     (const Google__Firestore__V1__MapValue   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__map_value__pack_to_buffer
-                     (const Google__Firestore__V1__MapValue   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__MapValue *
-       google__firestore__v1__map_value__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__map_value__free_unpacked
-                     (Google__Firestore__V1__MapValue *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__Function__OptionsEntry methods */
 void   google__firestore__v1__function__options_entry__init
                      (Google__Firestore__V1__Function__OptionsEntry         *message);
 /* Google__Firestore__V1__Function methods */
 void   google__firestore__v1__function__init
                      (Google__Firestore__V1__Function         *message);
-size_t google__firestore__v1__function__get_packed_size
-                     (const Google__Firestore__V1__Function   *message);
-size_t google__firestore__v1__function__pack
-                     (const Google__Firestore__V1__Function   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__function__pack_to_buffer
-                     (const Google__Firestore__V1__Function   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__Function *
-       google__firestore__v1__function__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__function__free_unpacked
-                     (Google__Firestore__V1__Function *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__Pipeline__Stage__OptionsEntry methods */
 void   google__firestore__v1__pipeline__stage__options_entry__init
                      (Google__Firestore__V1__Pipeline__Stage__OptionsEntry         *message);
@@ -1780,60 +1732,12 @@ void   google__firestore__v1__pipeline__stage__init
 /* Google__Firestore__V1__Pipeline methods */
 void   google__firestore__v1__pipeline__init
                      (Google__Firestore__V1__Pipeline         *message);
-size_t google__firestore__v1__pipeline__get_packed_size
-                     (const Google__Firestore__V1__Pipeline   *message);
-size_t google__firestore__v1__pipeline__pack
-                     (const Google__Firestore__V1__Pipeline   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__pipeline__pack_to_buffer
-                     (const Google__Firestore__V1__Pipeline   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__Pipeline *
-       google__firestore__v1__pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__pipeline__free_unpacked
-                     (Google__Firestore__V1__Pipeline *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__DocumentMask methods */
 void   google__firestore__v1__document_mask__init
                      (Google__Firestore__V1__DocumentMask         *message);
-size_t google__firestore__v1__document_mask__get_packed_size
-                     (const Google__Firestore__V1__DocumentMask   *message);
-size_t google__firestore__v1__document_mask__pack
-                     (const Google__Firestore__V1__DocumentMask   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__document_mask__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentMask   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__DocumentMask *
-       google__firestore__v1__document_mask__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__document_mask__free_unpacked
-                     (Google__Firestore__V1__DocumentMask *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__Precondition methods */
 void   google__firestore__v1__precondition__init
                      (Google__Firestore__V1__Precondition         *message);
-size_t google__firestore__v1__precondition__get_packed_size
-                     (const Google__Firestore__V1__Precondition   *message);
-size_t google__firestore__v1__precondition__pack
-                     (const Google__Firestore__V1__Precondition   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__precondition__pack_to_buffer
-                     (const Google__Firestore__V1__Precondition   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__Precondition *
-       google__firestore__v1__precondition__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__precondition__free_unpacked
-                     (Google__Firestore__V1__Precondition *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__TransactionOptions__ReadWrite methods */
 void   google__firestore__v1__transaction_options__read_write__init
                      (Google__Firestore__V1__TransactionOptions__ReadWrite         *message);
@@ -1843,82 +1747,18 @@ void   google__firestore__v1__transaction_options__read_only__init
 /* Google__Firestore__V1__TransactionOptions methods */
 void   google__firestore__v1__transaction_options__init
                      (Google__Firestore__V1__TransactionOptions         *message);
-size_t google__firestore__v1__transaction_options__get_packed_size
-                     (const Google__Firestore__V1__TransactionOptions   *message);
-size_t google__firestore__v1__transaction_options__pack
-                     (const Google__Firestore__V1__TransactionOptions   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__transaction_options__pack_to_buffer
-                     (const Google__Firestore__V1__TransactionOptions   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__TransactionOptions *
-       google__firestore__v1__transaction_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__transaction_options__free_unpacked
-                     (Google__Firestore__V1__TransactionOptions *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__Write methods */
 void   google__firestore__v1__write__init
                      (Google__Firestore__V1__Write         *message);
-size_t google__firestore__v1__write__get_packed_size
-                     (const Google__Firestore__V1__Write   *message);
-size_t google__firestore__v1__write__pack
-                     (const Google__Firestore__V1__Write   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__write__pack_to_buffer
-                     (const Google__Firestore__V1__Write   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__Write *
-       google__firestore__v1__write__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__write__free_unpacked
-                     (Google__Firestore__V1__Write *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__DocumentTransform__FieldTransform methods */
 void   google__firestore__v1__document_transform__field_transform__init
                      (Google__Firestore__V1__DocumentTransform__FieldTransform         *message);
 /* Google__Firestore__V1__DocumentTransform methods */
 void   google__firestore__v1__document_transform__init
                      (Google__Firestore__V1__DocumentTransform         *message);
-size_t google__firestore__v1__document_transform__get_packed_size
-                     (const Google__Firestore__V1__DocumentTransform   *message);
-size_t google__firestore__v1__document_transform__pack
-                     (const Google__Firestore__V1__DocumentTransform   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__document_transform__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentTransform   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__DocumentTransform *
-       google__firestore__v1__document_transform__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__document_transform__free_unpacked
-                     (Google__Firestore__V1__DocumentTransform *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__WriteResult methods */
 void   google__firestore__v1__write_result__init
                      (Google__Firestore__V1__WriteResult         *message);
-size_t google__firestore__v1__write_result__get_packed_size
-                     (const Google__Firestore__V1__WriteResult   *message);
-size_t google__firestore__v1__write_result__pack
-                     (const Google__Firestore__V1__WriteResult   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__write_result__pack_to_buffer
-                     (const Google__Firestore__V1__WriteResult   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__WriteResult *
-       google__firestore__v1__write_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__write_result__free_unpacked
-                     (Google__Firestore__V1__WriteResult *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__StructuredQuery__CollectionSelector methods */
 void   google__firestore__v1__structured_query__collection_selector__init
                      (Google__Firestore__V1__StructuredQuery__CollectionSelector         *message);
@@ -1949,41 +1789,9 @@ void   google__firestore__v1__structured_query__find_nearest__init
 /* Google__Firestore__V1__StructuredQuery methods */
 void   google__firestore__v1__structured_query__init
                      (Google__Firestore__V1__StructuredQuery         *message);
-size_t google__firestore__v1__structured_query__get_packed_size
-                     (const Google__Firestore__V1__StructuredQuery   *message);
-size_t google__firestore__v1__structured_query__pack
-                     (const Google__Firestore__V1__StructuredQuery   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__structured_query__pack_to_buffer
-                     (const Google__Firestore__V1__StructuredQuery   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__StructuredQuery *
-       google__firestore__v1__structured_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__structured_query__free_unpacked
-                     (Google__Firestore__V1__StructuredQuery *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__Cursor methods */
 void   google__firestore__v1__cursor__init
                      (Google__Firestore__V1__Cursor         *message);
-size_t google__firestore__v1__cursor__get_packed_size
-                     (const Google__Firestore__V1__Cursor   *message);
-size_t google__firestore__v1__cursor__pack
-                     (const Google__Firestore__V1__Cursor   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__cursor__pack_to_buffer
-                     (const Google__Firestore__V1__Cursor   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__Cursor *
-       google__firestore__v1__cursor__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__cursor__free_unpacked
-                     (Google__Firestore__V1__Cursor *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__StructuredAggregationQuery__Aggregation__Count methods */
 void   google__firestore__v1__structured_aggregation_query__aggregation__count__init
                      (Google__Firestore__V1__StructuredAggregationQuery__Aggregation__Count         *message);
@@ -1999,813 +1807,141 @@ void   google__firestore__v1__structured_aggregation_query__aggregation__init
 /* Google__Firestore__V1__StructuredAggregationQuery methods */
 void   google__firestore__v1__structured_aggregation_query__init
                      (Google__Firestore__V1__StructuredAggregationQuery         *message);
-size_t google__firestore__v1__structured_aggregation_query__get_packed_size
-                     (const Google__Firestore__V1__StructuredAggregationQuery   *message);
-size_t google__firestore__v1__structured_aggregation_query__pack
-                     (const Google__Firestore__V1__StructuredAggregationQuery   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__structured_aggregation_query__pack_to_buffer
-                     (const Google__Firestore__V1__StructuredAggregationQuery   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__StructuredAggregationQuery *
-       google__firestore__v1__structured_aggregation_query__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__structured_aggregation_query__free_unpacked
-                     (Google__Firestore__V1__StructuredAggregationQuery *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__AggregationResult__AggregateFieldsEntry methods */
 void   google__firestore__v1__aggregation_result__aggregate_fields_entry__init
                      (Google__Firestore__V1__AggregationResult__AggregateFieldsEntry         *message);
 /* Google__Firestore__V1__AggregationResult methods */
 void   google__firestore__v1__aggregation_result__init
                      (Google__Firestore__V1__AggregationResult         *message);
-size_t google__firestore__v1__aggregation_result__get_packed_size
-                     (const Google__Firestore__V1__AggregationResult   *message);
-size_t google__firestore__v1__aggregation_result__pack
-                     (const Google__Firestore__V1__AggregationResult   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__aggregation_result__pack_to_buffer
-                     (const Google__Firestore__V1__AggregationResult   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__AggregationResult *
-       google__firestore__v1__aggregation_result__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__aggregation_result__free_unpacked
-                     (Google__Firestore__V1__AggregationResult *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__RequestOptions methods */
 void   google__firestore__v1__request_options__init
                      (Google__Firestore__V1__RequestOptions         *message);
-size_t google__firestore__v1__request_options__get_packed_size
-                     (const Google__Firestore__V1__RequestOptions   *message);
-size_t google__firestore__v1__request_options__pack
-                     (const Google__Firestore__V1__RequestOptions   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__request_options__pack_to_buffer
-                     (const Google__Firestore__V1__RequestOptions   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__RequestOptions *
-       google__firestore__v1__request_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__request_options__free_unpacked
-                     (Google__Firestore__V1__RequestOptions *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__GetDocumentRequest methods */
 void   google__firestore__v1__get_document_request__init
                      (Google__Firestore__V1__GetDocumentRequest         *message);
-size_t google__firestore__v1__get_document_request__get_packed_size
-                     (const Google__Firestore__V1__GetDocumentRequest   *message);
-size_t google__firestore__v1__get_document_request__pack
-                     (const Google__Firestore__V1__GetDocumentRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__get_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__GetDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__GetDocumentRequest *
-       google__firestore__v1__get_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__get_document_request__free_unpacked
-                     (Google__Firestore__V1__GetDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ListDocumentsRequest methods */
 void   google__firestore__v1__list_documents_request__init
                      (Google__Firestore__V1__ListDocumentsRequest         *message);
-size_t google__firestore__v1__list_documents_request__get_packed_size
-                     (const Google__Firestore__V1__ListDocumentsRequest   *message);
-size_t google__firestore__v1__list_documents_request__pack
-                     (const Google__Firestore__V1__ListDocumentsRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__list_documents_request__pack_to_buffer
-                     (const Google__Firestore__V1__ListDocumentsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ListDocumentsRequest *
-       google__firestore__v1__list_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__list_documents_request__free_unpacked
-                     (Google__Firestore__V1__ListDocumentsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ListDocumentsResponse methods */
 void   google__firestore__v1__list_documents_response__init
                      (Google__Firestore__V1__ListDocumentsResponse         *message);
-size_t google__firestore__v1__list_documents_response__get_packed_size
-                     (const Google__Firestore__V1__ListDocumentsResponse   *message);
-size_t google__firestore__v1__list_documents_response__pack
-                     (const Google__Firestore__V1__ListDocumentsResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__list_documents_response__pack_to_buffer
-                     (const Google__Firestore__V1__ListDocumentsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ListDocumentsResponse *
-       google__firestore__v1__list_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__list_documents_response__free_unpacked
-                     (Google__Firestore__V1__ListDocumentsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__CreateDocumentRequest methods */
 void   google__firestore__v1__create_document_request__init
                      (Google__Firestore__V1__CreateDocumentRequest         *message);
-size_t google__firestore__v1__create_document_request__get_packed_size
-                     (const Google__Firestore__V1__CreateDocumentRequest   *message);
-size_t google__firestore__v1__create_document_request__pack
-                     (const Google__Firestore__V1__CreateDocumentRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__create_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__CreateDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__CreateDocumentRequest *
-       google__firestore__v1__create_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__create_document_request__free_unpacked
-                     (Google__Firestore__V1__CreateDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__UpdateDocumentRequest methods */
 void   google__firestore__v1__update_document_request__init
                      (Google__Firestore__V1__UpdateDocumentRequest         *message);
-size_t google__firestore__v1__update_document_request__get_packed_size
-                     (const Google__Firestore__V1__UpdateDocumentRequest   *message);
-size_t google__firestore__v1__update_document_request__pack
-                     (const Google__Firestore__V1__UpdateDocumentRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__update_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__UpdateDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__UpdateDocumentRequest *
-       google__firestore__v1__update_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__update_document_request__free_unpacked
-                     (Google__Firestore__V1__UpdateDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__DeleteDocumentRequest methods */
 void   google__firestore__v1__delete_document_request__init
                      (Google__Firestore__V1__DeleteDocumentRequest         *message);
-size_t google__firestore__v1__delete_document_request__get_packed_size
-                     (const Google__Firestore__V1__DeleteDocumentRequest   *message);
-size_t google__firestore__v1__delete_document_request__pack
-                     (const Google__Firestore__V1__DeleteDocumentRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__delete_document_request__pack_to_buffer
-                     (const Google__Firestore__V1__DeleteDocumentRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__DeleteDocumentRequest *
-       google__firestore__v1__delete_document_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__delete_document_request__free_unpacked
-                     (Google__Firestore__V1__DeleteDocumentRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BatchGetDocumentsRequest methods */
 void   google__firestore__v1__batch_get_documents_request__init
                      (Google__Firestore__V1__BatchGetDocumentsRequest         *message);
-size_t google__firestore__v1__batch_get_documents_request__get_packed_size
-                     (const Google__Firestore__V1__BatchGetDocumentsRequest   *message);
-size_t google__firestore__v1__batch_get_documents_request__pack
-                     (const Google__Firestore__V1__BatchGetDocumentsRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__batch_get_documents_request__pack_to_buffer
-                     (const Google__Firestore__V1__BatchGetDocumentsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BatchGetDocumentsRequest *
-       google__firestore__v1__batch_get_documents_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__batch_get_documents_request__free_unpacked
-                     (Google__Firestore__V1__BatchGetDocumentsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BatchGetDocumentsResponse methods */
 void   google__firestore__v1__batch_get_documents_response__init
                      (Google__Firestore__V1__BatchGetDocumentsResponse         *message);
-size_t google__firestore__v1__batch_get_documents_response__get_packed_size
-                     (const Google__Firestore__V1__BatchGetDocumentsResponse   *message);
-size_t google__firestore__v1__batch_get_documents_response__pack
-                     (const Google__Firestore__V1__BatchGetDocumentsResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__batch_get_documents_response__pack_to_buffer
-                     (const Google__Firestore__V1__BatchGetDocumentsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BatchGetDocumentsResponse *
-       google__firestore__v1__batch_get_documents_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__batch_get_documents_response__free_unpacked
-                     (Google__Firestore__V1__BatchGetDocumentsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BeginTransactionRequest methods */
 void   google__firestore__v1__begin_transaction_request__init
                      (Google__Firestore__V1__BeginTransactionRequest         *message);
-size_t google__firestore__v1__begin_transaction_request__get_packed_size
-                     (const Google__Firestore__V1__BeginTransactionRequest   *message);
-size_t google__firestore__v1__begin_transaction_request__pack
-                     (const Google__Firestore__V1__BeginTransactionRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__begin_transaction_request__pack_to_buffer
-                     (const Google__Firestore__V1__BeginTransactionRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BeginTransactionRequest *
-       google__firestore__v1__begin_transaction_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__begin_transaction_request__free_unpacked
-                     (Google__Firestore__V1__BeginTransactionRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BeginTransactionResponse methods */
 void   google__firestore__v1__begin_transaction_response__init
                      (Google__Firestore__V1__BeginTransactionResponse         *message);
-size_t google__firestore__v1__begin_transaction_response__get_packed_size
-                     (const Google__Firestore__V1__BeginTransactionResponse   *message);
-size_t google__firestore__v1__begin_transaction_response__pack
-                     (const Google__Firestore__V1__BeginTransactionResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__begin_transaction_response__pack_to_buffer
-                     (const Google__Firestore__V1__BeginTransactionResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BeginTransactionResponse *
-       google__firestore__v1__begin_transaction_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__begin_transaction_response__free_unpacked
-                     (Google__Firestore__V1__BeginTransactionResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__CommitRequest methods */
 void   google__firestore__v1__commit_request__init
                      (Google__Firestore__V1__CommitRequest         *message);
-size_t google__firestore__v1__commit_request__get_packed_size
-                     (const Google__Firestore__V1__CommitRequest   *message);
-size_t google__firestore__v1__commit_request__pack
-                     (const Google__Firestore__V1__CommitRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__commit_request__pack_to_buffer
-                     (const Google__Firestore__V1__CommitRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__CommitRequest *
-       google__firestore__v1__commit_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__commit_request__free_unpacked
-                     (Google__Firestore__V1__CommitRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__CommitResponse methods */
 void   google__firestore__v1__commit_response__init
                      (Google__Firestore__V1__CommitResponse         *message);
-size_t google__firestore__v1__commit_response__get_packed_size
-                     (const Google__Firestore__V1__CommitResponse   *message);
-size_t google__firestore__v1__commit_response__pack
-                     (const Google__Firestore__V1__CommitResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__commit_response__pack_to_buffer
-                     (const Google__Firestore__V1__CommitResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__CommitResponse *
-       google__firestore__v1__commit_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__commit_response__free_unpacked
-                     (Google__Firestore__V1__CommitResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__RollbackRequest methods */
 void   google__firestore__v1__rollback_request__init
                      (Google__Firestore__V1__RollbackRequest         *message);
-size_t google__firestore__v1__rollback_request__get_packed_size
-                     (const Google__Firestore__V1__RollbackRequest   *message);
-size_t google__firestore__v1__rollback_request__pack
-                     (const Google__Firestore__V1__RollbackRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__rollback_request__pack_to_buffer
-                     (const Google__Firestore__V1__RollbackRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__RollbackRequest *
-       google__firestore__v1__rollback_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__rollback_request__free_unpacked
-                     (Google__Firestore__V1__RollbackRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ExplainOptions methods */
 void   google__firestore__v1__explain_options__init
                      (Google__Firestore__V1__ExplainOptions         *message);
-size_t google__firestore__v1__explain_options__get_packed_size
-                     (const Google__Firestore__V1__ExplainOptions   *message);
-size_t google__firestore__v1__explain_options__pack
-                     (const Google__Firestore__V1__ExplainOptions   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__explain_options__pack_to_buffer
-                     (const Google__Firestore__V1__ExplainOptions   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ExplainOptions *
-       google__firestore__v1__explain_options__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__explain_options__free_unpacked
-                     (Google__Firestore__V1__ExplainOptions *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__PlanSummary methods */
 void   google__firestore__v1__plan_summary__init
                      (Google__Firestore__V1__PlanSummary         *message);
-size_t google__firestore__v1__plan_summary__get_packed_size
-                     (const Google__Firestore__V1__PlanSummary   *message);
-size_t google__firestore__v1__plan_summary__pack
-                     (const Google__Firestore__V1__PlanSummary   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__plan_summary__pack_to_buffer
-                     (const Google__Firestore__V1__PlanSummary   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__PlanSummary *
-       google__firestore__v1__plan_summary__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__plan_summary__free_unpacked
-                     (Google__Firestore__V1__PlanSummary *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ExecutionStats methods */
 void   google__firestore__v1__execution_stats__init
                      (Google__Firestore__V1__ExecutionStats         *message);
-size_t google__firestore__v1__execution_stats__get_packed_size
-                     (const Google__Firestore__V1__ExecutionStats   *message);
-size_t google__firestore__v1__execution_stats__pack
-                     (const Google__Firestore__V1__ExecutionStats   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__execution_stats__pack_to_buffer
-                     (const Google__Firestore__V1__ExecutionStats   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ExecutionStats *
-       google__firestore__v1__execution_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__execution_stats__free_unpacked
-                     (Google__Firestore__V1__ExecutionStats *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ExplainMetrics methods */
 void   google__firestore__v1__explain_metrics__init
                      (Google__Firestore__V1__ExplainMetrics         *message);
-size_t google__firestore__v1__explain_metrics__get_packed_size
-                     (const Google__Firestore__V1__ExplainMetrics   *message);
-size_t google__firestore__v1__explain_metrics__pack
-                     (const Google__Firestore__V1__ExplainMetrics   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__explain_metrics__pack_to_buffer
-                     (const Google__Firestore__V1__ExplainMetrics   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ExplainMetrics *
-       google__firestore__v1__explain_metrics__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__explain_metrics__free_unpacked
-                     (Google__Firestore__V1__ExplainMetrics *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__RunQueryRequest methods */
 void   google__firestore__v1__run_query_request__init
                      (Google__Firestore__V1__RunQueryRequest         *message);
-size_t google__firestore__v1__run_query_request__get_packed_size
-                     (const Google__Firestore__V1__RunQueryRequest   *message);
-size_t google__firestore__v1__run_query_request__pack
-                     (const Google__Firestore__V1__RunQueryRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__run_query_request__pack_to_buffer
-                     (const Google__Firestore__V1__RunQueryRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__RunQueryRequest *
-       google__firestore__v1__run_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__run_query_request__free_unpacked
-                     (Google__Firestore__V1__RunQueryRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__RunQueryResponse methods */
 void   google__firestore__v1__run_query_response__init
                      (Google__Firestore__V1__RunQueryResponse         *message);
-size_t google__firestore__v1__run_query_response__get_packed_size
-                     (const Google__Firestore__V1__RunQueryResponse   *message);
-size_t google__firestore__v1__run_query_response__pack
-                     (const Google__Firestore__V1__RunQueryResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__run_query_response__pack_to_buffer
-                     (const Google__Firestore__V1__RunQueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__RunQueryResponse *
-       google__firestore__v1__run_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__run_query_response__free_unpacked
-                     (Google__Firestore__V1__RunQueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__RunAggregationQueryRequest methods */
 void   google__firestore__v1__run_aggregation_query_request__init
                      (Google__Firestore__V1__RunAggregationQueryRequest         *message);
-size_t google__firestore__v1__run_aggregation_query_request__get_packed_size
-                     (const Google__Firestore__V1__RunAggregationQueryRequest   *message);
-size_t google__firestore__v1__run_aggregation_query_request__pack
-                     (const Google__Firestore__V1__RunAggregationQueryRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__run_aggregation_query_request__pack_to_buffer
-                     (const Google__Firestore__V1__RunAggregationQueryRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__RunAggregationQueryRequest *
-       google__firestore__v1__run_aggregation_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__run_aggregation_query_request__free_unpacked
-                     (Google__Firestore__V1__RunAggregationQueryRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__RunAggregationQueryResponse methods */
 void   google__firestore__v1__run_aggregation_query_response__init
                      (Google__Firestore__V1__RunAggregationQueryResponse         *message);
-size_t google__firestore__v1__run_aggregation_query_response__get_packed_size
-                     (const Google__Firestore__V1__RunAggregationQueryResponse   *message);
-size_t google__firestore__v1__run_aggregation_query_response__pack
-                     (const Google__Firestore__V1__RunAggregationQueryResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__run_aggregation_query_response__pack_to_buffer
-                     (const Google__Firestore__V1__RunAggregationQueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__RunAggregationQueryResponse *
-       google__firestore__v1__run_aggregation_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__run_aggregation_query_response__free_unpacked
-                     (Google__Firestore__V1__RunAggregationQueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ListCollectionIdsRequest methods */
 void   google__firestore__v1__list_collection_ids_request__init
                      (Google__Firestore__V1__ListCollectionIdsRequest         *message);
-size_t google__firestore__v1__list_collection_ids_request__get_packed_size
-                     (const Google__Firestore__V1__ListCollectionIdsRequest   *message);
-size_t google__firestore__v1__list_collection_ids_request__pack
-                     (const Google__Firestore__V1__ListCollectionIdsRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__list_collection_ids_request__pack_to_buffer
-                     (const Google__Firestore__V1__ListCollectionIdsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ListCollectionIdsRequest *
-       google__firestore__v1__list_collection_ids_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__list_collection_ids_request__free_unpacked
-                     (Google__Firestore__V1__ListCollectionIdsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ListCollectionIdsResponse methods */
 void   google__firestore__v1__list_collection_ids_response__init
                      (Google__Firestore__V1__ListCollectionIdsResponse         *message);
-size_t google__firestore__v1__list_collection_ids_response__get_packed_size
-                     (const Google__Firestore__V1__ListCollectionIdsResponse   *message);
-size_t google__firestore__v1__list_collection_ids_response__pack
-                     (const Google__Firestore__V1__ListCollectionIdsResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__list_collection_ids_response__pack_to_buffer
-                     (const Google__Firestore__V1__ListCollectionIdsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ListCollectionIdsResponse *
-       google__firestore__v1__list_collection_ids_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__list_collection_ids_response__free_unpacked
-                     (Google__Firestore__V1__ListCollectionIdsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BatchWriteRequest__LabelsEntry methods */
 void   google__firestore__v1__batch_write_request__labels_entry__init
                      (Google__Firestore__V1__BatchWriteRequest__LabelsEntry         *message);
 /* Google__Firestore__V1__BatchWriteRequest methods */
 void   google__firestore__v1__batch_write_request__init
                      (Google__Firestore__V1__BatchWriteRequest         *message);
-size_t google__firestore__v1__batch_write_request__get_packed_size
-                     (const Google__Firestore__V1__BatchWriteRequest   *message);
-size_t google__firestore__v1__batch_write_request__pack
-                     (const Google__Firestore__V1__BatchWriteRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__batch_write_request__pack_to_buffer
-                     (const Google__Firestore__V1__BatchWriteRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BatchWriteRequest *
-       google__firestore__v1__batch_write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__batch_write_request__free_unpacked
-                     (Google__Firestore__V1__BatchWriteRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BatchWriteResponse methods */
 void   google__firestore__v1__batch_write_response__init
                      (Google__Firestore__V1__BatchWriteResponse         *message);
-size_t google__firestore__v1__batch_write_response__get_packed_size
-                     (const Google__Firestore__V1__BatchWriteResponse   *message);
-size_t google__firestore__v1__batch_write_response__pack
-                     (const Google__Firestore__V1__BatchWriteResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__batch_write_response__pack_to_buffer
-                     (const Google__Firestore__V1__BatchWriteResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BatchWriteResponse *
-       google__firestore__v1__batch_write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__batch_write_response__free_unpacked
-                     (Google__Firestore__V1__BatchWriteResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__PartitionQueryRequest methods */
 void   google__firestore__v1__partition_query_request__init
                      (Google__Firestore__V1__PartitionQueryRequest         *message);
-size_t google__firestore__v1__partition_query_request__get_packed_size
-                     (const Google__Firestore__V1__PartitionQueryRequest   *message);
-size_t google__firestore__v1__partition_query_request__pack
-                     (const Google__Firestore__V1__PartitionQueryRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__partition_query_request__pack_to_buffer
-                     (const Google__Firestore__V1__PartitionQueryRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__PartitionQueryRequest *
-       google__firestore__v1__partition_query_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__partition_query_request__free_unpacked
-                     (Google__Firestore__V1__PartitionQueryRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__PartitionQueryResponse methods */
 void   google__firestore__v1__partition_query_response__init
                      (Google__Firestore__V1__PartitionQueryResponse         *message);
-size_t google__firestore__v1__partition_query_response__get_packed_size
-                     (const Google__Firestore__V1__PartitionQueryResponse   *message);
-size_t google__firestore__v1__partition_query_response__pack
-                     (const Google__Firestore__V1__PartitionQueryResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__partition_query_response__pack_to_buffer
-                     (const Google__Firestore__V1__PartitionQueryResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__PartitionQueryResponse *
-       google__firestore__v1__partition_query_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__partition_query_response__free_unpacked
-                     (Google__Firestore__V1__PartitionQueryResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__WriteRequest__LabelsEntry methods */
 void   google__firestore__v1__write_request__labels_entry__init
                      (Google__Firestore__V1__WriteRequest__LabelsEntry         *message);
 /* Google__Firestore__V1__WriteRequest methods */
 void   google__firestore__v1__write_request__init
                      (Google__Firestore__V1__WriteRequest         *message);
-size_t google__firestore__v1__write_request__get_packed_size
-                     (const Google__Firestore__V1__WriteRequest   *message);
-size_t google__firestore__v1__write_request__pack
-                     (const Google__Firestore__V1__WriteRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__write_request__pack_to_buffer
-                     (const Google__Firestore__V1__WriteRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__WriteRequest *
-       google__firestore__v1__write_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__write_request__free_unpacked
-                     (Google__Firestore__V1__WriteRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__WriteResponse methods */
 void   google__firestore__v1__write_response__init
                      (Google__Firestore__V1__WriteResponse         *message);
-size_t google__firestore__v1__write_response__get_packed_size
-                     (const Google__Firestore__V1__WriteResponse   *message);
-size_t google__firestore__v1__write_response__pack
-                     (const Google__Firestore__V1__WriteResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__write_response__pack_to_buffer
-                     (const Google__Firestore__V1__WriteResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__WriteResponse *
-       google__firestore__v1__write_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__write_response__free_unpacked
-                     (Google__Firestore__V1__WriteResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__StructuredPipeline__OptionsEntry methods */
 void   google__firestore__v1__structured_pipeline__options_entry__init
                      (Google__Firestore__V1__StructuredPipeline__OptionsEntry         *message);
 /* Google__Firestore__V1__StructuredPipeline methods */
 void   google__firestore__v1__structured_pipeline__init
                      (Google__Firestore__V1__StructuredPipeline         *message);
-size_t google__firestore__v1__structured_pipeline__get_packed_size
-                     (const Google__Firestore__V1__StructuredPipeline   *message);
-size_t google__firestore__v1__structured_pipeline__pack
-                     (const Google__Firestore__V1__StructuredPipeline   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__structured_pipeline__pack_to_buffer
-                     (const Google__Firestore__V1__StructuredPipeline   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__StructuredPipeline *
-       google__firestore__v1__structured_pipeline__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__structured_pipeline__free_unpacked
-                     (Google__Firestore__V1__StructuredPipeline *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ExplainStats methods */
 void   google__firestore__v1__explain_stats__init
                      (Google__Firestore__V1__ExplainStats         *message);
-size_t google__firestore__v1__explain_stats__get_packed_size
-                     (const Google__Firestore__V1__ExplainStats   *message);
-size_t google__firestore__v1__explain_stats__pack
-                     (const Google__Firestore__V1__ExplainStats   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__explain_stats__pack_to_buffer
-                     (const Google__Firestore__V1__ExplainStats   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ExplainStats *
-       google__firestore__v1__explain_stats__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__explain_stats__free_unpacked
-                     (Google__Firestore__V1__ExplainStats *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ExecutePipelineRequest methods */
 void   google__firestore__v1__execute_pipeline_request__init
                      (Google__Firestore__V1__ExecutePipelineRequest         *message);
-size_t google__firestore__v1__execute_pipeline_request__get_packed_size
-                     (const Google__Firestore__V1__ExecutePipelineRequest   *message);
-size_t google__firestore__v1__execute_pipeline_request__pack
-                     (const Google__Firestore__V1__ExecutePipelineRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__execute_pipeline_request__pack_to_buffer
-                     (const Google__Firestore__V1__ExecutePipelineRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ExecutePipelineRequest *
-       google__firestore__v1__execute_pipeline_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__execute_pipeline_request__free_unpacked
-                     (Google__Firestore__V1__ExecutePipelineRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ExecutePipelineResponse methods */
 void   google__firestore__v1__execute_pipeline_response__init
                      (Google__Firestore__V1__ExecutePipelineResponse         *message);
-size_t google__firestore__v1__execute_pipeline_response__get_packed_size
-                     (const Google__Firestore__V1__ExecutePipelineResponse   *message);
-size_t google__firestore__v1__execute_pipeline_response__pack
-                     (const Google__Firestore__V1__ExecutePipelineResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__execute_pipeline_response__pack_to_buffer
-                     (const Google__Firestore__V1__ExecutePipelineResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ExecutePipelineResponse *
-       google__firestore__v1__execute_pipeline_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__execute_pipeline_response__free_unpacked
-                     (Google__Firestore__V1__ExecutePipelineResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__DocumentChange methods */
 void   google__firestore__v1__document_change__init
                      (Google__Firestore__V1__DocumentChange         *message);
-size_t google__firestore__v1__document_change__get_packed_size
-                     (const Google__Firestore__V1__DocumentChange   *message);
-size_t google__firestore__v1__document_change__pack
-                     (const Google__Firestore__V1__DocumentChange   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__document_change__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentChange   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__DocumentChange *
-       google__firestore__v1__document_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__document_change__free_unpacked
-                     (Google__Firestore__V1__DocumentChange *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__DocumentDelete methods */
 void   google__firestore__v1__document_delete__init
                      (Google__Firestore__V1__DocumentDelete         *message);
-size_t google__firestore__v1__document_delete__get_packed_size
-                     (const Google__Firestore__V1__DocumentDelete   *message);
-size_t google__firestore__v1__document_delete__pack
-                     (const Google__Firestore__V1__DocumentDelete   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__document_delete__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentDelete   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__DocumentDelete *
-       google__firestore__v1__document_delete__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__document_delete__free_unpacked
-                     (Google__Firestore__V1__DocumentDelete *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__DocumentRemove methods */
 void   google__firestore__v1__document_remove__init
                      (Google__Firestore__V1__DocumentRemove         *message);
-size_t google__firestore__v1__document_remove__get_packed_size
-                     (const Google__Firestore__V1__DocumentRemove   *message);
-size_t google__firestore__v1__document_remove__pack
-                     (const Google__Firestore__V1__DocumentRemove   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__document_remove__pack_to_buffer
-                     (const Google__Firestore__V1__DocumentRemove   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__DocumentRemove *
-       google__firestore__v1__document_remove__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__document_remove__free_unpacked
-                     (Google__Firestore__V1__DocumentRemove *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BitSequence methods */
 void   google__firestore__v1__bit_sequence__init
                      (Google__Firestore__V1__BitSequence         *message);
-size_t google__firestore__v1__bit_sequence__get_packed_size
-                     (const Google__Firestore__V1__BitSequence   *message);
-size_t google__firestore__v1__bit_sequence__pack
-                     (const Google__Firestore__V1__BitSequence   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__bit_sequence__pack_to_buffer
-                     (const Google__Firestore__V1__BitSequence   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BitSequence *
-       google__firestore__v1__bit_sequence__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__bit_sequence__free_unpacked
-                     (Google__Firestore__V1__BitSequence *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__BloomFilter methods */
 void   google__firestore__v1__bloom_filter__init
                      (Google__Firestore__V1__BloomFilter         *message);
-size_t google__firestore__v1__bloom_filter__get_packed_size
-                     (const Google__Firestore__V1__BloomFilter   *message);
-size_t google__firestore__v1__bloom_filter__pack
-                     (const Google__Firestore__V1__BloomFilter   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__bloom_filter__pack_to_buffer
-                     (const Google__Firestore__V1__BloomFilter   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__BloomFilter *
-       google__firestore__v1__bloom_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__bloom_filter__free_unpacked
-                     (Google__Firestore__V1__BloomFilter *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ExistenceFilter methods */
 void   google__firestore__v1__existence_filter__init
                      (Google__Firestore__V1__ExistenceFilter         *message);
-size_t google__firestore__v1__existence_filter__get_packed_size
-                     (const Google__Firestore__V1__ExistenceFilter   *message);
-size_t google__firestore__v1__existence_filter__pack
-                     (const Google__Firestore__V1__ExistenceFilter   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__existence_filter__pack_to_buffer
-                     (const Google__Firestore__V1__ExistenceFilter   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ExistenceFilter *
-       google__firestore__v1__existence_filter__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__existence_filter__free_unpacked
-                     (Google__Firestore__V1__ExistenceFilter *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__Target__QueryTarget methods */
 void   google__firestore__v1__target__query_target__init
                      (Google__Firestore__V1__Target__QueryTarget         *message);
@@ -2818,82 +1954,18 @@ void   google__firestore__v1__target__pipeline_query_target__init
 /* Google__Firestore__V1__Target methods */
 void   google__firestore__v1__target__init
                      (Google__Firestore__V1__Target         *message);
-size_t google__firestore__v1__target__get_packed_size
-                     (const Google__Firestore__V1__Target   *message);
-size_t google__firestore__v1__target__pack
-                     (const Google__Firestore__V1__Target   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__target__pack_to_buffer
-                     (const Google__Firestore__V1__Target   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__Target *
-       google__firestore__v1__target__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__target__free_unpacked
-                     (Google__Firestore__V1__Target *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__TargetChange methods */
 void   google__firestore__v1__target_change__init
                      (Google__Firestore__V1__TargetChange         *message);
-size_t google__firestore__v1__target_change__get_packed_size
-                     (const Google__Firestore__V1__TargetChange   *message);
-size_t google__firestore__v1__target_change__pack
-                     (const Google__Firestore__V1__TargetChange   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__target_change__pack_to_buffer
-                     (const Google__Firestore__V1__TargetChange   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__TargetChange *
-       google__firestore__v1__target_change__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__target_change__free_unpacked
-                     (Google__Firestore__V1__TargetChange *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ListenRequest__LabelsEntry methods */
 void   google__firestore__v1__listen_request__labels_entry__init
                      (Google__Firestore__V1__ListenRequest__LabelsEntry         *message);
 /* Google__Firestore__V1__ListenRequest methods */
 void   google__firestore__v1__listen_request__init
                      (Google__Firestore__V1__ListenRequest         *message);
-size_t google__firestore__v1__listen_request__get_packed_size
-                     (const Google__Firestore__V1__ListenRequest   *message);
-size_t google__firestore__v1__listen_request__pack
-                     (const Google__Firestore__V1__ListenRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__listen_request__pack_to_buffer
-                     (const Google__Firestore__V1__ListenRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ListenRequest *
-       google__firestore__v1__listen_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__listen_request__free_unpacked
-                     (Google__Firestore__V1__ListenRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__V1__ListenResponse methods */
 void   google__firestore__v1__listen_response__init
                      (Google__Firestore__V1__ListenResponse         *message);
-size_t google__firestore__v1__listen_response__get_packed_size
-                     (const Google__Firestore__V1__ListenResponse   *message);
-size_t google__firestore__v1__listen_response__pack
-                     (const Google__Firestore__V1__ListenResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__v1__listen_response__pack_to_buffer
-                     (const Google__Firestore__V1__ListenResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__V1__ListenResponse *
-       google__firestore__v1__listen_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__v1__listen_response__free_unpacked
-                     (Google__Firestore__V1__ListenResponse *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Firestore__V1__Document__FieldsEntry_Closure)

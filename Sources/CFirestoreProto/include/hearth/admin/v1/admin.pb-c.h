@@ -609,630 +609,102 @@ struct  Hearth__Admin__V1__SingleFieldIndex
 /* Hearth__Admin__V1__ForwardRequest methods */
 void   hearth__admin__v1__forward_request__init
                      (Hearth__Admin__V1__ForwardRequest         *message);
-size_t hearth__admin__v1__forward_request__get_packed_size
-                     (const Hearth__Admin__V1__ForwardRequest   *message);
-size_t hearth__admin__v1__forward_request__pack
-                     (const Hearth__Admin__V1__ForwardRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__forward_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ForwardRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ForwardRequest *
-       hearth__admin__v1__forward_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__forward_request__free_unpacked
-                     (Hearth__Admin__V1__ForwardRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ForwardResponse methods */
 void   hearth__admin__v1__forward_response__init
                      (Hearth__Admin__V1__ForwardResponse         *message);
-size_t hearth__admin__v1__forward_response__get_packed_size
-                     (const Hearth__Admin__V1__ForwardResponse   *message);
-size_t hearth__admin__v1__forward_response__pack
-                     (const Hearth__Admin__V1__ForwardResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__forward_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ForwardResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ForwardResponse *
-       hearth__admin__v1__forward_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__forward_response__free_unpacked
-                     (Hearth__Admin__V1__ForwardResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__NewestVersionRequest methods */
 void   hearth__admin__v1__newest_version_request__init
                      (Hearth__Admin__V1__NewestVersionRequest         *message);
-size_t hearth__admin__v1__newest_version_request__get_packed_size
-                     (const Hearth__Admin__V1__NewestVersionRequest   *message);
-size_t hearth__admin__v1__newest_version_request__pack
-                     (const Hearth__Admin__V1__NewestVersionRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__newest_version_request__pack_to_buffer
-                     (const Hearth__Admin__V1__NewestVersionRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__NewestVersionRequest *
-       hearth__admin__v1__newest_version_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__newest_version_request__free_unpacked
-                     (Hearth__Admin__V1__NewestVersionRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__NewestVersionResponse methods */
 void   hearth__admin__v1__newest_version_response__init
                      (Hearth__Admin__V1__NewestVersionResponse         *message);
-size_t hearth__admin__v1__newest_version_response__get_packed_size
-                     (const Hearth__Admin__V1__NewestVersionResponse   *message);
-size_t hearth__admin__v1__newest_version_response__pack
-                     (const Hearth__Admin__V1__NewestVersionResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__newest_version_response__pack_to_buffer
-                     (const Hearth__Admin__V1__NewestVersionResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__NewestVersionResponse *
-       hearth__admin__v1__newest_version_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__newest_version_response__free_unpacked
-                     (Hearth__Admin__V1__NewestVersionResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__GetServerRequest methods */
 void   hearth__admin__v1__get_server_request__init
                      (Hearth__Admin__V1__GetServerRequest         *message);
-size_t hearth__admin__v1__get_server_request__get_packed_size
-                     (const Hearth__Admin__V1__GetServerRequest   *message);
-size_t hearth__admin__v1__get_server_request__pack
-                     (const Hearth__Admin__V1__GetServerRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__get_server_request__pack_to_buffer
-                     (const Hearth__Admin__V1__GetServerRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__GetServerRequest *
-       hearth__admin__v1__get_server_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__get_server_request__free_unpacked
-                     (Hearth__Admin__V1__GetServerRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__FollowRequest methods */
 void   hearth__admin__v1__follow_request__init
                      (Hearth__Admin__V1__FollowRequest         *message);
-size_t hearth__admin__v1__follow_request__get_packed_size
-                     (const Hearth__Admin__V1__FollowRequest   *message);
-size_t hearth__admin__v1__follow_request__pack
-                     (const Hearth__Admin__V1__FollowRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__follow_request__pack_to_buffer
-                     (const Hearth__Admin__V1__FollowRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__FollowRequest *
-       hearth__admin__v1__follow_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__follow_request__free_unpacked
-                     (Hearth__Admin__V1__FollowRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__FollowResponse methods */
 void   hearth__admin__v1__follow_response__init
                      (Hearth__Admin__V1__FollowResponse         *message);
-size_t hearth__admin__v1__follow_response__get_packed_size
-                     (const Hearth__Admin__V1__FollowResponse   *message);
-size_t hearth__admin__v1__follow_response__pack
-                     (const Hearth__Admin__V1__FollowResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__follow_response__pack_to_buffer
-                     (const Hearth__Admin__V1__FollowResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__FollowResponse *
-       hearth__admin__v1__follow_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__follow_response__free_unpacked
-                     (Hearth__Admin__V1__FollowResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__StepDownRequest methods */
 void   hearth__admin__v1__step_down_request__init
                      (Hearth__Admin__V1__StepDownRequest         *message);
-size_t hearth__admin__v1__step_down_request__get_packed_size
-                     (const Hearth__Admin__V1__StepDownRequest   *message);
-size_t hearth__admin__v1__step_down_request__pack
-                     (const Hearth__Admin__V1__StepDownRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__step_down_request__pack_to_buffer
-                     (const Hearth__Admin__V1__StepDownRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__StepDownRequest *
-       hearth__admin__v1__step_down_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__step_down_request__free_unpacked
-                     (Hearth__Admin__V1__StepDownRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__StepDownResponse methods */
 void   hearth__admin__v1__step_down_response__init
                      (Hearth__Admin__V1__StepDownResponse         *message);
-size_t hearth__admin__v1__step_down_response__get_packed_size
-                     (const Hearth__Admin__V1__StepDownResponse   *message);
-size_t hearth__admin__v1__step_down_response__pack
-                     (const Hearth__Admin__V1__StepDownResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__step_down_response__pack_to_buffer
-                     (const Hearth__Admin__V1__StepDownResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__StepDownResponse *
-       hearth__admin__v1__step_down_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__step_down_response__free_unpacked
-                     (Hearth__Admin__V1__StepDownResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__Server methods */
 void   hearth__admin__v1__server__init
                      (Hearth__Admin__V1__Server         *message);
-size_t hearth__admin__v1__server__get_packed_size
-                     (const Hearth__Admin__V1__Server   *message);
-size_t hearth__admin__v1__server__pack
-                     (const Hearth__Admin__V1__Server   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__server__pack_to_buffer
-                     (const Hearth__Admin__V1__Server   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__Server *
-       hearth__admin__v1__server__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__server__free_unpacked
-                     (Hearth__Admin__V1__Server *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__BackupRequest methods */
 void   hearth__admin__v1__backup_request__init
                      (Hearth__Admin__V1__BackupRequest         *message);
-size_t hearth__admin__v1__backup_request__get_packed_size
-                     (const Hearth__Admin__V1__BackupRequest   *message);
-size_t hearth__admin__v1__backup_request__pack
-                     (const Hearth__Admin__V1__BackupRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__backup_request__pack_to_buffer
-                     (const Hearth__Admin__V1__BackupRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__BackupRequest *
-       hearth__admin__v1__backup_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__backup_request__free_unpacked
-                     (Hearth__Admin__V1__BackupRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__BackupResponse methods */
 void   hearth__admin__v1__backup_response__init
                      (Hearth__Admin__V1__BackupResponse         *message);
-size_t hearth__admin__v1__backup_response__get_packed_size
-                     (const Hearth__Admin__V1__BackupResponse   *message);
-size_t hearth__admin__v1__backup_response__pack
-                     (const Hearth__Admin__V1__BackupResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__backup_response__pack_to_buffer
-                     (const Hearth__Admin__V1__BackupResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__BackupResponse *
-       hearth__admin__v1__backup_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__backup_response__free_unpacked
-                     (Hearth__Admin__V1__BackupResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ForkRequest methods */
 void   hearth__admin__v1__fork_request__init
                      (Hearth__Admin__V1__ForkRequest         *message);
-size_t hearth__admin__v1__fork_request__get_packed_size
-                     (const Hearth__Admin__V1__ForkRequest   *message);
-size_t hearth__admin__v1__fork_request__pack
-                     (const Hearth__Admin__V1__ForkRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__fork_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ForkRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ForkRequest *
-       hearth__admin__v1__fork_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__fork_request__free_unpacked
-                     (Hearth__Admin__V1__ForkRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ForkResponse methods */
 void   hearth__admin__v1__fork_response__init
                      (Hearth__Admin__V1__ForkResponse         *message);
-size_t hearth__admin__v1__fork_response__get_packed_size
-                     (const Hearth__Admin__V1__ForkResponse   *message);
-size_t hearth__admin__v1__fork_response__pack
-                     (const Hearth__Admin__V1__ForkResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__fork_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ForkResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ForkResponse *
-       hearth__admin__v1__fork_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__fork_response__free_unpacked
-                     (Hearth__Admin__V1__ForkResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__CheckpointRequest methods */
 void   hearth__admin__v1__checkpoint_request__init
                      (Hearth__Admin__V1__CheckpointRequest         *message);
-size_t hearth__admin__v1__checkpoint_request__get_packed_size
-                     (const Hearth__Admin__V1__CheckpointRequest   *message);
-size_t hearth__admin__v1__checkpoint_request__pack
-                     (const Hearth__Admin__V1__CheckpointRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__checkpoint_request__pack_to_buffer
-                     (const Hearth__Admin__V1__CheckpointRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__CheckpointRequest *
-       hearth__admin__v1__checkpoint_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__checkpoint_request__free_unpacked
-                     (Hearth__Admin__V1__CheckpointRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__CheckpointResponse methods */
 void   hearth__admin__v1__checkpoint_response__init
                      (Hearth__Admin__V1__CheckpointResponse         *message);
-size_t hearth__admin__v1__checkpoint_response__get_packed_size
-                     (const Hearth__Admin__V1__CheckpointResponse   *message);
-size_t hearth__admin__v1__checkpoint_response__pack
-                     (const Hearth__Admin__V1__CheckpointResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__checkpoint_response__pack_to_buffer
-                     (const Hearth__Admin__V1__CheckpointResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__CheckpointResponse *
-       hearth__admin__v1__checkpoint_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__checkpoint_response__free_unpacked
-                     (Hearth__Admin__V1__CheckpointResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ApplyIndexesRequest methods */
 void   hearth__admin__v1__apply_indexes_request__init
                      (Hearth__Admin__V1__ApplyIndexesRequest         *message);
-size_t hearth__admin__v1__apply_indexes_request__get_packed_size
-                     (const Hearth__Admin__V1__ApplyIndexesRequest   *message);
-size_t hearth__admin__v1__apply_indexes_request__pack
-                     (const Hearth__Admin__V1__ApplyIndexesRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__apply_indexes_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyIndexesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ApplyIndexesRequest *
-       hearth__admin__v1__apply_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__apply_indexes_request__free_unpacked
-                     (Hearth__Admin__V1__ApplyIndexesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ApplyIndexesResponse methods */
 void   hearth__admin__v1__apply_indexes_response__init
                      (Hearth__Admin__V1__ApplyIndexesResponse         *message);
-size_t hearth__admin__v1__apply_indexes_response__get_packed_size
-                     (const Hearth__Admin__V1__ApplyIndexesResponse   *message);
-size_t hearth__admin__v1__apply_indexes_response__pack
-                     (const Hearth__Admin__V1__ApplyIndexesResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__apply_indexes_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyIndexesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ApplyIndexesResponse *
-       hearth__admin__v1__apply_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__apply_indexes_response__free_unpacked
-                     (Hearth__Admin__V1__ApplyIndexesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ListIndexesRequest methods */
 void   hearth__admin__v1__list_indexes_request__init
                      (Hearth__Admin__V1__ListIndexesRequest         *message);
-size_t hearth__admin__v1__list_indexes_request__get_packed_size
-                     (const Hearth__Admin__V1__ListIndexesRequest   *message);
-size_t hearth__admin__v1__list_indexes_request__pack
-                     (const Hearth__Admin__V1__ListIndexesRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__list_indexes_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ListIndexesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ListIndexesRequest *
-       hearth__admin__v1__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__list_indexes_request__free_unpacked
-                     (Hearth__Admin__V1__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ListIndexesResponse methods */
 void   hearth__admin__v1__list_indexes_response__init
                      (Hearth__Admin__V1__ListIndexesResponse         *message);
-size_t hearth__admin__v1__list_indexes_response__get_packed_size
-                     (const Hearth__Admin__V1__ListIndexesResponse   *message);
-size_t hearth__admin__v1__list_indexes_response__pack
-                     (const Hearth__Admin__V1__ListIndexesResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__list_indexes_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ListIndexesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ListIndexesResponse *
-       hearth__admin__v1__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__list_indexes_response__free_unpacked
-                     (Hearth__Admin__V1__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ListedIndex methods */
 void   hearth__admin__v1__listed_index__init
                      (Hearth__Admin__V1__ListedIndex         *message);
-size_t hearth__admin__v1__listed_index__get_packed_size
-                     (const Hearth__Admin__V1__ListedIndex   *message);
-size_t hearth__admin__v1__listed_index__pack
-                     (const Hearth__Admin__V1__ListedIndex   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__listed_index__pack_to_buffer
-                     (const Hearth__Admin__V1__ListedIndex   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ListedIndex *
-       hearth__admin__v1__listed_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__listed_index__free_unpacked
-                     (Hearth__Admin__V1__ListedIndex *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ApplyRulesRequest methods */
 void   hearth__admin__v1__apply_rules_request__init
                      (Hearth__Admin__V1__ApplyRulesRequest         *message);
-size_t hearth__admin__v1__apply_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__ApplyRulesRequest   *message);
-size_t hearth__admin__v1__apply_rules_request__pack
-                     (const Hearth__Admin__V1__ApplyRulesRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__apply_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ApplyRulesRequest *
-       hearth__admin__v1__apply_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__apply_rules_request__free_unpacked
-                     (Hearth__Admin__V1__ApplyRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ApplyRulesResponse methods */
 void   hearth__admin__v1__apply_rules_response__init
                      (Hearth__Admin__V1__ApplyRulesResponse         *message);
-size_t hearth__admin__v1__apply_rules_response__get_packed_size
-                     (const Hearth__Admin__V1__ApplyRulesResponse   *message);
-size_t hearth__admin__v1__apply_rules_response__pack
-                     (const Hearth__Admin__V1__ApplyRulesResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__apply_rules_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ApplyRulesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ApplyRulesResponse *
-       hearth__admin__v1__apply_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__apply_rules_response__free_unpacked
-                     (Hearth__Admin__V1__ApplyRulesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__RollbackRulesRequest methods */
 void   hearth__admin__v1__rollback_rules_request__init
                      (Hearth__Admin__V1__RollbackRulesRequest         *message);
-size_t hearth__admin__v1__rollback_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__RollbackRulesRequest   *message);
-size_t hearth__admin__v1__rollback_rules_request__pack
-                     (const Hearth__Admin__V1__RollbackRulesRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__rollback_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__RollbackRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__RollbackRulesRequest *
-       hearth__admin__v1__rollback_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__rollback_rules_request__free_unpacked
-                     (Hearth__Admin__V1__RollbackRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ListRulesRequest methods */
 void   hearth__admin__v1__list_rules_request__init
                      (Hearth__Admin__V1__ListRulesRequest         *message);
-size_t hearth__admin__v1__list_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__ListRulesRequest   *message);
-size_t hearth__admin__v1__list_rules_request__pack
-                     (const Hearth__Admin__V1__ListRulesRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__list_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__ListRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ListRulesRequest *
-       hearth__admin__v1__list_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__list_rules_request__free_unpacked
-                     (Hearth__Admin__V1__ListRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__ListRulesResponse methods */
 void   hearth__admin__v1__list_rules_response__init
                      (Hearth__Admin__V1__ListRulesResponse         *message);
-size_t hearth__admin__v1__list_rules_response__get_packed_size
-                     (const Hearth__Admin__V1__ListRulesResponse   *message);
-size_t hearth__admin__v1__list_rules_response__pack
-                     (const Hearth__Admin__V1__ListRulesResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__list_rules_response__pack_to_buffer
-                     (const Hearth__Admin__V1__ListRulesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__ListRulesResponse *
-       hearth__admin__v1__list_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__list_rules_response__free_unpacked
-                     (Hearth__Admin__V1__ListRulesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__GetRulesRequest methods */
 void   hearth__admin__v1__get_rules_request__init
                      (Hearth__Admin__V1__GetRulesRequest         *message);
-size_t hearth__admin__v1__get_rules_request__get_packed_size
-                     (const Hearth__Admin__V1__GetRulesRequest   *message);
-size_t hearth__admin__v1__get_rules_request__pack
-                     (const Hearth__Admin__V1__GetRulesRequest   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__get_rules_request__pack_to_buffer
-                     (const Hearth__Admin__V1__GetRulesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__GetRulesRequest *
-       hearth__admin__v1__get_rules_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__get_rules_request__free_unpacked
-                     (Hearth__Admin__V1__GetRulesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__GetRulesResponse methods */
 void   hearth__admin__v1__get_rules_response__init
                      (Hearth__Admin__V1__GetRulesResponse         *message);
-size_t hearth__admin__v1__get_rules_response__get_packed_size
-                     (const Hearth__Admin__V1__GetRulesResponse   *message);
-size_t hearth__admin__v1__get_rules_response__pack
-                     (const Hearth__Admin__V1__GetRulesResponse   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__get_rules_response__pack_to_buffer
-                     (const Hearth__Admin__V1__GetRulesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__GetRulesResponse *
-       hearth__admin__v1__get_rules_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__get_rules_response__free_unpacked
-                     (Hearth__Admin__V1__GetRulesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__KeptRules methods */
 void   hearth__admin__v1__kept_rules__init
                      (Hearth__Admin__V1__KeptRules         *message);
-size_t hearth__admin__v1__kept_rules__get_packed_size
-                     (const Hearth__Admin__V1__KeptRules   *message);
-size_t hearth__admin__v1__kept_rules__pack
-                     (const Hearth__Admin__V1__KeptRules   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__kept_rules__pack_to_buffer
-                     (const Hearth__Admin__V1__KeptRules   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__KeptRules *
-       hearth__admin__v1__kept_rules__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__kept_rules__free_unpacked
-                     (Hearth__Admin__V1__KeptRules *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__Index methods */
 void   hearth__admin__v1__index__init
                      (Hearth__Admin__V1__Index         *message);
-size_t hearth__admin__v1__index__get_packed_size
-                     (const Hearth__Admin__V1__Index   *message);
-size_t hearth__admin__v1__index__pack
-                     (const Hearth__Admin__V1__Index   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__index__pack_to_buffer
-                     (const Hearth__Admin__V1__Index   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__Index *
-       hearth__admin__v1__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__index__free_unpacked
-                     (Hearth__Admin__V1__Index *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__IndexField methods */
 void   hearth__admin__v1__index_field__init
                      (Hearth__Admin__V1__IndexField         *message);
-size_t hearth__admin__v1__index_field__get_packed_size
-                     (const Hearth__Admin__V1__IndexField   *message);
-size_t hearth__admin__v1__index_field__pack
-                     (const Hearth__Admin__V1__IndexField   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__index_field__pack_to_buffer
-                     (const Hearth__Admin__V1__IndexField   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__IndexField *
-       hearth__admin__v1__index_field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__index_field__free_unpacked
-                     (Hearth__Admin__V1__IndexField *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__FieldOverride methods */
 void   hearth__admin__v1__field_override__init
                      (Hearth__Admin__V1__FieldOverride         *message);
-size_t hearth__admin__v1__field_override__get_packed_size
-                     (const Hearth__Admin__V1__FieldOverride   *message);
-size_t hearth__admin__v1__field_override__pack
-                     (const Hearth__Admin__V1__FieldOverride   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__field_override__pack_to_buffer
-                     (const Hearth__Admin__V1__FieldOverride   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__FieldOverride *
-       hearth__admin__v1__field_override__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__field_override__free_unpacked
-                     (Hearth__Admin__V1__FieldOverride *message,
-                      ProtobufCAllocator *allocator);
 /* Hearth__Admin__V1__SingleFieldIndex methods */
 void   hearth__admin__v1__single_field_index__init
                      (Hearth__Admin__V1__SingleFieldIndex         *message);
-size_t hearth__admin__v1__single_field_index__get_packed_size
-                     (const Hearth__Admin__V1__SingleFieldIndex   *message);
-size_t hearth__admin__v1__single_field_index__pack
-                     (const Hearth__Admin__V1__SingleFieldIndex   *message,
-                      uint8_t             *out);
-size_t hearth__admin__v1__single_field_index__pack_to_buffer
-                     (const Hearth__Admin__V1__SingleFieldIndex   *message,
-                      ProtobufCBuffer     *buffer);
-Hearth__Admin__V1__SingleFieldIndex *
-       hearth__admin__v1__single_field_index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   hearth__admin__v1__single_field_index__free_unpacked
-                     (Hearth__Admin__V1__SingleFieldIndex *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Hearth__Admin__V1__ForwardRequest_Closure)

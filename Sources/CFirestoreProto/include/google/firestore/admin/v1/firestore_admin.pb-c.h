@@ -568,345 +568,57 @@ struct  Google__Firestore__Admin__V1__FieldOperationMetadata
 /* Google__Firestore__Admin__V1__CreateIndexRequest methods */
 void   google__firestore__admin__v1__create_index_request__init
                      (Google__Firestore__Admin__V1__CreateIndexRequest         *message);
-size_t google__firestore__admin__v1__create_index_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__CreateIndexRequest   *message);
-size_t google__firestore__admin__v1__create_index_request__pack
-                     (const Google__Firestore__Admin__V1__CreateIndexRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__create_index_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__CreateIndexRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__CreateIndexRequest *
-       google__firestore__admin__v1__create_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__create_index_request__free_unpacked
-                     (Google__Firestore__Admin__V1__CreateIndexRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__ListIndexesRequest methods */
 void   google__firestore__admin__v1__list_indexes_request__init
                      (Google__Firestore__Admin__V1__ListIndexesRequest         *message);
-size_t google__firestore__admin__v1__list_indexes_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListIndexesRequest   *message);
-size_t google__firestore__admin__v1__list_indexes_request__pack
-                     (const Google__Firestore__Admin__V1__ListIndexesRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__list_indexes_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListIndexesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__ListIndexesRequest *
-       google__firestore__admin__v1__list_indexes_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__list_indexes_request__free_unpacked
-                     (Google__Firestore__Admin__V1__ListIndexesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__ListIndexesResponse methods */
 void   google__firestore__admin__v1__list_indexes_response__init
                      (Google__Firestore__Admin__V1__ListIndexesResponse         *message);
-size_t google__firestore__admin__v1__list_indexes_response__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListIndexesResponse   *message);
-size_t google__firestore__admin__v1__list_indexes_response__pack
-                     (const Google__Firestore__Admin__V1__ListIndexesResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__list_indexes_response__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListIndexesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__ListIndexesResponse *
-       google__firestore__admin__v1__list_indexes_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__list_indexes_response__free_unpacked
-                     (Google__Firestore__Admin__V1__ListIndexesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__GetIndexRequest methods */
 void   google__firestore__admin__v1__get_index_request__init
                      (Google__Firestore__Admin__V1__GetIndexRequest         *message);
-size_t google__firestore__admin__v1__get_index_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__GetIndexRequest   *message);
-size_t google__firestore__admin__v1__get_index_request__pack
-                     (const Google__Firestore__Admin__V1__GetIndexRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__get_index_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__GetIndexRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__GetIndexRequest *
-       google__firestore__admin__v1__get_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__get_index_request__free_unpacked
-                     (Google__Firestore__Admin__V1__GetIndexRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__DeleteIndexRequest methods */
 void   google__firestore__admin__v1__delete_index_request__init
                      (Google__Firestore__Admin__V1__DeleteIndexRequest         *message);
-size_t google__firestore__admin__v1__delete_index_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__DeleteIndexRequest   *message);
-size_t google__firestore__admin__v1__delete_index_request__pack
-                     (const Google__Firestore__Admin__V1__DeleteIndexRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__delete_index_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__DeleteIndexRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__DeleteIndexRequest *
-       google__firestore__admin__v1__delete_index_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__delete_index_request__free_unpacked
-                     (Google__Firestore__Admin__V1__DeleteIndexRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__GetFieldRequest methods */
 void   google__firestore__admin__v1__get_field_request__init
                      (Google__Firestore__Admin__V1__GetFieldRequest         *message);
-size_t google__firestore__admin__v1__get_field_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__GetFieldRequest   *message);
-size_t google__firestore__admin__v1__get_field_request__pack
-                     (const Google__Firestore__Admin__V1__GetFieldRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__get_field_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__GetFieldRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__GetFieldRequest *
-       google__firestore__admin__v1__get_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__get_field_request__free_unpacked
-                     (Google__Firestore__Admin__V1__GetFieldRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__UpdateFieldRequest methods */
 void   google__firestore__admin__v1__update_field_request__init
                      (Google__Firestore__Admin__V1__UpdateFieldRequest         *message);
-size_t google__firestore__admin__v1__update_field_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__UpdateFieldRequest   *message);
-size_t google__firestore__admin__v1__update_field_request__pack
-                     (const Google__Firestore__Admin__V1__UpdateFieldRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__update_field_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__UpdateFieldRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__UpdateFieldRequest *
-       google__firestore__admin__v1__update_field_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__update_field_request__free_unpacked
-                     (Google__Firestore__Admin__V1__UpdateFieldRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__ListFieldsRequest methods */
 void   google__firestore__admin__v1__list_fields_request__init
                      (Google__Firestore__Admin__V1__ListFieldsRequest         *message);
-size_t google__firestore__admin__v1__list_fields_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListFieldsRequest   *message);
-size_t google__firestore__admin__v1__list_fields_request__pack
-                     (const Google__Firestore__Admin__V1__ListFieldsRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__list_fields_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListFieldsRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__ListFieldsRequest *
-       google__firestore__admin__v1__list_fields_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__list_fields_request__free_unpacked
-                     (Google__Firestore__Admin__V1__ListFieldsRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__ListFieldsResponse methods */
 void   google__firestore__admin__v1__list_fields_response__init
                      (Google__Firestore__Admin__V1__ListFieldsResponse         *message);
-size_t google__firestore__admin__v1__list_fields_response__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListFieldsResponse   *message);
-size_t google__firestore__admin__v1__list_fields_response__pack
-                     (const Google__Firestore__Admin__V1__ListFieldsResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__list_fields_response__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListFieldsResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__ListFieldsResponse *
-       google__firestore__admin__v1__list_fields_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__list_fields_response__free_unpacked
-                     (Google__Firestore__Admin__V1__ListFieldsResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__CreateDatabaseRequest methods */
 void   google__firestore__admin__v1__create_database_request__init
                      (Google__Firestore__Admin__V1__CreateDatabaseRequest         *message);
-size_t google__firestore__admin__v1__create_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest   *message);
-size_t google__firestore__admin__v1__create_database_request__pack
-                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__create_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__CreateDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__CreateDatabaseRequest *
-       google__firestore__admin__v1__create_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__create_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__CreateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__UpdateDatabaseRequest methods */
 void   google__firestore__admin__v1__update_database_request__init
                      (Google__Firestore__Admin__V1__UpdateDatabaseRequest         *message);
-size_t google__firestore__admin__v1__update_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest   *message);
-size_t google__firestore__admin__v1__update_database_request__pack
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__update_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__UpdateDatabaseRequest *
-       google__firestore__admin__v1__update_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__update_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__UpdateDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__DeleteDatabaseRequest methods */
 void   google__firestore__admin__v1__delete_database_request__init
                      (Google__Firestore__Admin__V1__DeleteDatabaseRequest         *message);
-size_t google__firestore__admin__v1__delete_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest   *message);
-size_t google__firestore__admin__v1__delete_database_request__pack
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__delete_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__DeleteDatabaseRequest *
-       google__firestore__admin__v1__delete_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__delete_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__DeleteDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__CreateDatabaseMetadata methods */
 void   google__firestore__admin__v1__create_database_metadata__init
                      (Google__Firestore__Admin__V1__CreateDatabaseMetadata         *message);
-size_t google__firestore__admin__v1__create_database_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata   *message);
-size_t google__firestore__admin__v1__create_database_metadata__pack
-                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__create_database_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__CreateDatabaseMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__CreateDatabaseMetadata *
-       google__firestore__admin__v1__create_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__create_database_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__CreateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__UpdateDatabaseMetadata methods */
 void   google__firestore__admin__v1__update_database_metadata__init
                      (Google__Firestore__Admin__V1__UpdateDatabaseMetadata         *message);
-size_t google__firestore__admin__v1__update_database_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata   *message);
-size_t google__firestore__admin__v1__update_database_metadata__pack
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__update_database_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__UpdateDatabaseMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__UpdateDatabaseMetadata *
-       google__firestore__admin__v1__update_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__update_database_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__UpdateDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__DeleteDatabaseMetadata methods */
 void   google__firestore__admin__v1__delete_database_metadata__init
                      (Google__Firestore__Admin__V1__DeleteDatabaseMetadata         *message);
-size_t google__firestore__admin__v1__delete_database_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata   *message);
-size_t google__firestore__admin__v1__delete_database_metadata__pack
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__delete_database_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__DeleteDatabaseMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__DeleteDatabaseMetadata *
-       google__firestore__admin__v1__delete_database_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__delete_database_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__DeleteDatabaseMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__GetDatabaseRequest methods */
 void   google__firestore__admin__v1__get_database_request__init
                      (Google__Firestore__Admin__V1__GetDatabaseRequest         *message);
-size_t google__firestore__admin__v1__get_database_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__GetDatabaseRequest   *message);
-size_t google__firestore__admin__v1__get_database_request__pack
-                     (const Google__Firestore__Admin__V1__GetDatabaseRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__get_database_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__GetDatabaseRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__GetDatabaseRequest *
-       google__firestore__admin__v1__get_database_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__get_database_request__free_unpacked
-                     (Google__Firestore__Admin__V1__GetDatabaseRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__ListDatabasesRequest methods */
 void   google__firestore__admin__v1__list_databases_request__init
                      (Google__Firestore__Admin__V1__ListDatabasesRequest         *message);
-size_t google__firestore__admin__v1__list_databases_request__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListDatabasesRequest   *message);
-size_t google__firestore__admin__v1__list_databases_request__pack
-                     (const Google__Firestore__Admin__V1__ListDatabasesRequest   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__list_databases_request__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListDatabasesRequest   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__ListDatabasesRequest *
-       google__firestore__admin__v1__list_databases_request__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__list_databases_request__free_unpacked
-                     (Google__Firestore__Admin__V1__ListDatabasesRequest *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__ListDatabasesResponse methods */
 void   google__firestore__admin__v1__list_databases_response__init
                      (Google__Firestore__Admin__V1__ListDatabasesResponse         *message);
-size_t google__firestore__admin__v1__list_databases_response__get_packed_size
-                     (const Google__Firestore__Admin__V1__ListDatabasesResponse   *message);
-size_t google__firestore__admin__v1__list_databases_response__pack
-                     (const Google__Firestore__Admin__V1__ListDatabasesResponse   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__list_databases_response__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__ListDatabasesResponse   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__ListDatabasesResponse *
-       google__firestore__admin__v1__list_databases_response__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__list_databases_response__free_unpacked
-                     (Google__Firestore__Admin__V1__ListDatabasesResponse *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__Index__IndexField__VectorConfig__FlatIndex methods */
 void   google__firestore__admin__v1__index__index_field__vector_config__flat_index__init
                      (Google__Firestore__Admin__V1__Index__IndexField__VectorConfig__FlatIndex         *message);
@@ -934,22 +646,6 @@ void   google__firestore__admin__v1__index__search_index_options__init
 /* Google__Firestore__Admin__V1__Index methods */
 void   google__firestore__admin__v1__index__init
                      (Google__Firestore__Admin__V1__Index         *message);
-size_t google__firestore__admin__v1__index__get_packed_size
-                     (const Google__Firestore__Admin__V1__Index   *message);
-size_t google__firestore__admin__v1__index__pack
-                     (const Google__Firestore__Admin__V1__Index   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__index__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__Index   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__Index *
-       google__firestore__admin__v1__index__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__index__free_unpacked
-                     (Google__Firestore__Admin__V1__Index *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__Field__IndexConfig methods */
 void   google__firestore__admin__v1__field__index_config__init
                      (Google__Firestore__Admin__V1__Field__IndexConfig         *message);
@@ -959,79 +655,15 @@ void   google__firestore__admin__v1__field__ttl_config__init
 /* Google__Firestore__Admin__V1__Field methods */
 void   google__firestore__admin__v1__field__init
                      (Google__Firestore__Admin__V1__Field         *message);
-size_t google__firestore__admin__v1__field__get_packed_size
-                     (const Google__Firestore__Admin__V1__Field   *message);
-size_t google__firestore__admin__v1__field__pack
-                     (const Google__Firestore__Admin__V1__Field   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__field__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__Field   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__Field *
-       google__firestore__admin__v1__field__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__field__free_unpacked
-                     (Google__Firestore__Admin__V1__Field *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__Database methods */
 void   google__firestore__admin__v1__database__init
                      (Google__Firestore__Admin__V1__Database         *message);
-size_t google__firestore__admin__v1__database__get_packed_size
-                     (const Google__Firestore__Admin__V1__Database   *message);
-size_t google__firestore__admin__v1__database__pack
-                     (const Google__Firestore__Admin__V1__Database   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__database__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__Database   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__Database *
-       google__firestore__admin__v1__database__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__database__free_unpacked
-                     (Google__Firestore__Admin__V1__Database *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__IndexOperationMetadata methods */
 void   google__firestore__admin__v1__index_operation_metadata__init
                      (Google__Firestore__Admin__V1__IndexOperationMetadata         *message);
-size_t google__firestore__admin__v1__index_operation_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__IndexOperationMetadata   *message);
-size_t google__firestore__admin__v1__index_operation_metadata__pack
-                     (const Google__Firestore__Admin__V1__IndexOperationMetadata   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__index_operation_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__IndexOperationMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__IndexOperationMetadata *
-       google__firestore__admin__v1__index_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__index_operation_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__IndexOperationMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* Google__Firestore__Admin__V1__FieldOperationMetadata methods */
 void   google__firestore__admin__v1__field_operation_metadata__init
                      (Google__Firestore__Admin__V1__FieldOperationMetadata         *message);
-size_t google__firestore__admin__v1__field_operation_metadata__get_packed_size
-                     (const Google__Firestore__Admin__V1__FieldOperationMetadata   *message);
-size_t google__firestore__admin__v1__field_operation_metadata__pack
-                     (const Google__Firestore__Admin__V1__FieldOperationMetadata   *message,
-                      uint8_t             *out);
-size_t google__firestore__admin__v1__field_operation_metadata__pack_to_buffer
-                     (const Google__Firestore__Admin__V1__FieldOperationMetadata   *message,
-                      ProtobufCBuffer     *buffer);
-Google__Firestore__Admin__V1__FieldOperationMetadata *
-       google__firestore__admin__v1__field_operation_metadata__unpack
-                     (ProtobufCAllocator  *allocator,
-                      size_t               len,
-                      const uint8_t       *data);
-void   google__firestore__admin__v1__field_operation_metadata__free_unpacked
-                     (Google__Firestore__Admin__V1__FieldOperationMetadata *message,
-                      ProtobufCAllocator *allocator);
 /* --- per-message closures --- */
 
 typedef void (*Google__Firestore__Admin__V1__CreateIndexRequest_Closure)
