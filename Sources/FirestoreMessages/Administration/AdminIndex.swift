@@ -69,7 +69,7 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
                     case .search(let text, let geo):
                         unsafe held.value_mode_case =
                             HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG
-                        unsafe held.search_config = arena.bytes(AdminSearchConfig(hasText: text, hasGeo: geo).encode)
+                        unsafe held.search_config = arena.bytes(AdminSearchConfig(text: text, geo: geo).encode)
                     }
                 },
             ])
@@ -88,7 +88,7 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
                 return .vector(try unsafe message.vector_config.lend { try AdminVectorConfig(wire: $0).dimension })
             case HELD__FIRESTORE_ADMIN__INDEX__INDEX_FIELD__VALUE_MODE_SEARCH_CONFIG:
                 let search = try unsafe message.search_config.lend { try AdminSearchConfig(wire: $0) }
-                return .search(text: search.hasText, geo: search.hasGeo)
+                return .search(text: search.text != nil, geo: search.geo != nil)
             default: return .unspecified
             }
         }
@@ -126,15 +126,15 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
             .text(\.name, \.name), .enumeration(\.queryScope, \.query_scope), .messages(\.fields, \.fields, \.n_fields),
             .enumeration(\.state, \.state),
             .custom { held, message in
-                message.textLanguage =
-                    try unsafe lendLast(held.search_index_options, held.n_search_index_options) {
-                        try AdminSearchOptions(wire: $0).textLanguage
-                    } ?? ""
+                let options = try unsafe lendLast(held.search_index_options, held.n_search_index_options) {
+                    try AdminSearchOptions(wire: $0)
+                }
+                message.textLanguage = options?.textLanguage ?? ""
             } write: { message, held, arena in
-                if message.textLanguage.isEmpty { return }
-                unsafe (held.n_search_index_options, held.search_index_options) = arena.optional(
-                    AdminSearchOptions(textLanguage: message.textLanguage)
-                ) { $0.encode(into: &$1) }
+                let options = message.textLanguage.isEmpty ? nil : AdminSearchOptions(message.textLanguage)
+                unsafe (held.n_search_index_options, held.search_index_options) = arena.optional(options) {
+                    $0.encode(into: &$1)
+                }
             },
         ])
 }
@@ -160,99 +160,77 @@ struct AdminVectorConfig: TableMessage {
         ])
 }
 
-/// How a field is indexed for searches. Words are indexed in one way, which is the only one that the API has.
-struct AdminSearchConfig: FirestoreMessage {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__search_config__init,
-        google__firestore__admin__v1__index__index_field__search_config__init)
-    private static let text = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__search_config__search_text_spec__init,
-        google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init)
-    private static let textIndex = unsafe MessageLayout(
-        held__firestore_admin__index__index_field__search_config__search_text_index_spec__init,
-        google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init)
-    private static let tokenized = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType(rawValue: 1)
-    private static let global = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType(rawValue: 1)
-
-    var hasText: Bool
-    var hasGeo: Bool
-
-    init(hasText: Bool, hasGeo: Bool) {
-        self.hasText = hasText
-        self.hasGeo = hasGeo
-    }
-
-    /// - Throws: `INVALID_ARGUMENT` for another way in which words are indexed.
-    init(wire: RawSpan) throws {
-        self = try unsafe Self.layout.read(wire) { message in
-            _ = try unsafe lendLast(message.text_spec, message.n_text_spec) { try Self.checkText($0) }
-            return unsafe AdminSearchConfig(hasText: message.n_text_spec > 0, hasGeo: message.n_geo_spec > 0)
-        }
-    }
-
-    private static func checkText(_ wire: RawSpan) throws {
-        try unsafe text.read(wire) { message in
-            _ = try unsafe elements(message.index_specs, message.n_index_specs) { spec in
-                try unsafe spec.lend { try checkTextIndex($0) }
-            }
-        }
-    }
-
-    private static func checkTextIndex(_ wire: RawSpan) throws {
-        try unsafe textIndex.read(wire) { message in
-            guard unsafe message.index_type == tokenized, unsafe message.match_type == global else {
-                throw RequestError.invalidArgument("Words are indexed as TOKENIZED and matched by MATCH_GLOBALLY.")
-            }
-        }
-    }
-
-    func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe (message.n_text_spec, message.text_spec) = arena.optional(hasText ? () : nil) { _, writer in
-                Self.encodeText(into: &writer)
-            }
-            unsafe (message.n_geo_spec, message.geo_spec) = arena.optional(hasGeo ? () : nil) { _, _ in }
-        }
-    }
-
-    private static func encodeText(into writer: inout ByteBuffer) {
-        unsafe text.write(into: &writer) { message, arena in
-            unsafe (message.n_index_specs, message.index_specs) = arena.optional(()) { _, writer in
-                unsafe textIndex.write(into: &writer) { index, _ in
-                    unsafe index.index_type = tokenized
-                    unsafe index.match_type = global
+/// How a field is indexed for searches: by words, by place, or both.
+struct AdminSearchConfig: TableMessage {
+    /// Words are indexed in one way, which is the only one that the API has.
+    struct TextIndex: TableMessage {
+        static let table = unsafe MessageTable(
+            TextIndex(), held__firestore_admin__index__index_field__search_config__search_text_index_spec__init,
+            google__firestore__admin__v1__index__index_field__search_config__search_text_index_spec__init,
+            [
+                .custom { held, _ in
+                    guard unsafe held.index_type.rawValue == 1, unsafe held.match_type.rawValue == 1 else {
+                        throw RequestError.invalidArgument(
+                            "Words are indexed as TOKENIZED and matched by MATCH_GLOBALLY.")
+                    }
+                } write: { _, held, _ in
+                    unsafe held.index_type = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextIndexType(
+                        rawValue: 1)
+                    unsafe held.match_type = Held__FirestoreAdmin__Index__IndexField__SearchConfig__TextMatchType(
+                        rawValue: 1)
                 }
-            }
-        }
+            ])
     }
+
+    struct Text: TableMessage {
+        var indexes = [TextIndex()]
+
+        static let table = unsafe MessageTable(
+            Text(), held__firestore_admin__index__index_field__search_config__search_text_spec__init,
+            google__firestore__admin__v1__index__index_field__search_config__search_text_spec__init,
+            [.messages(\.indexes, \.index_specs, \.n_index_specs)])
+    }
+
+    /// Points in GeoJSON are not indexed, so the message's only field makes no difference.
+    struct Geo: TableMessage {
+        static let table = unsafe MessageTable(
+            Geo(), held__firestore_admin__index__index_field__search_config__search_geo_spec__init,
+            google__firestore__admin__v1__index__index_field__search_config__search_geo_spec__init, [])
+    }
+
+    var text: Text?
+    var geo: Geo?
+
+    init(text: Bool, geo: Bool) {
+        self.text = text ? Text() : nil
+        self.geo = geo ? Geo() : nil
+    }
+
+    static let table = unsafe MessageTable(
+        AdminSearchConfig(text: false, geo: false), held__firestore_admin__index__index_field__search_config__init,
+        google__firestore__admin__v1__index__index_field__search_config__init,
+        [.optional(\.text, \.text_spec, \.n_text_spec), .optional(\.geo, \.geo_spec, \.n_geo_spec)])
 }
 
-/// What holds for all texts of an index for searches.
-struct AdminSearchOptions: FirestoreMessage {
-    private static let layout = unsafe MessageLayout(
-        held__firestore_admin__index__search_index_options__init,
-        google__firestore__admin__v1__index__search_index_options__init)
-
+/// What holds for all texts of an index for searches. A language that each document names is not served.
+struct AdminSearchOptions: TableMessage {
     var textLanguage: String
 
-    init(textLanguage: String) { self.textLanguage = textLanguage }
+    init(_ textLanguage: String) { self.textLanguage = textLanguage }
 
-    /// - Throws: `UNIMPLEMENTED` for a language that each document names.
-    init(wire: RawSpan) throws {
-        textLanguage = try unsafe Self.layout.read(wire) { message in
-            guard unsafe message.text_language_override_field_path.text.isEmpty else {
-                throw RequestError(
-                    .unimplemented, "The option text_language_override_field_path of indexes is not implemented.")
-            }
-            return unsafe message.text_language.text
-        }
-    }
-
-    func encode(into writer: inout ByteBuffer) {
-        unsafe Self.layout.write(into: &writer) { message, arena in
-            unsafe message.text_language = arena.bytes(textLanguage)
-        }
-    }
+    static let table = unsafe MessageTable(
+        AdminSearchOptions(""), held__firestore_admin__index__search_index_options__init,
+        google__firestore__admin__v1__index__search_index_options__init,
+        [
+            .text(\.textLanguage, \.text_language),
+            .custom { held, _ in
+                guard unsafe held.text_language_override_field_path.len == 0 else {
+                    throw RequestError(
+                        .unimplemented, "The option text_language_override_field_path of indexes is not implemented.")
+                }
+            } write: { _, _, _ in
+            },
+        ])
 }
 
 package struct CreateIndexRequest: TableMessage, Equatable, Sendable {

@@ -190,7 +190,7 @@ def scrolling(context, _):
 def changing(context, arguments):
     """1,000 changes a second of visible documents: how long after the last one the page shows it."""
     page = context.page(f"#/data?db={DATABASE}&path=many/d0000000")
-    page.text("document 0")
+    page.text("number 0")
     page.until("document.querySelectorAll('.row').length > 5", "rows")
     done = threading.Event()
     behind = []
