@@ -330,6 +330,7 @@ struct ListenJudgementTests {
 
     /// A documents target of which only some documents are judged yet.
     private func listenToOwn(_ count: Int, except denied: Int? = nil) throws {
+        judge.alwaysWaits = true
         let paths = (0..<count).map { "own/\($0 + 1_000)" }
         _ = try harness.commit(paths.indices.map { (paths[$0], ["ok": .boolean($0 != denied)]) })
         try client.listen(1, to: .documents(paths))
@@ -364,6 +365,7 @@ struct ListenJudgementTests {
     @Test
     func `Others have their turn when the time of a step is over`() throws {
         let test = try Self(limits: ListenLimits(), isEndedByTime: true)
+        test.judge.alwaysWaits = true
         try test.rule("c")
         for id in 1...5 { try test.client.listen(Int32(id), to: Self.query("c")) }
         #expect(try test.messages().count { $0.hasPrefix("current") } == 5)
