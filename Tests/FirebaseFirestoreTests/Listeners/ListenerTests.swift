@@ -81,9 +81,10 @@ struct ListenerTests {
         collection.order(by: "n").limit(to: 2).addSnapshotListener { snapshot, error in
             #expect(error == nil)
             guard let snapshot else { return }
-            ids.append(snapshot.documents.map(\.documentID))
+            // Before the documents, which the test waits for.
             changes.append(
                 snapshot.documentChanges.map { "\($0.type) \($0.document.documentID)" })
+            ids.append(snapshot.documents.map(\.documentID))
         }
         try await eventually("the first snapshot") { ids.last == ["a", "b"] }
         try await collection.document("b").delete()
