@@ -5,6 +5,7 @@
 //
 // Numbers are little-endian. The length is that of what follows it. The store is that of the stream.
 
+internal import Basics
 internal import Replication
 package import Storage
 
@@ -33,7 +34,7 @@ extension LoggedGroup {
         var groups: [LoggedGroup] = []
         var offset = 0
         func number(_ start: Int, _ count: Int) -> UInt64 {
-            bytes[start..<start + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+            bytes[start..<start + count].littleEndianNumber
         }
         while offset < bytes.count {
             guard bytes.count - offset >= 4 + headBytes else { return nil }

@@ -21,7 +21,7 @@ package struct LoggedGroup: Sendable {
 
     /// The version of the first record; 0 without one.
     package static func firstVersion(_ records: [UInt8]) -> UInt64 {
-        records.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        records.prefix(8).littleEndianNumber
     }
 
     /// The hash of records, for ``GroupHeader/contentHash``.

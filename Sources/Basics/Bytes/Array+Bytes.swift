@@ -23,3 +23,8 @@ extension [UInt8] {
         unsafe source.withUnsafeBytes { unsafe append(contentsOf: $0) }
     }
 }
+
+extension BidirectionalCollection<UInt8> {
+    /// The number that these bytes are, the lowest first: eight at most.
+    package var littleEndianNumber: UInt64 { reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+}

@@ -18,9 +18,8 @@ package final class DerivedSpaces: Sendable {
     }
 
     private struct State {
-        /// Ascending versions; those before `first` have been dropped.
+        /// Ascending versions.
         var entries: [Entry] = []
-        var first = 0
         /// Hashes of records up to here are not known.
         var unknownThrough: UInt64?
     }
@@ -50,11 +49,10 @@ package final class DerivedSpaces: Sendable {
                     state.entries.append(Entry(version: version, space: space, hash: hash))
                 }
             }
-            guard state.entries.count - state.first > Self.countMax else { return }
-            state.first = state.entries.count - Self.countMax / 2
-            state.unknownThrough = state.entries[state.first - 1].version
-            state.entries.removeFirst(state.first)
-            state.first = 0
+            guard state.entries.count > Self.countMax else { return }
+            let dropped = state.entries.count - Self.countMax / 2
+            state.unknownThrough = state.entries[dropped - 1].version
+            state.entries.removeFirst(dropped)
         }
     }
 
@@ -64,8 +62,7 @@ package final class DerivedSpaces: Sendable {
         state.withLock { state in
             guard let unknown = state.unknownThrough, start > unknown else { return [] }
             var hashes: [UInt8: UInt64] = [:]
-            let kept = state.entries[state.first...]
-            for entry in kept[kept.partitioningIndex { $0.version >= start }...] {
+            for entry in state.entries[state.entries.partitioningIndex { $0.version >= start }...] {
                 if entry.version > end { break }
                 hashes[entry.space] = Self.mix(hashes[entry.space] ?? 0, entry.hash)
             }

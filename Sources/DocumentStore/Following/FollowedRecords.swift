@@ -30,7 +30,7 @@ package struct FollowedRecords: Sendable {
     package mutating func append(logged bytes: [UInt8]) -> Bool {
         var offset = 0
         func number(_ count: Int) -> UInt64 {
-            bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+            bytes[offset..<offset + count].littleEndianNumber
         }
         while offset < bytes.count {
             guard bytes.count - offset >= 12 else { return false }

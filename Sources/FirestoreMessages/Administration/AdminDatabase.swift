@@ -119,11 +119,7 @@ package struct UpdateDatabaseRequest: TableMessage, Equatable, Sendable {
         google__firestore__admin__v1__update_database_request__init,
         [
             .optional(\.database, \.database, \.n_database),
-            .optional(\.mask, \.update_mask, \.n_update_mask) {
-                try FieldMask(wire: $0).paths
-            } write: {
-                FieldMask(paths: $0).encode(into: &$1)
-            },
+            .mask(\.mask, \.update_mask, \.n_update_mask),
         ])
 }
 

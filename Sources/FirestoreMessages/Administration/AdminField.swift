@@ -88,11 +88,7 @@ package struct UpdateFieldRequest: TableMessage, Equatable, Sendable {
         google__firestore__admin__v1__update_field_request__init,
         [
             .optional(\.field, \.field, \.n_field),
-            .optional(\.mask, \.update_mask, \.n_update_mask) {
-                try FieldMask(wire: $0).paths
-            } write: {
-                FieldMask(paths: $0).encode(into: &$1)
-            },
+            .mask(\.mask, \.update_mask, \.n_update_mask),
         ])
 }
 

@@ -117,11 +117,10 @@ package struct AdminIndex: TableMessage, Equatable, Sendable {
         AdminIndex(queryScope: .unspecified, fields: []), held__firestore_admin__index__init,
         google__firestore__admin__v1__index__init,
         [
-            .custom { held, _ in
+            .check { held in
                 guard unsafe held.api_scope.rawValue == 0 else {
                     throw RequestError.invalidArgument("Only indexes of the native API are possible.")
                 }
-            } write: { _, _, _ in
             },
             .text(\.name, \.name), .enumeration(\.queryScope, \.query_scope), .messages(\.fields, \.fields, \.n_fields),
             .enumeration(\.state, \.state),
@@ -223,12 +222,11 @@ struct AdminSearchOptions: TableMessage {
         google__firestore__admin__v1__index__search_index_options__init,
         [
             .text(\.textLanguage, \.text_language),
-            .custom { held, _ in
+            .check { held in
                 guard unsafe held.text_language_override_field_path.len == 0 else {
                     throw RequestError(
                         .unimplemented, "The option text_language_override_field_path of indexes is not implemented.")
                 }
-            } write: { _, _, _ in
             },
         ])
 }

@@ -61,6 +61,11 @@ struct MessageField<Message, Held> {
         Self(read: read, write: write)
     }
 
+    /// Refuses messages that set what is not served. Nothing is kept of it.
+    static func check(_ body: @escaping (Held) throws -> Void) -> Self {
+        Self(read: { held, _ in try body(held) }, write: { _, _, _ in })
+    }
+
     static func text(_ property: Property<String>, _ member: Member<ProtobufCBinaryData>) -> Self {
         Self {
             unsafe $1[keyPath: property] = $0[keyPath: member].text
@@ -151,6 +156,38 @@ struct MessageField<Message, Held> {
         _ property: Property<Value?>, _ member: Member<Elements>, _ count: Member<Int>
     ) -> Self {
         unsafe optional(property, member, count, read: { try Value(wire: $0) }, write: { $0.encode(into: &$1) })
+    }
+
+    /// A `google.protobuf.FieldMask`, by its paths.
+    static func mask(_ property: Property<[String]?>, _ member: Member<Elements>, _ count: Member<Int>) -> Self {
+        unsafe optional(
+            property, member, count, read: { try FieldMask(wire: $0).paths },
+            write: { FieldMask(paths: $0).encode(into: &$1) })
+    }
+
+    static func precondition(
+        _ property: Property<Precondition?>, _ member: Member<Elements>, _ count: Member<Int>
+    ) -> Self {
+        unsafe optional(
+            property, member, count, read: { try Precondition(wire: $0) }, write: { $0.encode(into: &$1) })
+    }
+
+    /// The oneof of a request that can be served as of a past time, and in no transaction.
+    /// - Parameters:
+    ///   - selector: which member is set.
+    ///   - readTime: the selector of `member`.
+    static func consistency<Selector: Equatable>(
+        _ property: Property<ReadConsistency>, _ selector: Member<Selector>, readTime: Selector,
+        _ member: Member<UnsafeMutablePointer<Google__Protobuf__Timestamp>?>
+    ) -> Self {
+        Self {
+            guard $0[keyPath: selector] == readTime else { return }
+            $1[keyPath: property] = unsafe .readTime(TimestampValue($0[keyPath: member]))
+        } write: {
+            guard case .readTime(let time) = $0[keyPath: property] else { return }
+            $1[keyPath: selector] = readTime
+            unsafe $1[keyPath: member] = $2.timestamp(time)
+        }
     }
 
     /// A part of a message that may be absent: also if `read` returns nil.

@@ -46,17 +46,9 @@ package struct PartitionQueryRequest: TableMessage, Equatable, Sendable {
                 unsafe held.query_type_case = HELD__PARTITION_QUERY_REQUEST__QUERY_TYPE_STRUCTURED_QUERY
                 unsafe held.structured_query = arena.bytes(query.encode)
             },
-            .custom { held, message in
-                guard
-                    unsafe held.consistency_selector_case
-                        == HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
-                else { return }
-                message.consistency = unsafe .readTime(TimestampValue(held.read_time))
-            } write: { message, held, arena in
-                guard case .readTime(let time) = message.consistency else { return }
-                unsafe held.consistency_selector_case = HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
-                unsafe held.read_time = arena.timestamp(time)
-            },
+            .consistency(
+                \.consistency, \.consistency_selector_case,
+                readTime: HELD__PARTITION_QUERY_REQUEST__CONSISTENCY_SELECTOR_READ_TIME, \.read_time),
         ])
 }
 

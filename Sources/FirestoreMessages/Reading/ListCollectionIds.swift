@@ -26,18 +26,9 @@ package struct ListCollectionIdsRequest: TableMessage, Equatable, Sendable {
         google__firestore__v1__list_collection_ids_request__init,
         [
             .text(\.parent, \.parent), .number(\.pageSize, \.page_size), .text(\.pageToken, \.page_token),
-            .custom { held, message in
-                guard
-                    unsafe held.consistency_selector_case
-                        == HELD__LIST_COLLECTION_IDS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
-                else { return }
-                message.consistency = unsafe .readTime(TimestampValue(held.read_time))
-            } write: { message, held, arena in
-                guard case .readTime(let time) = message.consistency else { return }
-                unsafe held.consistency_selector_case =
-                    HELD__LIST_COLLECTION_IDS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME
-                unsafe held.read_time = arena.timestamp(time)
-            },
+            .consistency(
+                \.consistency, \.consistency_selector_case,
+                readTime: HELD__LIST_COLLECTION_IDS_REQUEST__CONSISTENCY_SELECTOR_READ_TIME, \.read_time),
         ])
 }
 

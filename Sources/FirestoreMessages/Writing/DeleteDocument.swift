@@ -20,10 +20,6 @@ package struct DeleteDocumentRequest: TableMessage, Equatable, Sendable {
         google__firestore__v1__delete_document_request__init,
         [
             .text(\.name, \.name),
-            .optional(\.precondition, \.current_document, \.n_current_document) {
-                try Precondition(wire: $0)
-            } write: {
-                $0.encode(into: &$1)
-            },
+            .precondition(\.precondition, \.current_document, \.n_current_document),
         ])
 }

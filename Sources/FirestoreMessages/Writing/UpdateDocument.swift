@@ -30,10 +30,6 @@ package struct UpdateDocumentRequest: TableMessage, Equatable, Sendable {
         [
             .message(\.document, \.document, \.n_document), .optional(\.updateMask, \.update_mask, \.n_update_mask),
             .optional(\.mask, \.mask, \.n_mask),
-            .optional(\.precondition, \.current_document, \.n_current_document) {
-                try Precondition(wire: $0)
-            } write: {
-                $0.encode(into: &$1)
-            },
+            .precondition(\.precondition, \.current_document, \.n_current_document),
         ])
 }

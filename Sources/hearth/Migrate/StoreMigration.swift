@@ -57,7 +57,7 @@ private struct DirectoryToCluster {
                 "\(directory) is a replica of \(source): migrate that one, or use hearth promote first")
         }
         if SupersededFile.exists(in: directory), !MigratingFile.exists(in: directory) {
-            throw CommandFailure("\(directory) was replaced by a replica that was promoted")
+            throw CommandFailure("\(directory) was replaced by a replica that was promoted: migrate that one")
         }
         try prepareDatabase()
         try MigratingFile.write(in: directory)
@@ -77,7 +77,9 @@ private struct DirectoryToCluster {
         let entered = try session.run(tables.adoption(identity, timeline: timeline, ceiling: ceiling, base: row))
         guard !entered.isEmpty else {
             try session.run(StoreTables.dropping(row.table))
-            throw CommandFailure("another server has made the store \(tables.name) in the database meanwhile")
+            throw CommandFailure(
+                "another server has made the store \(tables.name) in the database meanwhile: "
+                    + "name another one with --cluster-store")
         }
         try StandardOutput.print(
             "\(directory) is the store \(tables.name) of the cluster now: \(base.parts.count) files of "
@@ -120,11 +122,11 @@ private struct ClusterToDirectory {
     func run() throws {
         defer { session.close() }
         if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
-            throw CommandFailure("\(directory) is not empty")
+            throw CommandFailure("\(directory) is not empty: name a directory that does not exist")
         }
         guard try session.run(StoreTables.exists).first?.number(0) == 1,
             let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
-        else { throw CommandFailure("the database has no store \(tables.name)") }
+        else { throw CommandFailure("the database has no store \(tables.name): name one with --cluster-store") }
         guard row.level <= StoreTables.level || row.level == StoreTables.movedLevel else {
             throw CommandFailure("the store has records of a later version of Hearth: upgrade this program")
         }
