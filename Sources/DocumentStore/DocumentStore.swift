@@ -386,6 +386,8 @@ package final class DocumentStore: Sendable {
             repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),
             housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
             transactionsOpen: transactions.openCount, transactionBytes: transactions.byteCount,
+            sessionBytes: counters.sessionBytes.load(ordering: .relaxed),
+            lockBytes: counters.lockBytes.load(ordering: .relaxed), changeBytes: changes.byteCount,
             requestsQueued: load.requests, bytesQueued: load.bytes,
             databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
             archive: archiver?.statistics, followers: replication.followers, isFollowing: replication.isConnected,

@@ -77,12 +77,19 @@ package struct StoreConfiguration: Sendable {
     /// Share locks held at once; beyond, reads of pessimistic transactions take none.
     package var shareLocksMax = 1_000_000
 
+    /// Memory that one share lock takes at most, in bytes, about: a list of holders, and an entry of its transaction.
+    package static let shareLockBytes = 128
+
     /// Commits that may wait for a turn to end, and begins that may wait for a turn; further ones continue at once,
     /// and transactions may then have to retry. Waiting commits may hold `queuedBytesMax` besides the queue.
     package var parkedCommitsMax = 10_000
 
     /// Writers' sessions whose results are remembered; past it the longest idle one is forgotten.
     package var sessionsMax = 10_000
+
+    /// Bytes of the remembered results of all sessions; past it the longest idle sessions are forgotten. A session
+    /// whose unacknowledged results take a sixteenth of it gets `RESOURCE_EXHAUSTED`.
+    package var sessionBytesMax = 256 << 20
 
     /// Results remembered for one session: how far its sequence may run ahead of its oldest unanswered commit.
     package var resultsPerSessionMax = 1_024
@@ -92,6 +99,9 @@ package struct StoreConfiguration: Sendable {
 
     /// Entries of the ring of recent changes, by which the ranges of transactions are validated without reading again.
     package var recentChangesMax = 262_144
+
+    /// Memory of one entry with a key of usual length, in bytes, about.
+    package static let recentChangeBytes = 160
 
     /// Memory for the recent changes that listeners have not taken yet, in bytes. A listener that needs older
     /// ones compares two states of the store.

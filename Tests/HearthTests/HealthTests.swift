@@ -13,7 +13,7 @@ import Testing
         let data = directory.path(of: "data")
         let none = try HearthBinary.run(["health", "--data", data])
         #expect(none.status == 1 && none.output.isEmpty)
-        #expect(none.errors == "hearth: no server is running on this data directory\n")
+        #expect(none.errors == "hearth: no server is running on \(data)\n")
         let server = try ServerProcess(data: data)
         let ready = try HearthBinary.run(["health", "--data", data])
         #expect(ready.status == 0 && ready.output == "ready\n", "\(ready.errors)")

@@ -92,10 +92,14 @@ struct MetricsTests {
         #expect(page.problems == [])
         #expect(value("hearth_collection_documents", "c") == 3 && value("hearth_collection_documents", "s") == 2)
         #expect(value("hearth_collection_document_bytes", "c") > 0 && value("hearth_collection_index_entries", "c") > 0)
-        let bounds = ["memtables", "commit_queue", "transactions", "web_sessions", "listeners"].map { part in
+        let parts = [
+            "memtables", "commit_queue", "transactions", "locks", "commit_results", "changes", "web_sessions",
+            "listeners",
+        ]
+        let bounds = parts.map { part in
             page.samples["hearth_memory_max_bytes{part=\"\(part)\"}"].map { Int($0) / (1 << 20) }
         }
-        #expect(bounds == [16, 3, 4, 8, 8])
+        #expect(bounds == [16, 3, 4, 1 + 3, 2, 1, 8, 8])
         #expect(page.samples["hearth_memory_bytes{part=\"memtables\"}"] != nil)
         #expect(page.samples["hearth_memory_bytes{part=\"others\"}"] ?? 0 > 0)
         #expect(page.samples["hearth_memory_budget_bytes"] == Double(64 << 20))
@@ -145,7 +149,7 @@ struct MetricsTests {
         let refused = try #require(HTTPTestClient(port: server.port).request("GET", "/livez"))
         #expect(refused.status == 503 && refused.body.contains("more than 128 connections"), "\(refused)")
         let page = Page(clients[0].request("GET", "/metrics")?.body ?? "")
-        #expect(page.samples["hearth_memory_max_bytes{part=\"commit_queue\"}"] == Double(8 << 20))
+        #expect(page.samples["hearth_memory_max_bytes{part=\"commit_queue\"}"] == Double(4 << 20))
         #expect(server.stop() == 0)
     }
 

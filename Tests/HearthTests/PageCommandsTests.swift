@@ -4,7 +4,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Runs each line of a page that begins with `$ hearth`, in the order of the page, in a directory for this test.
+/// Runs each line of a page that begins with `$ hearth`, or with `$ sudo -u hearth hearth`, in the order of the page,
+/// in a directory for this test.
 ///
 /// Each directory of the page stands for one in the temporary directory of the test.
 @Suite(.timeLimit(.minutes(20)))
@@ -14,12 +15,13 @@ struct PageCommandsTests {
     /// The command lines of a page, without `$ hearth`.
     private static func commands(_ page: String) throws -> [String] {
         try String(contentsOf: Repository.url("docs/\(page).md"), encoding: .utf8).split(separator: "\n")
+            .map { $0.replacingOccurrences(of: "$ sudo -u hearth hearth ", with: "$ hearth ") }
             .filter { $0.hasPrefix("$ hearth ") }.map { String($0.dropFirst("$ hearth ".count)) }
     }
 
     private func words(_ line: String) -> [String] {
         line.split(separator: " ").map { word in
-            for place in ["/var/lib/", "/backups/"] where word.hasPrefix(place) {
+            for place in ["/var/lib/", "/var/backups/hearth/", "/backups/"] where word.hasPrefix(place) {
                 return directory.path(of: String(word.dropFirst(place.count)))
             }
             let files = ["firestore.rules", "books.jsonl", "firestore.indexes.json", "firebase.json"]

@@ -83,6 +83,9 @@ final class ChangeFeed: Sendable {
         for wake in state.withLock({ $0.subscribers.values.map(\.wake) }) { wake() }
     }
 
+    /// Bytes that it holds now.
+    var byteCount: Int { state.withLock { $0.byteCount } }
+
     // MARK: Subscribers
 
     /// - Parameter wake: called after changes have become visible, on a thread of the store; must not block.

@@ -171,6 +171,12 @@ final class CommitPipeline: @unchecked Sendable {
         if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle) { process(batch) }
     }
 
+    /// Updates the statistics of the memory that the tables of this thread take.
+    private func noteMemory() {
+        counters.sessionBytes.store(stage.draft.applier.sessions.byteCount, ordering: .relaxed)
+        counters.lockBytes.store(locks.byteCount, ordering: .relaxed)
+    }
+
     /// A server that begins to lead does what opening a store does.
     private func renewSearchesOfLeader() {
         if areSearchesRenewed { return }
@@ -358,6 +364,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// - Parameter isLone: nobody else is waiting, so the sync may as well happen here: it spares two thread switches.
     private func seal(isLone: Bool) {
         if !isFollower { housekeeper.completeGroup() }
+        noteMemory()
         if !writer.hasStaged {
             // Nothing to sync; but the commits that its replies depend on may still be syncing, or have failed to.
             if isSyncing.isSet || replies.isEmpty { return }

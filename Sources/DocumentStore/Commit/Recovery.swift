@@ -25,8 +25,8 @@ final class Recovery {
         onDerived = configuration.onDerived
         textLibraries = configuration.textLibraries
         loadedSessions = SessionTable(
-            sessionsMax: configuration.sessionsMax, resultsMax: configuration.resultsPerSessionMax,
-            idleMilliseconds: configuration.sessionIdleMilliseconds)
+            sessionsMax: configuration.sessionsMax, bytesMax: configuration.sessionBytesMax,
+            resultsMax: configuration.resultsPerSessionMax, idleMilliseconds: configuration.sessionIdleMilliseconds)
     }
 
     /// Derives what one record's commit changed; the engine's `Replay`.

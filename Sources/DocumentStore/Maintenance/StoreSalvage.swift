@@ -10,7 +10,7 @@ internal import DocumentModel
 internal import EmbeddedEngine
 internal import FileSystem
 internal import Indexing
-internal import Storage
+package import Storage
 internal import StorageEngines
 internal import StoreFormat
 
@@ -38,20 +38,23 @@ package enum StoreSalvage {
     ///   - target: the new one. It must not exist. Work is done in `target.salvaging`, which a failure leaves nothing
     ///     of.
     ///   - selection: the documents that are wanted.
+    ///   - progress: gets the number of entries that were read, and then of documents that were written; called on
+    ///     this thread.
     /// - Throws: `StorageError`, for example `locked`, or `full` if there is no space for twice the documents.
     package static func run(
-        _ directory: String, to target: String, taking selection: StoreSelection = StoreSelection()
+        _ directory: String, to target: String, taking selection: StoreSelection = StoreSelection(),
+        progress: @escaping WorkProgress.Handler = { _ in }
     ) throws -> Report {
         let partial = target + ".salvaging"
         try Directory.removeAll(partial)
         try Directory.create(partial)
         do {
-            let table = try SalvageTable(partial + "/table")
+            let table = try SalvageTable(partial + "/table", progress)
             defer { table.close() }
             try EngineSalvage.run(directory: directory, into: table)
             try table.sort()
             let writer = try SalvageWriter(partial + "/data", table, selection)
-            try writer.run()
+            try writer.run(progress)
             try Directory.rename(partial + "/data", to: target)
             try Directory.syncName(of: target)
             table.close()
@@ -79,9 +82,14 @@ final class SalvageTable: SalvageSink {
     private var batch = MutationBatch()
     private var lastVersion: UInt64 = 0
     private(set) var report = StoreSalvage.Report()
+    /// Counts what is found.
+    private var meter: WorkMeter
+    /// Documents that are there, after `sort`.
+    private(set) var documents = 0
     private var isClosed = false
 
-    init(_ directory: String) throws {
+    init(_ directory: String, _ progress: @escaping WorkProgress.Handler) throws {
+        meter = WorkMeter("reading what is intact", total: 0, progress)
         var options = EngineOptions()
         options.latestOnlySpaces = [Space.keys, Space.versions]
         options.retentionMicroseconds = 0
@@ -164,6 +172,7 @@ final class SalvageTable: SalvageSink {
     private func keep(
         _ name: RawSpan, _ version: CommitVersion, kind: UInt8, _ first: RawSpan, _ second: RawSpan
     ) throws {
+        meter.step()
         let space = name.byteCount > 0 ? KeySpace(rawValue: name[byteAt: 0]) : nil
         switch space {
         case .documents, .definitions, .overrides, .meta: break
@@ -210,6 +219,7 @@ final class SalvageTable: SalvageSink {
             head.append(name)
             self.batch.put(key: key.bytes, value: head.bytes, value)
             try self.stage()
+            self.documents += 1
         }
         try writer.commitGroup()
         writer.finishReading()
@@ -273,10 +283,12 @@ private final class SalvageWriter {
         writer = try engine.makeWriter()
     }
 
-    func run() throws {
+    func run(_ progress: @escaping WorkProgress.Handler) throws {
         try putDatabases()
         try putDefinitions()
+        var meter = WorkMeter("writing the documents", total: table.documents, progress)
         try table.forEachDocument { key, version, value in
+            meter.step()
             if version != self.version { try self.commit(next: version) }
             try self.put(key, value)
         }

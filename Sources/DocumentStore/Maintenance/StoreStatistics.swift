@@ -28,6 +28,12 @@ package struct StoreStatistics: Sendable {
     package var transactionsOpen = 0
     /// Bytes that they hold, about.
     package var transactionBytes = 0
+    /// Bytes of the remembered results of commits, about.
+    package var sessionBytes = 0
+    /// Bytes of share locks and of the commits that wait for them, about.
+    package var lockBytes = 0
+    /// Bytes of the changes that listeners have not taken.
+    package var changeBytes = 0
     /// Requests waiting for the commit thread now.
     package var requestsQueued = 0
     /// Bytes of their writes.
@@ -79,6 +85,9 @@ final class StoreCounters: Sendable {
     let repeatsAnswered = Atomic<UInt64>(0)
     let housekeepingFailures = Atomic<UInt64>(0)
     let lastHousekeepingFailure = Mutex<String?>(nil)
+    /// Memory of the commit thread's tables now, in bytes.
+    let sessionBytes = Atomic<Int>(0)
+    let lockBytes = Atomic<Int>(0)
 
     func noteExpired(_ batch: BatchWriteResult) {
         let deleted = batch.outcomes.count { if case .success = $0 { true } else { false } }

@@ -39,11 +39,18 @@ struct SessionTable {
         var sequence: UInt64
         var slot: UInt32
         var encodedResult: [UInt8]
+
+        /// Bytes of memory beside those of its slot, about.
+        var byteCount: Int { Self.fixedBytes + encodedResult.count }
+
+        private static let fixedBytes = 64
     }
 
     private struct Session {
         /// In no order; few.
-        var kept: [Kept] = []
+        private(set) var kept: [Kept] = []
+        /// Bytes of memory of `kept`, about.
+        private var keptBytes = 0
         var freeSlots: [UInt32] = []
         /// Slots 0 ..< slotCount have been written.
         var slotCount: UInt32 = 0
@@ -52,6 +59,18 @@ struct SessionTable {
         /// Results below have been forgotten, on the client's word.
         var oldestPending: UInt64 = 0
         var lastUsedMilliseconds: UInt64
+        /// What the table counts for this session.
+        var countedBytes = 0
+
+        init(lastUsedMilliseconds: UInt64) {
+            self.lastUsedMilliseconds = lastUsedMilliseconds
+        }
+
+        /// Bytes of memory, about. The arrays of slots keep their largest size.
+        var byteCount: Int { Self.fixedBytes + Self.slotBytes * Int(slotCount) + keptBytes }
+
+        private static let fixedBytes = 256
+        private static let slotBytes = 32
 
         /// - Parameter slot: chosen before, by this table or another; nil chooses one.
         mutating func keep(
@@ -62,7 +81,7 @@ struct SessionTable {
             let slot = chosen ?? freeSlots.last ?? slotCount
             hasGrown = slot >= slotCount
             // What the slot had is not wanted, as the table that chose it knew.
-            if chosen != nil { kept.removeAll { $0.slot == slot } }
+            if chosen != nil, let position = kept.firstIndex(where: { $0.slot == slot }) { _ = drop(at: position) }
             restore(Kept(sequence: identifier.sequence, slot: slot, encodedResult: encodedResult))
             return slot
         }
@@ -70,7 +89,7 @@ struct SessionTable {
         /// Forgets the result kept last. A slot that was never written does not count as written.
         mutating func undo(_ sequence: UInt64) {
             guard let position = kept.firstIndex(where: { $0.sequence == sequence }) else { return }
-            let slot = kept.remove(at: position).slot
+            let slot = drop(at: position)
             if hasGrown, slot == slotCount - 1 { slotCount -= 1 } else { freeSlots.append(slot) }
         }
 
@@ -82,6 +101,7 @@ struct SessionTable {
             }
             freeSlots.removeAll { $0 == found.slot }
             kept.append(found)
+            keptBytes += found.byteCount
         }
 
         /// Frees the slots of results that the client has.
@@ -91,13 +111,25 @@ struct SessionTable {
             var position = 0
             while position < kept.count {
                 if kept[position].sequence < sequence {
-                    freeSlots.append(kept[position].slot)
-                    kept.swapAt(position, kept.count - 1)
-                    kept.removeLast()
+                    freeSlots.append(drop(at: position))
                 } else {
                     position += 1
                 }
             }
+        }
+
+        /// Removes a result; the last one takes its place.
+        /// - Returns: its slot.
+        private mutating func drop(at position: Int) -> UInt32 {
+            kept.swapAt(position, kept.count - 1)
+            let dropped = kept.removeLast()
+            keptBytes -= dropped.byteCount
+            return dropped.slot
+        }
+
+        /// Bytes of the results that the client still waits for.
+        func byteCount(from oldestPending: UInt64) -> Int {
+            kept.reduce(0) { $1.sequence < oldestPending ? $0 : $0 + $1.byteCount }
         }
     }
 
@@ -108,17 +140,40 @@ struct SessionTable {
     }
 
     private var sessions: [SessionName: Session] = [:]
+    /// Bytes of memory of all sessions, about.
+    private(set) var byteCount = 0
     let sessionsMax: Int
+    let bytesMax: Int
     let resultsMax: Int
     let idleMilliseconds: UInt64
 
-    init(sessionsMax: Int, resultsMax: Int, idleMilliseconds: UInt64) {
+    /// - Parameters:
+    ///   - bytesMax: of all sessions. The results that one client has not acknowledged may take a sixteenth of it.
+    ///   - resultsMax: of one session.
+    init(sessionsMax: Int, bytesMax: Int, resultsMax: Int, idleMilliseconds: UInt64) {
         self.sessionsMax = sessionsMax
+        self.bytesMax = bytesMax
         self.resultsMax = resultsMax
         self.idleMilliseconds = idleMilliseconds
     }
 
     var count: Int { sessions.count }
+
+    /// Changes a session, which begins if there is none.
+    private mutating func change<Result>(
+        _ name: SessionName, nowMilliseconds: UInt64, _ body: (inout Session) -> Result
+    ) -> Result {
+        func counting(_ session: inout Session) -> (result: Result, grown: Int) {
+            let result = body(&session)
+            let grown = session.byteCount - session.countedBytes
+            session.countedBytes += grown
+            return (result, grown)
+        }
+        let new = Session(lastUsedMilliseconds: nowMilliseconds)
+        let (result, grown) = counting(&sessions[name, default: new])
+        byteCount += grown
+        return result
+    }
 
     /// Looks a request up, before it is applied.
     func find(_ identifier: RequestIdentifier) -> Finding {
@@ -140,6 +195,14 @@ struct SessionTable {
                 RequestError(
                     .failedPrecondition, "The request repeats one whose result the client has already acknowledged."))
         }
+        // Most sessions are small, whatever they have acknowledged since.
+        let sessionBytesMax = bytesMax / 16
+        if session.byteCount > sessionBytesMax, session.byteCount(from: identifier.oldestPending) > sessionBytesMax {
+            return .refused(
+                RequestError(
+                    .resourceExhausted,
+                    "The results that the session has not acknowledged take more than \(sessionBytesMax) bytes."))
+        }
         return .new
     }
 
@@ -152,40 +215,52 @@ struct SessionTable {
         _ identifier: RequestIdentifier, encodedResult: RawSpan, slot: UInt32? = nil, nowMilliseconds: UInt64
     ) -> UInt32 {
         let result = [UInt8](copying: encodedResult)
-        return sessions[SessionName(identifier), default: Session(lastUsedMilliseconds: nowMilliseconds)]
-            .keep(identifier, result, slot: slot, nowMilliseconds: nowMilliseconds)
+        return change(SessionName(identifier), nowMilliseconds: nowMilliseconds) {
+            $0.keep(identifier, result, slot: slot, nowMilliseconds: nowMilliseconds)
+        }
     }
 
     /// Forgets a result whose commit could not be staged.
     mutating func undo(_ identifier: RequestIdentifier) {
-        sessions[SessionName(identifier)]?.undo(identifier.sequence)
+        let name = SessionName(identifier)
+        guard let session = sessions[name] else { return }
+        change(name, nowMilliseconds: session.lastUsedMilliseconds) { $0.undo(identifier.sequence) }
     }
 
     /// Takes in a slot found in the storage at opening.
     mutating func restore(_ name: SlotName, sequence: UInt64, encodedResult: RawSpan, nowMilliseconds: UInt64) {
-        sessions[name.session, default: Session(lastUsedMilliseconds: nowMilliseconds)].restore(
-            Kept(sequence: sequence, slot: name.slot, encodedResult: [UInt8](copying: encodedResult)))
+        let found = Kept(sequence: sequence, slot: name.slot, encodedResult: [UInt8](copying: encodedResult))
+        change(name.session, nowMilliseconds: nowMilliseconds) { $0.restore(found) }
     }
 
-    /// The sessions to forget: those that are idle, and the longest idle ones when there are too many.
+    /// The sessions to forget: those that are idle, and the longest idle ones if there are too many or they are too
+    /// large. The one that was used last stays.
     func idle(nowMilliseconds: UInt64) -> [SessionName] {
-        var removed = sessions.filter { nowMilliseconds >= $0.value.lastUsedMilliseconds + idleMilliseconds }.map(\.key)
-        if sessions.count - removed.count > sessionsMax {
-            // A tenth at once, so that a flood of new sessions does not sort at each request.
-            let silent = sessions.sorted { $0.value.lastUsedMilliseconds < $1.value.lastUsedMilliseconds }
-            removed = silent.prefix(max(removed.count, sessions.count - sessionsMax + sessionsMax / 10)).map(
-                \.key)
-        }
-        return removed
+        func isIdle(_ session: Session) -> Bool { nowMilliseconds >= session.lastUsedMilliseconds + idleMilliseconds }
+        if !hasTooMany { return sessions.filter { isIdle($0.value) }.map(\.key) }
+        // A tenth at once, so that a flood of new sessions does not sort at each request.
+        let countGoal = count > sessionsMax ? sessionsMax - sessionsMax / 10 : count
+        let bytesGoal = byteCount > bytesMax ? bytesMax - bytesMax / 10 : byteCount
+        var (count, bytes) = (count, byteCount)
+        let silent = sessions.sorted { $0.value.lastUsedMilliseconds < $1.value.lastUsedMilliseconds }.dropLast()
+        return silent.prefix { _, session in
+            if !isIdle(session), count <= countGoal, bytes <= bytesGoal { return false }
+            count -= 1
+            bytes -= session.countedBytes
+            return true
+        }.map(\.key)
     }
 
     /// How many slots of a session may have been written: those below the count.
     func slotCount(of session: SessionName) -> UInt32 { sessions[session]?.slotCount ?? 0 }
 
     /// Forgets a session, whose slots are deleted.
-    mutating func remove(_ session: SessionName) { sessions[session] = nil }
+    mutating func remove(_ session: SessionName) {
+        byteCount -= sessions.removeValue(forKey: session)?.countedBytes ?? 0
+    }
 
-    var hasTooMany: Bool { sessions.count > sessionsMax }
+    /// Whether there are more sessions than wanted, or they are larger, and some can be forgotten.
+    var hasTooMany: Bool { count > sessionsMax || byteCount > bytesMax && count > 1 }
 }
 
 extension SessionTable.SessionName {

@@ -110,6 +110,9 @@ struct LockManager: ~Copyable {
     /// Requests parked now.
     var count: Int { parked.count }
 
+    /// Memory of the locks and of the parked requests, in bytes, about.
+    var byteCount: Int { locks.count * StoreConfiguration.shareLockBytes + parkedBytes }
+
     // MARK: Arriving requests
 
     /// Parks a commit that writes what another holds, or a first read of what is about to be written.

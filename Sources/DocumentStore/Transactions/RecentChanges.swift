@@ -27,11 +27,14 @@ struct RecentChanges: ~Copyable {
     private(set) var coverage: UInt64
 
     /// Bytes of keys per half; with long names it is reached before the count is.
-    private static let halfBytesMax = 16 << 20
+    private let halfBytesMax: Int
+
+    private static let keyBytes = StoreConfiguration.recentChangeBytes - MemoryLayout<Entry>.stride
 
     /// - Parameter since: the version of the store now: nothing later has been missed.
     init(maximum: Int, since: UInt64) {
         halfMax = max(maximum / 2, 1)
+        halfBytesMax = max(halfMax * Self.keyBytes, 64 << 10)
         coverage = since
     }
 
@@ -39,11 +42,11 @@ struct RecentChanges: ~Copyable {
 
     /// Makes room for a commit's changes. To be called before the first `append` of each commit.
     mutating func beginCommit() {
-        if newer.entries.count < halfMax, newer.keys.count < RecentChanges.halfBytesMax { return }
+        if newer.entries.count < halfMax, newer.keys.count < halfBytesMax { return }
         if let last = older.entries.last { coverage = last.version }
         swap(&newer, &older)
         newer.entries.removeAll(keepingCapacity: true)
-        newer.keys.reset(keeping: RecentChanges.halfBytesMax)
+        newer.keys.reset(keeping: halfBytesMax)
     }
 
     /// The number of changes above a version; nil if not all of them are remembered.

@@ -212,12 +212,18 @@ final class MetricsPage: Sendable {
             ("memtables", statistics.engine.memtableBytes, memtablesMax),
             ("commit_queue", statistics.bytesQueued, configuration.queuedBytesMax),
             ("transactions", statistics.transactionBytes, configuration.transactionBytesMax),
+            (
+                "locks", statistics.lockBytes,
+                configuration.shareLocksMax * StoreConfiguration.shareLockBytes + configuration.queuedBytesMax
+            ),
+            ("commit_results", statistics.sessionBytes, configuration.sessionBytesMax),
+            ("changes", statistics.changeBytes, configuration.changeFeedBytesMax),
             ("web_sessions", sessions.heldBytesTotal, sessions.limits.bytesTotalMax),
             ("listeners", Int(clamping: counters.reduce(0) { $0 &+ $1.listenerBytes.value }), listenerBytesMax),
         ]
         page.family("hearth_memory_bytes", .gauge, "Memory of the parts that have a bound.")
         for part in parts { page.sample(["part": part.name], part.used) }
-        // Connections, the tables of the store, and the program itself.
+        // Connections, the table of databases, and the program itself.
         let others = max(0, ProcessMemory.current.anonymous - parts.reduce(0) { $0 + $1.used })
         page.sample(["part": "others"], others)
         page.family("hearth_memory_max_bytes", .gauge, "The bound of each part; of others, what the budget leaves.")

@@ -66,6 +66,8 @@ struct ArgumentParser {
     /// The words the subcommand takes beside flags, for example `["NAME"]`. A last one in brackets may be left out, one
     /// with `...` may be repeated.
     let words: [String]
+    /// What the first of these words may be; empty if that is for the user to choose.
+    var actions: [String] = []
     /// Looks an environment variable up.
     var environment: (String) -> String? = { name in getenv(name).map { String(cString: $0) } }
 
@@ -156,12 +158,18 @@ struct ArgumentParser {
         throw UsageError(message: "unknown flag \(argument)" + (nearest.map { "; did you mean --\($0)?" } ?? ""))
     }
 
+    /// `list, check or prune`.
+    static func choice(of words: [String]) -> String {
+        words.count < 2 ? words.joined() : "\(words.dropLast().joined(separator: ", ")) or \(words[words.count - 1])"
+    }
+
     private func checkWordCount(_ given: [String]) throws {
         let repeats = words.last?.contains("...") ?? false
         let isOptional = words.last?.hasPrefix("[") ?? false
         if given.count < words.count - (isOptional ? 1 : 0) {
             let word = words[given.count].filter { $0 != "." && $0 != "[" && $0 != "]" }
-            throw UsageError(message: "missing argument \(word)")
+            let choice = given.isEmpty && !actions.isEmpty ? ": \(Self.choice(of: actions))" : ""
+            throw UsageError(message: "missing argument \(word)\(choice)")
         }
         if given.count > words.count, !repeats {
             throw UsageError(message: "unexpected argument \"\(given[words.count])\"")

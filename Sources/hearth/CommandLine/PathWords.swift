@@ -64,7 +64,8 @@ enum PathWords {
     /// Refuses a directory that holds no database, which a command that only reads must not create.
     static func checkDataDirectory(_ directory: String) throws {
         if Directory.exists("\(directory)/FORMAT") { return }
-        let reason = Directory.exists(directory) ? "it has no FORMAT file" : "it does not exist"
+        var reason = Directory.exists(directory) ? "it has no FORMAT file" : "it does not exist"
+        if directory == "./hearth-data" { reason += "; --data names another" }
         throw CommandFailure("\(directory) is not a Hearth data directory: \(reason)")
     }
 }

@@ -30,8 +30,7 @@ extension Subcommand {
     static func action(_ arguments: ParsedArguments) throws(UsageError) -> String {
         let word = arguments.words.first ?? ""
         if actions.contains(word) { return word }
-        let expected = actions.dropLast().joined(separator: ", ") + " or " + (actions.last ?? "")
-        throw UsageError(message: "\"\(word)\" is not \(expected)")
+        throw UsageError(message: "\"\(word)\" is not \(ArgumentParser.choice(of: actions))")
     }
 }
 
@@ -108,19 +107,23 @@ struct CommandRouter {
             return arguments.isEmpty ? 2 : 0
         }
         if verb == "help" { return help(arguments.dropFirst().first) }
-        if verb == "--version" {
+        if verb == "--version" || verb == "version" {
             print("hearth \(Self.version)")
             return 0
         }
-        guard let subcommand = subcommand(verb) else {
-            let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
-            let hint = nearest.map { "; did you mean \($0)?" } ?? ""
-            Self.complain("unknown command \"\(verb)\"\(hint)\n\nRun hearth --help for the list of commands.")
-            return 2
-        }
+        guard let subcommand = subcommand(verb) else { return refuse(verb) }
         guard Self.asksForHelp(Array(arguments.dropFirst())) else { return nil }
         print(HelpText.page(of: subcommand))
         return 0
+    }
+
+    /// Says that there is no such verb.
+    /// - Returns: the exit status.
+    private func refuse(_ verb: String) -> Int32 {
+        let nearest = Spelling.nearest(to: verb, among: subcommands.map { $0.name })
+        let hint = nearest.map { "; did you mean \($0)?" } ?? ""
+        Self.complain("unknown command \"\(verb)\"\(hint)\n\nRun hearth --help for the list of commands.")
+        return 2
     }
 
     private func subcommand(_ verb: String) -> (any Subcommand.Type)? { subcommands.first { $0.name == verb } }
@@ -131,7 +134,9 @@ struct CommandRouter {
     }
 
     private static func parse(_ words: [String], for subcommand: any Subcommand.Type) throws -> ParsedArguments {
-        try ArgumentParser(flags: subcommand.flagGroups.flatMap(\.flags), words: subcommand.words).parse(words)
+        try ArgumentParser(
+            flags: subcommand.flagGroups.flatMap(\.flags), words: subcommand.words, actions: subcommand.actions
+        ).parse(words)
     }
 
     /// Prints an error and returns the exit status.
@@ -148,10 +153,11 @@ struct CommandRouter {
     }
 
     private func help(_ verb: String?) -> Int32 {
-        guard let subcommand = verb.flatMap(subcommand) else {
+        guard let verb else {
             print(HelpText.overview(of: subcommands))
             return 0
         }
+        guard let subcommand = subcommand(verb) else { return refuse(verb) }
         print(HelpText.page(of: subcommand))
         return 0
     }

@@ -57,7 +57,7 @@ struct ArchivedState {
         let whole = "\(target)/whole"
         try Directory.create(target)
         let note = try restoreAll(to: whole, progress)
-        let report = try StoreSalvage.run(whole, to: "\(target)/part", taking: selection)
+        let report = try StoreSalvage.run(whole, to: "\(target)/part", taking: selection, progress: progress)
         if let loss = report.losses.first { throw CommandFailure("\(archive) is damaged: \(loss)") }
         try CompanionFiles.copy(from: whole, to: "\(target)/part")
         try Directory.removeAll(whole)

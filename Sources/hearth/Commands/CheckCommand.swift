@@ -73,7 +73,8 @@ enum CheckCommand: MainThreadSubcommand {
         line.clear()
         if !arguments[json] { for problem in report.problems { try StandardOutput.print("problem: \(problem)") } }
         if arguments[repair], report.isRepairable {
-            try IndexRepair.run(directory)
+            try IndexRepair.run(directory) { line.update($0) }
+            line.clear()
             report = try StoreCheck.run(StoreConfiguration(directory: directory)) { line.update($0) }
             line.clear()
             if !arguments[json] {

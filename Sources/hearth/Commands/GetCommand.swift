@@ -52,7 +52,7 @@ enum GetCommand: AsyncSubcommand {
 
     private static func fullName(_ word: String, _ database: DatabaseName) throws -> String {
         if word.hasPrefix("projects/") { return try DocumentPath(word).description }
-        return try DocumentPath(database: database, path: PathWords.path(word)).description
+        return try PlaceWord.document(word, database).description
     }
 }
 

@@ -32,7 +32,7 @@ enum HealthCommand: MainThreadSubcommand {
 
     static func run(_ arguments: ParsedArguments) throws {
         let reply = try LocalPage.get(
-            "/readyz", socket: AdminSocket.path(in: arguments[data]), milliseconds: arguments[timeout].milliseconds)
+            "/readyz", directory: arguments[data], milliseconds: arguments[timeout].milliseconds)
         if arguments[json] {
             let reason = reply.status == 200 ? "null" : JSONText.quoted(reply.body)
             try StandardOutput.print("{\"ready\":\(reply.status == 200),\"reason\":\(reason)}")
@@ -57,14 +57,14 @@ enum LocalPage {
     ///
     /// - Parameters:
     ///   - page: its path.
-    ///   - path: of the socket.
+    ///   - directory: the data directory of the server.
     ///   - milliseconds: how long to wait.
-    static func get(_ page: String, socket path: String, milliseconds: Int) throws(CommandFailure) -> Reply {
+    static func get(_ page: String, directory: String, milliseconds: Int) throws(CommandFailure) -> Reply {
         let descriptor: Int32
         do throws(SocketError) {
-            descriptor = try LocalSocket.connect(to: path)
+            descriptor = try LocalSocket.connect(to: AdminSocket.path(in: directory))
         } catch {
-            throw CommandFailure(error.isNoListener ? "no server is running on this data directory" : "\(error)")
+            throw CommandFailure(error.isNoListener ? "no server is running on \(directory)" : "\(error)")
         }
         defer { close(descriptor) }
         let deadline = ContinuousClock.now + .milliseconds(milliseconds)

@@ -9,7 +9,7 @@ enum SalvageCommand: MainThreadSubcommand {
     static let name = "salvage"
     static let summary = "Takes what is readable of a damaged data directory."
     static let words = ["DIR", "OUT"]
-    static let flagGroups: [FlagGroup] = []
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: ProgressFlags.all)]
 
     static let discussion = """
         Reads all documents of DIR that are intact, by the checksum that is stored with each
@@ -34,7 +34,10 @@ enum SalvageCommand: MainThreadSubcommand {
         }
         if Directory.exists(target) { throw CommandFailure("\(target) exists") }
         try Directory.checkApart(directory, target, for: "hearth salvage")
-        let report = try StoreSalvage.run(directory, to: target)
+        var line = ProgressFlags.line(arguments)
+        defer { line.clear() }
+        let report = try StoreSalvage.run(directory, to: target) { line.update($0) }
+        line.clear()
         let rules = Result { try CompanionFiles.copy(from: directory, to: target) }
         for loss in report.losses { try StandardOutput.print("unreadable: \(loss)") }
         if report.lossCount > report.losses.count {

@@ -260,6 +260,12 @@ enum ServeSettings {
         .number(
             "max-locks", in: 1...1_000_000_000, \.store.shareLocksMax,
             "Locks of all pessimistic transactions. Further reads take no locks."),
+        .size(
+            "max-result-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.store.sessionBytesMax,
+            """
+            Bytes of the results that are kept for commits that may be sent again. Beyond it, those of the clients \
+            that were silent longest are forgotten.
+            """),
         .number("max-databases", in: 1...4_000_000_000, \.store.databasesMax, "Databases in the data directory."),
     ]
 
@@ -409,8 +415,9 @@ enum ServeSettings {
     static let memory = Flag<ByteCount>(
         "memory", "SIZE", required: false,
         help: """
-            One budget for the memory of the server: memtables, queued commits, transactions, web sessions, listeners \
-            and connections get their shares of it, unless a flag gives the bound of a part. At least 64MiB.
+            One budget for the memory of the server: memtables, queued commits, transactions, locks, remembered \
+            results, changes for listeners, web sessions, listeners and connections get their shares of it, unless a \
+            flag gives the bound of a part. At least 64MiB.
             """
     ) { $0.bytes >= 64 << 20 ? nil : "at least 64MiB" }
 
@@ -491,18 +498,27 @@ enum ServeSettings {
     }
 
     /// Gives the parts whose flags are not given their shares of a budget. There may be four times as many bytes in
-    /// memtables as in one, so these get a quarter, the queue and the web sessions an eighth each, and transactions a
-    /// sixteenth. The rest, 3 of 16 parts, is for tables and the program.
+    /// memtables as in one, so these get a quarter. The queue gets a sixteenth, as do the commits that wait for locks
+    /// beside it and transactions; web sessions, listeners and connections an eighth each; sessions a 32nd; locks, the
+    /// changes for listeners and those for the validation of transactions a 64th each. The rest, a tenth, is for the
+    /// table of databases and the program.
     ///
-    /// Listeners and connections get an eighth each, by the number of connections that fits and by what the listeners
-    /// of a loop may hold.
+    /// Connections have their share by their number, listeners by what those of a loop may hold.
     private static func share(
         _ bytes: Int, among configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments
     ) {
         func isGiven(_ name: String) -> Bool { all.contains { $0.flag.name == name && arguments.has($0.flag) } }
         if !isGiven("memtable") { configuration.store.engine.memtableBytesMax = bytes / 16 }
-        if !isGiven("max-queued-bytes") { configuration.store.queuedBytesMax = bytes / 8 }
+        if !isGiven("max-queued-bytes") { configuration.store.queuedBytesMax = bytes / 16 }
         if !isGiven("max-transaction-bytes") { configuration.store.transactionBytesMax = bytes / 16 }
+        if !isGiven("max-result-bytes") { configuration.store.sessionBytesMax = bytes / 32 }
+        if !isGiven("max-locks") {
+            configuration.store.shareLocksMax = min(
+                configuration.store.shareLocksMax, bytes / 64 / StoreConfiguration.shareLockBytes)
+        }
+        configuration.store.changeFeedBytesMax = min(configuration.store.changeFeedBytesMax, bytes / 64)
+        configuration.store.recentChangesMax = min(
+            configuration.store.recentChangesMax, bytes / 64 / StoreConfiguration.recentChangeBytes)
         if !isGiven("max-web-session-bytes") { configuration.webChannel.bytesTotalMax = bytes / 8 }
         configuration.memoryBudget = bytes
         configuration.service.boundListeners(bytes: bytes / 8 / max(1, configuration.loops))

@@ -2,7 +2,6 @@
 
 import Basics
 import DocumentJSON
-import Server
 
 /// Prints the figures of a server that an operator looks at first.
 enum StatusCommand: MainThreadSubcommand {
@@ -39,7 +38,7 @@ enum StatusCommand: MainThreadSubcommand {
 
     static func run(_ arguments: ParsedArguments) throws {
         let reply = try LocalPage.get(
-            "/metrics", socket: AdminSocket.path(in: arguments[HealthCommand.data]),
+            "/metrics", directory: arguments[HealthCommand.data],
             milliseconds: arguments[HealthCommand.timeout].milliseconds)
         guard reply.status == 200 else { throw CommandFailure(reply.body) }
         let samples = MetricSamples(reply.body)

@@ -26,10 +26,13 @@ enum PlaceWord {
 
     /// A document.
     static func document(_ word: String, _ database: DatabaseName) throws -> DocumentPath {
-        guard case .document(let path) = try read(word, database) else {
-            throw UsageError(message: "\"\(word)\" is not the path of a document, such as books/ulysses")
+        switch try read(word, database) {
+        case .document(let path): return path
+        case .collection(let path):
+            throw UsageError(
+                message: "\"\(word)\" is a collection, not a document; hearth ls \(path.path) lists its documents")
+        case .root: throw UsageError(message: "\"\(word)\" is not the path of a document, such as books/ulysses")
         }
-        return path
     }
 }
 

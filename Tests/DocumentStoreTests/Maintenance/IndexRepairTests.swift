@@ -118,7 +118,9 @@ struct IndexRepairTests {
         var readOnly = configuration
         readOnly.engine.isReadOnly = true
         #expect(throws: StorageError.self) { try DocumentStore.open(readOnly) }
-        try IndexRepair.run(configuration.directory)
+        var stages: Set<String> = []
+        try IndexRepair.run(configuration.directory) { stages.insert($0.stage) }
+        #expect(stages == ["building indexes"])
         #expect(try StoreCheck.run(configuration).problems == [])
         let opened = try open(copy, of: model)
         try expectRight(opened)

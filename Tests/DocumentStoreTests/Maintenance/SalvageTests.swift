@@ -77,7 +77,11 @@ struct SalvageTests {
         _ copy: TemporaryDirectory, of original: Original
     ) throws -> (documents: [String: SeenDocument], report: StoreSalvage.Report) {
         let target = copy.path(of: "data")
-        let report = try StoreSalvage.run(copy.path(of: "damaged"), to: target)
+        var stages: [String] = []
+        let report = try StoreSalvage.run(copy.path(of: "damaged"), to: target) { progress in
+            if stages.last != progress.stage { stages.append(progress.stage) }
+        }
+        #expect(stages == ["reading what is intact", "writing the documents"])
         #expect(!FileManager.default.fileExists(atPath: target + ".salvaging"))
         let harness = try StoreHarness(in: copy, clock: original.harness.clock)
         var documents: [String: SeenDocument] = [:]

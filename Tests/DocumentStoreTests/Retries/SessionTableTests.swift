@@ -9,8 +9,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20)))
 struct SessionTableTests {
-    private func table(sessions: Int = 100, results: Int = 8) -> SessionTable {
-        SessionTable(sessionsMax: sessions, resultsMax: results, idleMilliseconds: 1_000)
+    private func table(sessions: Int = 100, bytes: Int = 1 << 20, results: Int = 8) -> SessionTable {
+        SessionTable(sessionsMax: sessions, bytesMax: bytes, resultsMax: results, idleMilliseconds: 1_000)
     }
 
     private func request(_ sequence: UInt64, oldest: UInt64, session: UInt64 = 1) -> RequestIdentifier {
@@ -82,6 +82,49 @@ struct SessionTableTests {
         let gone = table.removeIdle(nowMilliseconds: 2_100)
         #expect(gone.map(\.session.high).sorted() == [1, 2])
         #expect(!table.hasTooMany)
+    }
+
+    @Test
+    func `Sessions that take too many bytes go, the longest idle ones first, and not the one used last`() {
+        var table = table(bytes: 64 << 10)
+        let result = [UInt8](repeating: 1, count: 3_000)
+        for session in UInt64(1)...19 {
+            _ = table.keep(request(1, oldest: 1, session: session), result: result, nowMilliseconds: session)
+            #expect(table.byteCount > 3_000 * Int(session) && !table.hasTooMany)
+        }
+        _ = table.keep(request(1, oldest: 1, session: 20), result: result, nowMilliseconds: 20)
+        #expect(table.hasTooMany)
+        let gone = table.removeIdle(nowMilliseconds: 20)
+        #expect(gone.map(\.session.high) == [1, 2, 3])
+        #expect(table.byteCount <= (64 << 10) * 9 / 10 && !table.hasTooMany)
+        // One result alone is larger than all may be.
+        let large = [UInt8](repeating: 1, count: 100_000)
+        _ = table.keep(request(2, oldest: 1, session: 20), result: large, nowMilliseconds: 21)
+        #expect(table.removeIdle(nowMilliseconds: 21).map(\.session.high) == Array(4...19))
+        #expect(self.result(table, request(2, oldest: 1, session: 20)) == large)
+        #expect(!table.hasTooMany)
+        #expect(table.removeIdle(nowMilliseconds: 1_021).count == 1)
+        #expect(table.byteCount == 0)
+    }
+
+    @Test
+    func `A session that leaves too many bytes unacknowledged is refused until it acknowledges them`() {
+        var table = table(bytes: 64 << 10, results: 100)
+        let result = [UInt8](repeating: 1, count: 1_000)
+        var sequence: UInt64 = 1
+        while refusal(table, request(sequence, oldest: 1)) == nil {
+            _ = table.keep(request(sequence, oldest: 1), result: result, nowMilliseconds: 0)
+            sequence += 1
+        }
+        #expect(sequence == 5)
+        #expect(refusal(table, request(sequence, oldest: 1)) == .resourceExhausted)
+        // What is there is still found, and a request that acknowledges enough is taken.
+        #expect(self.result(table, request(4, oldest: 1)) == result)
+        #expect(refusal(table, request(sequence, oldest: 2)) == nil)
+        _ = table.keep(request(sequence, oldest: 5), result: [1], nowMilliseconds: 0)
+        #expect(refusal(table, request(6, oldest: 5)) == nil)
+        table.undo(request(sequence, oldest: 5))
+        #expect(table.byteCount < 1_000)
     }
 
     @Test(arguments: [UInt64(41), 42])

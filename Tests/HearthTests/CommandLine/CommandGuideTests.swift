@@ -14,6 +14,10 @@ import Testing
             #expect(page.contains("| \(row.task) | `hearth \(row.command)` |"), "\(row.task)")
             #expect(help.contains("\(row.task) ") && help.contains(" hearth \(row.command)\n"), "\(row.task)")
         }
+        for command in CommandTable.shown {
+            let isThere = page.contains("`hearth \(command.name)`") || page.contains("`hearth \(command.name) ")
+            #expect(isThere, "\(command.name)")
+        }
         for row in CommandGuide.statuses {
             #expect(page.contains("| \(row.status) | \(row.meaning) |"), "\(row.status)")
             #expect(help.contains("\n  \(row.status): "), "\(row.status)")
@@ -88,7 +92,7 @@ import Testing
                 let words = part.split(separator: " ").map(String.init)
                 let command = try #require(CommandTable.shown.first { $0.name == words[0] }, "\(part)")
                 for word in words.dropFirst() where word.hasPrefix("--") {
-                    let names = command.flagGroups.flatMap(\.flags).map(\.name)
+                    let names = command.flagGroups.flatMap(\.flags).flatMap(\.names)
                     #expect(names.contains(String(word.dropFirst(2))), "\(part)")
                 }
                 if let word = words.dropFirst().first, word.allSatisfy(\.isLowercase), !command.actions.isEmpty {

@@ -56,6 +56,8 @@ struct CommandLineTests {
         (["serve", "--max-message", "1KiB"], "between 64KiB and 1GiB"),
         (["serve", "--idle-time", "10"], "a time such as"), (["serve", "--log-level", "loud"], "debug, info"),
         (["backup"], "missing argument TARGET"), (["get"], "missing argument NAME"), (["-x"], "unknown command"),
+        (["help", "serv"], "did you mean serve?"), (["indexes"], "missing argument ACTION: apply, list or suggest"),
+        (["get", "/books/"], "\"/books/\" is a collection, not a document; hearth ls books lists its documents"),
     ])
     func `What is not understood is explained with status 2`(_ arguments: [String], _ expected: String) throws {
         let outcome = try HearthBinary.run(arguments)
