@@ -114,6 +114,15 @@ extension StoreTables {
             "SELECT hash FROM \(table(of: sequence)) WHERE sequence = $1::bigint AND piece = 0", [.number(sequence)])
     }
 
+    /// The last group of a table that is not after a version: sequence, hash, version. No row if there is none.
+    static func lastPlace(upTo version: UInt64, in table: String) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT sequence, hash, version FROM \(table) WHERE piece = 0 AND version <= $1::bigint
+            ORDER BY sequence DESC LIMIT 1
+            """, [.number(version)])
+    }
+
     /// Reads rows of one table, with the closed time of the same moment.
     /// - Parameters:
     ///   - first: the group to begin with.
