@@ -93,7 +93,7 @@ extension StoreTables {
                 .text(name), .number(header.store.high), .number(header.store.low), .number(header.epoch.number),
                 .number(sequence), .number(header.previousHash), .number(header.version), .number(header.contentHash),
                 .number(header.hash), .number(UInt64(pieces.count)), .bytes(group.derived),
-            ] + pieces.map { .bytes($0) })
+            ] + pieces.map { .bytes($0) }, isRepeated: pieces.count == 1)
     }
 
     private func pieces(of records: [UInt8]) -> [[UInt8]] {
