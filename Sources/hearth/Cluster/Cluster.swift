@@ -202,6 +202,7 @@ final class Cluster: Sendable {
         configuration.store.archive?.mayWrite = { state.holdsLease }
         // The thread of the log waits for the database; the commit thread must not.
         configuration.store.inlineSyncBytesMax = 0
+        configuration.store.groupPausePercent = 100
         let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
         let (usesTLS, authorities) = (
             arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
