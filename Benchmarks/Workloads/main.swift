@@ -1,7 +1,6 @@
 // The benchmarks' workloads that speak through the Swift client or start servers; Tools/bench runs them.
 //
-// usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS
-//        hearth-bench store DATA HEARTH BOOKS
+// usage: hearth-bench store DATA HEARTH BOOKS
 //        hearth-bench indexes DIRECTORY DOCUMENTS
 //        hearth-bench entries DATA FILE
 //        hearth-bench adaptive DIRECTORY DOCUMENTS
@@ -17,11 +16,6 @@ import Foundation
 let arguments = Array(CommandLine.arguments.dropFirst())
 
 switch (arguments.first, arguments.count) {
-case ("transfers", 6):
-    guard let clients = Int(arguments[2]), let accounts = Int(arguments[3]), let seconds = Double(arguments[4]),
-        let runs = Int(arguments[5])
-    else { usage() }
-    try await Transfers(address: arguments[1], clients: clients, accounts: accounts).run(seconds: seconds, runs: runs)
 case ("store", 4):
     try await StoreFigures(data: arguments[1], binary: arguments[2], books: arguments[3]).run()
 case ("indexes", 3):
@@ -54,9 +48,8 @@ func usage() -> Never {
     FileHandle.standardError.write(
         Data(
             """
-            usage: hearth-bench transfers HOST:PORT CLIENTS ACCOUNTS SECONDS RUNS | store DATA HEARTH BOOKS
-                 | indexes DIRECTORY DOCUMENTS | entries DATA FILE | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS
-                 | cache HOST:PORT DIRECTORY DOCUMENTS | client HOST:PORT DIRECTORY DOCUMENTS
+            usage: hearth-bench store DATA HEARTH BOOKS | indexes DIRECTORY DOCUMENTS | entries DATA FILE
+                 | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS | cache HOST:PORT DIRECTORY DOCUMENTS | client HOST:PORT DIRECTORY DOCUMENTS
                  | changes HOST:PORT | listing HOST:PORT DOCUMENTS
                  | pipelines HOST:PORT SERVER_PROCESS QUERIES RUNS
 

@@ -81,19 +81,20 @@ class Tracing:
                 fired.setdefault((event["pid"], event["tid"]), []).append(event["ts"])
         if not fired:
             raise SystemExit("the trace has no frame")
-        thread, starts = max(fired.items(), key=lambda pair: len(pair[1]))
-        starts.sort()
-        tasks = [
-            event for event in self.events
-            if (event["pid"], event["tid"]) == thread and event["name"] in ("RunTask", "ThreadControllerImpl::RunTask") and event["ph"] == "X"]
-        frames = [[0, 0] for _ in starts]
-        for task in tasks:
-            # The last frame that began before the task ended.
-            end = task["ts"] + task.get("dur", 0)
-            frame = next((index for index in range(len(starts) - 1, -1, -1) if starts[index] <= end), None)
-            if frame is not None:
-                frames[frame][0] += task.get("dur", 0) / 1_000
-                frames[frame][1] += task.get("tdur", 0) / 1_000
+        thread, fired = max(fired.items(), key=lambda pair: len(pair[1]))
+        # The browser notes a task under two names, one within the other.
+        tasks = {name: [] for name in ("RunTask", "ThreadControllerImpl::RunTask")}
+        for event in self.events:
+            if (event["pid"], event["tid"]) == thread and event["name"] in tasks and event["ph"] == "X":
+                tasks[event["name"]].append((event["ts"], event.get("dur", 0), event.get("tdur", 0)))
+        frames = []
+        for start, wall, processor in sorted(tasks["RunTask"] or tasks["ThreadControllerImpl::RunTask"]):
+            # All callbacks of a frame run in one task.
+            if any(start <= time <= start + wall for time in fired):
+                frames.append([0, 0])
+            if frames:
+                frames[-1][0] += wall / 1_000
+                frames[-1][1] += processor / 1_000
         return frames
 
 
