@@ -67,10 +67,6 @@ final class AdminService {
 
     private func follow(_ call: Call, _ message: FollowRequest) throws {
         let isMember = message.place != nil
-        if context.store.configuration.engine.sharedLog != nil, !isMember {
-            throw RequestError(
-                .failedPrecondition, "This server is one of a cluster and has no local log; use serve --cluster.")
-        }
         guard followers < Self.followersMax else {
             throw RequestError(.resourceExhausted, "\(Self.followersMax) replicas follow on this event loop already.")
         }

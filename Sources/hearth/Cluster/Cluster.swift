@@ -1,5 +1,6 @@
 // `hearth serve --cluster`: the directory of a server in a cluster, and its member of the store.
 
+import Archive
 import Basics
 import DocumentStore
 import EmbeddedEngine
@@ -60,7 +61,7 @@ final class Cluster: Sendable {
             throw CommandFailure(
                 "\(directory) caches the store \(kept) of a cluster and is not independent: serve it with --cluster")
         }
-        for flag in ["follow", "fork-of", "archive"] where arguments.given.contains(flag) {
+        for flag in ["follow", "fork-of"] where arguments.given.contains(flag) {
             throw UsageError(message: "--cluster and --\(flag) cannot be combined")
         }
         guard let advertised = arguments.value(of: ServeSettings.advertise) else {
@@ -228,8 +229,11 @@ final class Cluster: Sendable {
         configuration.clock = ClusterClock(state: state)
         configuration.holdsLease = { state.holdsLease }
         configuration.clusterFigures = { ClusterFigures(state) }
+        // Each server may have the archive; the one that leads writes to it.
+        configuration.archive?.mayWrite = { state.holdsLease }
         // The thread of the log waits for the database; the commit thread must not.
         configuration.inlineSyncBytesMax = 0
+        configuration.groupPausePercent = 100
         let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
         member.host.forward(to: known) { [reach] address in (try? reach(address)).map { Replica.leader($0) } }
         let stream = LeaderStream(member.driver, log: log, reach)
