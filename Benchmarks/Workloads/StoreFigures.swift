@@ -117,7 +117,8 @@ struct StoreFigures {
     private func runBytes() throws -> Int {
         let runs = URL(fileURLWithPath: data).appendingPathComponent("runs")
         var total = 0
-        for file in try FileManager.default.contentsOfDirectory(atPath: runs.path) where file.prefix(16).allSatisfy(\.isHexDigit) {
+        for file in try FileManager.default.contentsOfDirectory(atPath: runs.path)
+        where file.prefix(16).allSatisfy(\.isHexDigit) {
             var status = stat()
             if stat(runs.appendingPathComponent(file).path, &status) == 0 { total += Int(status.st_blocks) * 512 }
         }

@@ -49,8 +49,8 @@ func usage() -> Never {
         Data(
             """
             usage: hearth-bench store DATA HEARTH BOOKS | indexes DIRECTORY DOCUMENTS | entries DATA FILE
-                 | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS | cache HOST:PORT DIRECTORY DOCUMENTS | client HOST:PORT DIRECTORY DOCUMENTS
-                 | changes HOST:PORT | listing HOST:PORT DOCUMENTS
+                 | adaptive DIRECTORY DOCUMENTS | calls HOST CALLS | cache HOST:PORT DIRECTORY DOCUMENTS
+                 | client HOST:PORT DIRECTORY DOCUMENTS | changes HOST:PORT | listing HOST:PORT DOCUMENTS
                  | pipelines HOST:PORT SERVER_PROCESS QUERIES RUNS
 
             """.utf8))
