@@ -484,6 +484,11 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
+// HEARTH_WITHOUT has the names of test targets, separated by commas, that are not built: `Tools/test` has no part for
+// them.
+let without = Set((Context.environment["HEARTH_WITHOUT"] ?? "").split(separator: ",").map(String.init))
+package.targets.removeAll { $0.type == .test && without.contains($0.name) }
+
 // HEARTH_ONLY has the names of targets, separated by commas: these and what they need are built alone. The run under
 // the thread sanitizer (`Tools/test-sanitizer`) builds its tests so.
 if let only = Context.environment["HEARTH_ONLY"], !only.isEmpty {

@@ -1,10 +1,13 @@
-# The section `cluster` of Tools/bench, which reads this file: a leader and a follower over one PostgreSQL, beside a C program that
-# appends the same bytes to it, and beside the same documents as rows of it. Everything shares the machine's cores. Uses the functions and
+# The section `cluster` of Tools/bench, which reads this file: a leader and a follower over one PostgreSQL, beside a C server that
+# appends the same commits of as many clients to it, beside a C program that appends as many bytes without clients, and beside the same
+# documents as rows of it. Everything shares the machine's cores. Uses the functions and
 # variables of Tools/bench, and $lag: seconds of load during which the lag of the follower is observed.
 
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
 as() { su postgres -c "$*"; }
-cc -O2 -Wall -Wextra -I"$(pg_config --includedir)" -o "$out/pg_append" Benchmarks/Bounds/pg_append.c -lpq -lm
+for program in pg_append pg_serve; do
+    cc -O2 -Wall -Wextra -I"$(pg_config --includedir)" -o "$out/$program" "Benchmarks/Bounds/$program.c" -lpq -lm
+done
 database=$scratch/database database_port=54331
 connection="postgresql://postgres@127.0.0.1:$database_port/postgres"
 mkdir -p "$database"
@@ -32,12 +35,12 @@ member() { # member NAME PORT: starts a server of the cluster, whose process is 
 }
 metric_at() { curl -s "http://127.0.0.1:$1/metrics" | awk -v n="$2" '$1 == n {print $2}'; }
 median() { sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
-leader_port=18981 follower_port=18982
+leader_port=18981 follower_port=18982 bound_port=18983
 member leader $leader_port; leader=$member
 until [ "$(metric_at $leader_port hearth_cluster_leads)" = 1 ]; do sleep 0.1; done
 member follower $follower_port; follower=$member
 
-echo "== cluster: commits of 64 clients, and a C program that appends the same bytes"
+echo "== cluster: commits of 64 clients, a C server of as many, and a C program that appends the same bytes"
 written=400000000
 commits_at() { # commits_at NAME PORT PID SECONDS: a line, and its rate added to a file
     local line=$("$out/frame_load" "$2" 64 1 commit $written "$4" 1 "$3")
@@ -45,6 +48,18 @@ commits_at() { # commits_at NAME PORT PID SECONDS: a line, and its rate added to
     echo "$1: $line"
     rate "$line" >>"$scratch/rate_$1"
     sed -n 's/.*server cpu *\([0-9.]*\) us.*/\1/p' <<<"$line" >>"$scratch/cpu_$1"
+}
+served_at() { # served_at NAME HOLD_US: the same of the C server, which waits for clients up to a time
+    mkfifo "$scratch/ready"
+    "$out/pg_serve" "$connection" $bound_port "$bytes" "$2" >"$scratch/ready" & local bound_server=$!
+    exec 9<"$scratch/ready"
+    read -r _ <&9
+    commits_at "$1" $bound_port $bound_server "$seconds"
+    kill $bound_server
+    read -r line <&9 && echo "$1: $line"
+    wait $bound_server || true
+    exec 9<&-
+    rm "$scratch/ready"
 }
 # The bytes of a record, from what is appended for so many commits.
 before=$(metric_at $leader_port hearth_cluster_appended_bytes_total)
@@ -63,6 +78,8 @@ as "psql -h $database -p $database_port -qAtX -d postgres -c 'create index on do
 for _ in $(seq "$runs"); do
     line=$("$out/pg_append" "$connection" "$bytes" 64 "$seconds" 1)
     echo "bound: $line"; rate "$line" >>"$scratch/rate_bound"
+    served_at served 0
+    served_at held 1000
     commits_at leader $leader_port "$leader" "$seconds"
     commits_at through $follower_port "$follower" "$seconds"
     as "pgbench -h $database -p $database_port -n -M prepared -T $seconds -f $database/insert.sql -c 64 postgres" 2>/dev/null |
@@ -72,8 +89,11 @@ bound=$(median <"$scratch/rate_bound")
 groups=$(metric_at $leader_port hearth_cluster_groups_appended_total)
 figure "commits of a group, at the leader" \
     "$(awk -v d="$(metric_at $leader_port hearth_documents_written_total)" -v g="$groups" 'BEGIN {printf "%.0f", d / g}')"
-row "commits, 64 clients of the leader (C program, groups of 64)" "$(median <"$scratch/rate_leader")" "$bound" ">= 0.7" /s
-row "commits, 64 clients of a follower (C program, groups of 64)" "$(median <"$scratch/rate_through")" "$bound" ">= 0.7" /s
+for name in served held; do figure "commits of a C server, 64 clients, $name" "$(median <"$scratch/rate_$name")"; done
+served=$(for name in served held; do median <"$scratch/rate_$name"; done | sort -n | tail -1)
+row "commits, 64 clients of the leader (C server, 64 clients)" "$(median <"$scratch/rate_leader")" "$served" ">= 0.7" /s
+row "commits, 64 clients of a follower (C server, 64 clients)" "$(median <"$scratch/rate_through")" "$served" ">= 0.7" /s
+row "commits, 64 clients of the leader (C program, no clients)" "$(median <"$scratch/rate_leader")" "$bound" "-" /s
 row "the same (jsonb rows with a GIN index, 64 clients)" "$(median <"$scratch/rate_leader")" "$(median <"$scratch/rate_rows")" "-" documents/s
 figure "processor time of a commit at its server: leader, follower" \
     "$(median <"$scratch/cpu_leader") us, $(median <"$scratch/cpu_through") us"

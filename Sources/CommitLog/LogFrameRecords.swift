@@ -17,14 +17,18 @@ struct LogRecordGroup {
     let lastVersion: CommitVersion
 }
 
-/// The records of a whole frame, in order. Valid while its bytes are.
+/// The records of a whole frame, or of groups of a shared log, in order. Valid while the bytes are.
 @safe
 struct LogFrameRecords {
-    private let frame: LogFrameHeader
     private let bytes: UnsafeRawBufferPointer
-    private let file: String
-    /// Where the next record begins in the frame.
-    private var offset = LogFormat.frameHeaderBytes
+    private let file: String?
+    /// Where the frame begins in its file.
+    private let start: Int
+    private let end: Int
+    /// Of the last record.
+    let lastVersion: UInt64
+    /// Where the next record begins in the bytes.
+    private var offset: Int
     private var version: UInt64
     private var left: Int
 
@@ -32,20 +36,50 @@ struct LogFrameRecords {
     ///   - bytes: the frame, whose sum has been verified.
     ///   - file: its segment, for errors.
     init(_ frame: LogFrameHeader, _ bytes: UnsafeRawBufferPointer, file: String) {
-        self.frame = frame
         unsafe self.bytes = unsafe bytes
         self.file = file
+        start = frame.offset
+        end = LogFormat.frameHeaderBytes + frame.payloadBytes
+        lastVersion = frame.lastVersion
+        offset = LogFormat.frameHeaderBytes
         version = frame.previousVersion
         left = frame.recordCount
     }
 
-    private var end: Int { LogFormat.frameHeaderBytes + frame.payloadBytes }
+    /// Records without a frame.
+    /// - Throws: `corrupt` if the bytes are not whole records.
+    init(records bytes: UnsafeRawBufferPointer) throws(StorageError) {
+        unsafe self.bytes = unsafe bytes
+        file = nil
+        start = 0
+        end = bytes.count
+        offset = 0
+        version = 0
+        (left, lastVersion) = unsafe try Self.shape(of: bytes)
+    }
+
+    /// The number of records without a frame, and the version of the last one.
+    private static func shape(
+        of bytes: UnsafeRawBufferPointer
+    ) throws(StorageError) -> (count: Int, lastVersion: UInt64) {
+        var (offset, count, version) = (0, 0, UInt64(0))
+        while bytes.count - offset >= LogFormat.recordHeaderBytes {
+            version = unsafe bytes.word(at: offset)
+            let length = unsafe bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)
+            offset += LogFormat.recordHeaderBytes + Int(UInt32(littleEndian: length))
+            count += 1
+        }
+        guard offset == bytes.count else {
+            throw StorageError(.corrupt, "a group of the shared log does not have whole records")
+        }
+        return (count, version)
+    }
 
     /// The next record; nil after the last.
     /// - Throws: `corrupt` if the contents are not what the header says.
     mutating func next() throws(StorageError) -> LogRecord? {
         if left == 0 {
-            guard offset == end, version == frame.lastVersion else { throw damage }
+            guard offset == end, version == lastVersion else { throw damage }
             return nil
         }
         left -= 1
@@ -53,7 +87,7 @@ struct LogFrameRecords {
         let recordVersion = unsafe bytes.word(at: offset)
         let length = unsafe Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
         offset += LogFormat.recordHeaderBytes
-        guard length <= end - offset, recordVersion > version, recordVersion <= frame.lastVersion else { throw damage }
+        guard length <= end - offset, recordVersion > version, recordVersion <= lastVersion else { throw damage }
         version = recordVersion
         defer { offset += length }
         return unsafe LogRecord(
@@ -79,6 +113,6 @@ struct LogFrameRecords {
     private var damage: StorageError {
         StorageError(
             .corrupt, "a group of the log with a right checksum has wrong contents", file: file,
-            offset: frame.offset + offset)
+            offset: file == nil ? nil : start + offset)
     }
 }

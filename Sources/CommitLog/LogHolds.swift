@@ -60,6 +60,11 @@ final class LogHolds: Sendable {
         }
     }
 
+    /// What is kept for a holder: the records after a version, up to a number of bytes; nil if nothing is.
+    func hold(of holder: LogHolder) -> (version: CommitVersion, bytesMax: Int)? {
+        holds.withLock { holds in holds[holder].map { ($0.version, $0.bytesMax) } }
+    }
+
     /// The holder has gone and may come back.
     func leave(_ holder: LogHolder, nowMilliseconds: UInt64) {
         holds.withLock { $0[holder]?.awaySince = nowMilliseconds }

@@ -2,6 +2,8 @@
 //
 // A reader takes whole frames, verified as recovery does it, and only those that are durable. It holds no segment: one
 // may be trimmed and used again under it. The nonce of a frame then shows that it belongs to another life.
+//
+// An engine with a shared log has no segments: there a reader takes the groups of that log.
 
 internal import Basics
 internal import Glibc
@@ -107,11 +109,30 @@ extension LogRecords {
     /// All records up to here were read or are not wanted.
     private var reached: CommitVersion { max(first, CommitVersion(microseconds: previous ?? 0)) }
 
+    /// Takes the next groups of a shared log; false if there are none.
+    private func readGroups(of shared: any SharedLog) throws(StorageError) -> Bool {
+        let bytes = try shared.records(after: reached, bytesMax: Self.windowBytes)
+        if bytes.isEmpty { return false }
+        buffer.shrink(to: Self.bytesKeptMax)
+        buffer.reserve(bytes.count, keeping: 0)
+        unsafe buffer.all.copyBytes(from: bytes)
+        let copied = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<bytes.count])
+        let found = unsafe try LogFrameRecords(records: copied)
+        guard found.lastVersion > reached.microseconds else {
+            throw StorageError(
+                .corrupt, "the shared log has groups that end with \(found.lastVersion) after \(reached)")
+        }
+        previous = found.lastVersion
+        records = found
+        return true
+    }
+
     /// Reads the next durable frame; false if there is none.
     private func readFrame() throws(StorageError) -> Bool {
         (current, currentGroup, records) = (nil, nil, nil)
         // From here on there must be a frame after `reached`.
         guard reached < log.durableVersion else { return false }
+        if let shared = log.shared { return try readGroups(of: shared) }
         var place = try nextPlace()
         /// Where the first frame that is not good was met.
         var bad: (segment: LogSegment, offset: Int)?

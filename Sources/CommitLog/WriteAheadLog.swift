@@ -53,6 +53,8 @@ package final class WriteAheadLog: Sendable {
     private let options: EngineOptions
     private let fault: FaultInjection
     let pool: SegmentPool
+    /// Where the groups are if not in segments.
+    var shared: (any SharedLog)? { options.sharedLog }
     private let synchronizer: LogSynchronizer
     private let threads = Monitor<[SystemThread]>([])
     /// Those that have not taken all records.
@@ -239,7 +241,7 @@ extension WriteAheadLog {
     package func hold(_ holder: LogHolder, after version: CommitVersion) {
         switch holder {
         case .archive: holds.move(.archive, to: version)
-        case .follower where options.logFollowedBytesMax > 0:
+        case .follower where options.logFollowedBytesMax > 0 && shared == nil:
             holds.hold(holder, after: version, bytesMax: options.logFollowedBytesMax)
         case .follower: break
         }
@@ -256,7 +258,12 @@ extension WriteAheadLog {
     }
 
     /// Records up to here may be gone.
-    package var base: CommitVersion { pool.base }
+    /// - Throws: `inputOutput` if that is not known because a shared log cannot be reached.
+    package func base() throws(StorageError) -> CommitVersion { try shared?.recordsStart() ?? pool.base }
+
+    /// What the archive of the store lacks is after this version; nil without an archive. With it: bytes that are kept
+    /// for it at most.
+    package var archiveHold: (version: CommitVersion, bytesMax: Int)? { holds.hold(of: .archive) }
 
     /// Gives up the records before a position, whose segments are used again. The segment being written stays.
     /// - Parameter position: is durable: the next recovery reads from there on.

@@ -118,7 +118,7 @@ package final class DocumentStore: Sendable {
         let thread = commitThread.withLock { $0.take() }
         guard let thread else { return nil }
         thread.join()
-        versions.failWaits(.shuttingDown)
+        versions.closeWaits(.shuttingDown)
         archiver?.stop()
         do throws(StorageError) {
             try engine.close()
@@ -127,6 +127,11 @@ package final class DocumentStore: Sendable {
             return error
         }
     }
+
+    /// After ``close()``: releases the directory if no reader is in use any more.
+    ///
+    /// - Returns: whether the directory can be opened again.
+    package func releaseDirectory() -> Bool { engine.releaseDirectory() }
 
     /// A reader for the calling thread.
     package func makeReader() -> StoreReader {

@@ -30,6 +30,10 @@ package struct StoreConfiguration: Sendable {
     /// decided while the log thread writes.
     package var inlineSyncBytesMax = 256 << 10
 
+    /// How long a group waits for the clients of the group before it, in percent of the time of an append; 0: not at
+    /// all. For logs whose appends cost much more than a sync. A client alone waits for nobody.
+    package var groupPausePercent = 0
+
     /// Bytes of documents that the writes of one commit may read and write, with those of intermediate states, before
     /// it is refused with `RESOURCE_EXHAUSTED`; bounds the time for which one commit may hold up the others. A commit
     /// that replaces or deletes 500 documents of the largest size fits.

@@ -158,6 +158,13 @@ package final class FirestoreService {
         reader.releaseSnapshots()
     }
 
+    /// The store is about to be closed: lasting streams end, and what reads have shared is released. Other calls end
+    /// with what the closed store answers.
+    package func retire() {
+        longLivedStreams.stopServing()
+        loopWillWait()
+    }
+
     /// The listeners of the service's loop.
     func listeners(on loop: any LoopThread) -> LoopListeners {
         if let loopListeners { return loopListeners }

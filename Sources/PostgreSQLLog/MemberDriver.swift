@@ -80,6 +80,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     package let places: LogPlaces
     /// For the streams to other servers.
     let recent: RecentGroups
+    /// For replicas and archives that lack earlier groups.
+    let history: LogHistory
     let host: any MemberHost
     let inbox = Monitor(Inbox())
     /// Groups with versions up to here came from the log.
@@ -123,6 +125,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         self.settings = settings
         self.places = places
         recent = RecentGroups(after: settings.place)
+        history = LogHistory(database: settings.database, tables: settings.tables, store: settings.store)
         self.host = host
         wakeDescriptor = eventfd(0, Int32(HEARTH_EVENT_FLAGS))
         member = StoreMember(

@@ -36,6 +36,10 @@ package final class PostgreSQLConnection {
     /// Bytes of the statement wait for room in the socket.
     private var mustFlush = false
     private var outcome: SQLOutcome?
+    /// What the database has analysed last for repetitions.
+    private var prepared: String?
+    /// Waits until the database has analysed it.
+    private var preparing: SQLStatement?
 
     /// - Parameters:
     ///   - address: `postgresql://...`, or the keywords of libpq.
@@ -96,6 +100,7 @@ package final class PostgreSQLConnection {
         phase = .closed
         mustFlush = false
         outcome = nil
+        (prepared, preparing) = (nil, nil)
     }
 
     /// Sends a statement. The connection must be idle.
@@ -176,6 +181,10 @@ package final class PostgreSQLConnection {
     private func finish() -> Event? {
         guard let handle = unsafe handle, let outcome else { return end() }
         self.outcome = nil
+        if let statement = preparing.take(), case .rows = outcome {
+            prepared = statement.text
+            return write(statement)
+        }
         let hasWarning = unsafe hearth_pq_take_warnings(handle) > 0
         let wasPreparing = phase.isPreparing
         // A server that is shutting down refuses a statement and ends the connection.
@@ -210,15 +219,25 @@ package final class PostgreSQLConnection {
         guard let handle = unsafe handle else { return .ended("there is no connection") }
         outcome = nil
         _ = unsafe hearth_pq_take_warnings(handle)
-        let isSent =
-            statement.isScript
-            ? unsafe hearth_pq_send(handle, statement.text, -1, nil, nil, nil) == 1
-            : unsafe Self.send(statement, on: handle)
+        let isPrepared = statement.isRepeated && prepared == statement.text
+        // Any other statement takes the place of the one without a name.
+        if !isPrepared { prepared = nil }
+        let isSent: Bool
+        if statement.isScript {
+            isSent = unsafe hearth_pq_send(handle, statement.text, -1, nil, nil, nil) == 1
+        } else if statement.isRepeated, !isPrepared {
+            preparing = statement
+            isSent = unsafe hearth_pq_prepare(handle, statement.text) == 1
+        } else {
+            isSent = unsafe Self.send(statement, isPrepared: isPrepared, on: handle)
+        }
         guard isSent else { return end() }
         return flush()
     }
 
-    private static func send(_ statement: SQLStatement, on handle: UnsafeMutableRawPointer) -> Bool {
+    private static func send(
+        _ statement: SQLStatement, isPrepared: Bool, on handle: UnsafeMutableRawPointer
+    ) -> Bool {
         // All values in one buffer: numbers and bytes in the binary format, in network order.
         var bytes: [UInt8] = []
         var ranges: [Range<Int>] = []
@@ -241,7 +260,10 @@ package final class PostgreSQLConnection {
             let values: [UnsafePointer<CChar>?] = unsafe ranges.map { range in
                 unsafe UnsafeRawPointer(start + range.lowerBound).assumingMemoryBound(to: CChar.self)
             }
-            return unsafe hearth_pq_send(handle, statement.text, Int32(ranges.count), values, lengths, formats) == 1
+            let count = Int32(ranges.count)
+            return isPrepared
+                ? unsafe hearth_pq_send_prepared(handle, count, values, lengths, formats) == 1
+                : unsafe hearth_pq_send(handle, statement.text, count, values, lengths, formats) == 1
         }
     }
 

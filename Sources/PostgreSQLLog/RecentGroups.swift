@@ -1,5 +1,6 @@
 // The newest groups of the log, for the streams to servers that follow.
 
+internal import Basics
 package import Replication
 package import Storage
 internal import Synchronization
@@ -63,9 +64,37 @@ package final class RecentGroups: Sendable {
             return found
         }
     }
+
+    /// The records of the groups after a version, as ``SharedLog/records(after:bytesMax:)`` has them.
+    /// - Returns: nil if some of them are not kept any more.
+    func records(after version: UInt64, bytesMax: Int) -> [UInt8]? {
+        state.withLock { state in
+            guard version >= state.start.version else { return nil }
+            let kept = state.groups[state.first...]
+            var bytes: [UInt8] = []
+            for group in kept[kept.partitioningIndex { $0.header.version > version }...] {
+                if !bytes.isEmpty, bytes.count + group.records.count > bytesMax { break }
+                bytes += group.records
+            }
+            return bytes
+        }
+    }
+
+    /// The version before the first group that is kept.
+    var startVersion: UInt64 { state.withLock { $0.start.version } }
 }
 
 extension MemberDriver {
+    package func records(after version: CommitVersion, bytesMax: Int) throws(StorageError) -> [UInt8] {
+        // The groups of the result may be dropped from memory while the database is read: then they are there.
+        if let records = recent.records(after: version.microseconds, bytesMax: bytesMax) { return records }
+        return try history.records(after: version.microseconds, upTo: recent.startVersion, bytesMax: bytesMax)
+    }
+
+    package func recordsStart() throws(StorageError) -> CommitVersion {
+        CommitVersion(microseconds: try history.startVersion())
+    }
+
     package func durableGroups(after place: SharedLogPlace, bytesMax: Int) -> SharedLogGroups? {
         guard place.store == settings.store,
             let groups = recent.groups(afterSequence: place.sequence, hash: place.hash, bytesMax: bytesMax)

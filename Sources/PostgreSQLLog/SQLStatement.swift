@@ -16,11 +16,14 @@ package struct SQLStatement: Sendable {
     package let parameters: [SQLParameter]
     /// The text has several statements and no values.
     package let isScript: Bool
+    /// The same text comes again and again: the database analyses it once.
+    package let isRepeated: Bool
 
-    package init(_ text: String, _ parameters: [SQLParameter] = []) {
+    package init(_ text: String, _ parameters: [SQLParameter] = [], isRepeated: Bool = false) {
         self.text = text
         self.parameters = parameters
         isScript = false
+        self.isRepeated = isRepeated
     }
 
     /// Several statements in one transaction.
@@ -28,6 +31,7 @@ package struct SQLStatement: Sendable {
         text = script
         parameters = []
         isScript = true
+        isRepeated = false
     }
 }
 

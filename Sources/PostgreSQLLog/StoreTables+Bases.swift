@@ -42,6 +42,15 @@ extension StoreTables {
             """, [.text(name)])
     }
 
+    /// The base with which the store came into the database; no row if it began there.
+    var migratedBase: SQLStatement {
+        SQLStatement(
+            """
+            SELECT number, sequence, hash, version, bytes, parts_table, parts FROM hearth.bases
+            WHERE store = $1::text AND sequence = 0
+            """, [.text(name)])
+    }
+
     /// The name of a table for the files of a base.
     package func baseTable(_ number: UInt64, suffix: UInt32) -> String { "hearth.base_\(name)_\(number)_\(suffix)" }
 
@@ -102,6 +111,8 @@ extension StoreTables {
 
     /// The names, without the schema, of tables that nobody needs when there is a base with a group: tables of the log
     /// that end before the table of the group, except the last of them, and bases except the last two.
+    ///
+    /// - Parameter sequence: of the group, or of an earlier one while an archive lacks what follows it.
     package func superfluousTables(for sequence: UInt64) -> SQLStatement {
         SQLStatement(
             """
@@ -137,6 +148,9 @@ extension StoreTables {
             ORDER BY substr(tablename, length($1::text) + 1)::bigint DESC
             """, [.text("log_\(name)_")])
     }
+
+    /// The name of the table with the first group, without the schema.
+    var firstTable: String { "log_\(name)_0" }
 
     /// Notes what this server is doing.
     package func announcement(_ figures: MemberState.Figures, version: String) -> SQLStatement {

@@ -93,7 +93,7 @@ extension StoreTables {
                 .text(name), .number(header.store.high), .number(header.store.low), .number(header.epoch.number),
                 .number(sequence), .number(header.previousHash), .number(header.version), .number(header.contentHash),
                 .number(header.hash), .number(UInt64(pieces.count)), .bytes(group.derived),
-            ] + pieces.map { .bytes($0) })
+            ] + pieces.map { .bytes($0) }, isRepeated: pieces.count == 1)
     }
 
     private func pieces(of records: [UInt8]) -> [[UInt8]] {
@@ -112,6 +112,15 @@ extension StoreTables {
     package func hash(of sequence: UInt64) -> SQLStatement {
         SQLStatement(
             "SELECT hash FROM \(table(of: sequence)) WHERE sequence = $1::bigint AND piece = 0", [.number(sequence)])
+    }
+
+    /// The last group of a table that is not after a version: sequence, hash, version. No row if there is none.
+    static func lastPlace(upTo version: UInt64, in table: String) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT sequence, hash, version FROM \(table) WHERE piece = 0 AND version <= $1::bigint
+            ORDER BY sequence DESC LIMIT 1
+            """, [.number(version)])
     }
 
     /// Reads rows of one table, with the closed time of the same moment.

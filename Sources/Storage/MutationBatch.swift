@@ -95,17 +95,21 @@
 
     private static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
         var hash = seed &+ 0x9E37_79B9_7F4A_7C15
-        var offset = 0
-        while offset < bytes.count {
-            var word: UInt64 = 0
-            let length = min(8, bytes.count - offset)
-            // Within the buffer; the copy is `length` bytes.
-            unsafe withUnsafeMutableBytes(of: &word) {
-                unsafe $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + length]))
-            }
+        func add(_ word: UInt64) {
             hash = (hash ^ word) &* 0xBF58_476D_1CE4_E5B9
             hash ^= hash >> 29
-            offset += length
+        }
+        var offset = 0
+        while bytes.count - offset >= 8 {
+            add(unsafe bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+            offset += 8
+        }
+        if offset < bytes.count {
+            var word: UInt64 = 0
+            unsafe withUnsafeMutableBytes(of: &word) {
+                unsafe $0.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[offset...]))
+            }
+            add(word)
         }
         hash = (hash ^ UInt64(bytes.count)) &* 0x94D0_49BB_1331_11EB
         return hash ^ (hash >> 32)

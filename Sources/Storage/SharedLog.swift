@@ -21,6 +21,19 @@ package protocol SharedLog: AnyObject, Sendable {
     /// - Parameter bytesMax: more groups are left for the next call once there are so many bytes.
     /// - Returns: nil if the groups after the place are not kept, or the place is not one of this log.
     func durableGroups(after place: SharedLogPlace, bytesMax: Int) -> SharedLogGroups?
+
+    /// The records of durable groups after a version, for replicas and archives. May wait for where the log lies.
+    ///
+    /// - Parameters:
+    ///   - version: records up to it may be among the first ones of the result.
+    ///   - bytesMax: more groups are left for the next call once there are so many bytes.
+    /// - Returns: version (8 bytes, little-endian), length (4 bytes), bytes, for each; empty if there are none yet.
+    /// - Throws: `versionTooOld` if what comes next has been trimmed, `corrupt`, `inputOutput`.
+    func records(after version: CommitVersion, bytesMax: Int) throws(StorageError) -> [UInt8]
+
+    /// A version after which all records can be read. May wait for where the log lies.
+    /// - Throws: `inputOutput`.
+    func recordsStart() throws(StorageError) -> CommitVersion
 }
 
 /// The end of what a server has of a shared log.

@@ -44,6 +44,11 @@ package enum StorageEngine: Sendable {
         try EmbeddedEngine.remove(directory: directory)
     }
 
+    /// See ``EmbeddedEngine/releaseDirectory()``. An engine in memory has no directory.
+    package func releaseDirectory() -> Bool {
+        if case .embedded(let engine) = self { engine.releaseDirectory() } else { true }
+    }
+
     /// See ``KeyValueEngine/makeWriter()``.
     package func makeWriter() throws(StorageError) -> EngineWriter {
         switch self {

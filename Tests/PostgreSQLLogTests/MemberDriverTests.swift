@@ -9,6 +9,20 @@ import Synchronization
 import TestSupport
 import Testing
 
+/// The versions of records as they lie in a group.
+private enum FollowedVersions {
+    /// That of the last record; nil without one.
+    static func last(_ records: [UInt8]) -> UInt64? {
+        func number(_ range: Range<Int>) -> UInt64 { records[range].reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+        var (offset, version) = (0, UInt64?.none)
+        while offset < records.count {
+            version = number(offset..<offset + 8)
+            offset += 12 + Int(number(offset + 8..<offset + 12))
+        }
+        return version
+    }
+}
+
 @Suite(.serialized, .timeLimit(.minutes(20)))
 struct MemberDriverTests {
     private let server: PostgreSQLServer
@@ -126,6 +140,62 @@ struct MemberDriverTests {
         let outdated = try member("outdated:1", place: LogPlace(sequence: 1, hash: 5, version: 1))
         try waitUntil("the outdated one restarts") { outdated.host.state.restarts == [.outdated] }
         for member in [first, strange, ahead, outdated] { member.driver.stop() }
+    }
+
+    @Test
+    func `Records after any version come from memory and from the database, unless they have been trimmed`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        var records: [[UInt8]] = []
+        for number: UInt64 in 1...20 {
+            // Two records in a group.
+            let group = TestMember.group("odd", version: 2 * number - 1) + TestMember.group("even", version: 2 * number)
+            try first.driver.append(group.byteSpan, version: CommitVersion(microseconds: 2 * number))
+            records.append(group)
+        }
+        let place = try #require(
+            first.driver.durableGroups(
+                after: SharedLogPlace(store: store, sequence: 0, hash: 0), bytesMax: 12 * records[0].count)?.end)
+        // It has the groups after the twelfth in memory.
+        let second = try member("second:2", place: LogPlace(sequence: 12, hash: place.hash, version: 24))
+        try second.waitFor(8)
+        func read(_ member: TestMember, after version: UInt64, bytesMax: Int) throws -> [UInt8] {
+            try member.driver.records(after: CommitVersion(microseconds: version), bytesMax: bytesMax)
+        }
+        func expectAll(_ member: TestMember, after version: UInt64) throws {
+            var found: [UInt8] = []
+            var reached = version
+            while reached < 40 {
+                let next = try read(member, after: reached, bytesMax: 100)
+                try #require(!next.isEmpty)
+                found += next
+                reached = try #require(FollowedVersions.last(next))
+            }
+            #expect(found == Array(records[Int(version / 2)...].joined()), "after \(version)")
+            #expect(try read(member, after: 40, bytesMax: 100).isEmpty)
+        }
+        for version: UInt64 in [0, 1, 2, 11, 22, 23, 24, 25, 39] {
+            for member in [first, second] { try expectAll(member, after: version) }
+        }
+        #expect(try second.driver.recordsStart() == .zero)
+        for member in [first, second] { member.driver.stop() }
+
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(
+            SQLStatement(
+                "INSERT INTO hearth.bases VALUES ('main', 1, 12, $1::bigint, 24, 0, now(), '', 0)",
+                [.number(place.hash)]))
+        try session.run(SQLStatement("ALTER TABLE hearth.log_main_0 RENAME TO log_main_1"))
+        try session.run(SQLStatement("DELETE FROM hearth.log_main_1 WHERE sequence < 12"))
+        #expect(try second.driver.recordsStart() == CommitVersion(microseconds: 24))
+        #expect(try LogLookup.place(before: 25, second.driver.settings.tables, session).sequence == 12)
+        let error = #expect(throws: StorageError.self) { try read(second, after: 11, bytesMax: 100) }
+        #expect(error?.code == .versionTooOld)
+        server.stop(SIGQUIT)
+        let away = #expect(throws: StorageError.self) { try read(second, after: 11, bytesMax: 100) }
+        #expect(away?.code == .inputOutput)
+        #expect(try read(second, after: 24, bytesMax: 1) == records[12])
     }
 
     @Test

@@ -28,13 +28,18 @@ enum ArchiveFiles {
 
     /// Makes a file durable. It is written under another name and renamed, where the file system can do that.
     ///
+    /// - Parameter isRefused: asked last, before the file gets its name.
     /// - Returns: false if the file system has no rename. Then the file was written under its name, and what a process
     ///   leaves that ends meanwhile is a shorter file.
-    /// - Throws: `full`, `inputOutput`. What was there before is there still, unless the result would be false.
-    static func write(_ bytes: RawSpan, to path: String, in directory: String) throws(StorageError) -> Bool {
+    /// - Throws: `closed` if it was refused, `full`, `inputOutput`. What was there before is
+    ///   there still, unless the result would be false.
+    static func write(
+        _ bytes: RawSpan, to path: String, in directory: String, unless isRefused: () -> Bool = { false }
+    ) throws(StorageError) -> Bool {
         let work = path + ".new"
         do throws(StorageError) {
             try write(bytes, to: work)
+            if isRefused() { throw StorageError(.closed, "another server writes to the archive", file: path) }
             if try Directory.renameIfPossible(work, to: path) {
                 try Directory.sync(directory)
                 return true

@@ -17,6 +17,9 @@ package struct ArchiveSettings: Sendable {
     package var logHeldBytesMax = 1 << 30
     /// How long the end of the store waits for the archive, in milliseconds.
     package var stopMilliseconds: UInt64 = 30_000
+    /// Set if several servers of one store have this archive: asked before each change of it, whether this one may
+    /// write. While it may, it holds the lock of the archive, so the others wait even if they may write by then.
+    package var mayWrite: (@Sendable () -> Bool)?
     /// The time in microseconds since 1970.
     package var clock: @Sendable () -> UInt64 = { SystemClock.microseconds() }
     /// Gets each event, on the threads of the archive.
@@ -35,6 +38,8 @@ package enum ArchiveEvent: Sendable {
     case base(CommitVersion, byteCount: Int)
     /// The log has lost commits that the archive lacks; a new chain begins with a new base.
     case gap(after: CommitVersion, until: CommitVersion)
+    /// Another server of the store still has the lock; it is tried again.
+    case waiting
     /// Something cannot be written or read; it is tried again.
     case failing(StorageError)
     /// The attempt has succeeded.
@@ -51,7 +56,7 @@ package enum ArchiveEvent: Sendable {
 package struct ArchiveStatistics: Sendable, Equatable {
     /// The archive has every commit up to here.
     package var version = CommitVersion.zero
-    /// How long the archive has not been complete, in milliseconds; 0 if it is.
+    /// How long the archive has not been complete, in milliseconds; 0 if it is, or another server writes to it.
     package var lagMilliseconds: UInt64 = 0
     package var bytesWritten: UInt64 = 0
     /// Bases made since the start.

@@ -34,7 +34,11 @@ struct ArchiveWorker {
     /// The archive has every commit up to here.
     var end: CommitVersion { writer?.end ?? .zero }
 
-    func close() { lock?.unlock() }
+    /// Ends work on the archive, so that another process may write to it.
+    mutating func close() {
+        lock?.unlock()
+        (lock, writer) = (nil, nil)
+    }
 }
 
 // MARK: - Opening
@@ -49,7 +53,7 @@ extension ArchiveWorker {
         }
         let owner = ArchiveOwner(store: identity, timeline: engine.timelineStart)
         try Directory.create(directory)
-        if lock == nil { lock = try ArchiveLock.take(directory) }
+        if lock == nil { lock = try ArchiveLock.take(directory, isShared: settings.mayWrite != nil) }
         try Self.claim(directory, for: owner)
         for place in [ArchiveFormat.recordsName, ArchiveFormat.basesName] {
             try Directory.create("\(directory)/\(place)")
@@ -114,18 +118,24 @@ extension ArchiveWorker {
             try continues(file)
         {
             chainStart = chain.after
-            writer = RecordWriter(
-                settings.directory, owner, engine.log, number: next, previousSum: file.sum, after: file.last)
+            writer = recordWriter(owner, number: next, previousSum: file.sum, after: file.last)
         } else {
-            beginChain(next, owner)
+            try beginChain(next, owner)
         }
         engine.log.hold(.archive, after: end)
     }
 
-    private mutating func beginChain(_ number: UInt64, _ owner: ArchiveOwner) {
-        chainStart = engine.log.base
-        writer = RecordWriter(
-            settings.directory, owner, engine.log, number: number, previousSum: 0, after: chainStart)
+    private mutating func beginChain(_ number: UInt64, _ owner: ArchiveOwner) throws(StorageError) {
+        chainStart = try engine.log.base()
+        writer = recordWriter(owner, number: number, previousSum: 0, after: chainStart)
+    }
+
+    private func recordWriter(
+        _ owner: ArchiveOwner, number: UInt64, previousSum: UInt64, after version: CommitVersion
+    ) -> RecordWriter {
+        RecordWriter(
+            settings.directory, owner, engine.log, number: number, previousSum: previousSum, after: version,
+            mayWrite: settings.mayWrite)
     }
 
     /// Whether the log has what comes after the last record of the archive.
@@ -142,8 +152,8 @@ extension ArchiveWorker {
             }
         } catch {
             // The log begins later. Nothing is missing if it begins right there.
-            if error.code == .versionTooOld { return log.base == file.last || log.durableVersion == file.last }
-            throw error
+            guard error.code == .versionTooOld else { throw error }
+            return try log.base() == file.last || log.durableVersion == file.last
         }
         let archived = try lastRecord(of: file)
         guard archived.byteSpan.equalsBytes(records.record) else {
@@ -186,7 +196,7 @@ extension ArchiveWorker {
             guard error.code == .versionTooOld else { throw error }
         }
         let end = writer.end
-        beginChain(try ArchiveCatalogue(settings.directory).lastNumber + 1, owner)
+        try beginChain(try ArchiveCatalogue(settings.directory).lastNumber + 1, owner)
         engine.log.hold(.archive, after: chainStart)
         let bytes = try self.writer?.run() ?? 0
         recordBytes += bytes

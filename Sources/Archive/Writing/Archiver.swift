@@ -6,6 +6,9 @@
 //      archive base      makes one base; records are copied meanwhile
 //
 // Commits wait for neither. The log keeps what the archive has not taken (`WriteAheadLog.hold`), up to a bound.
+//
+// Several servers of one store may have the same archive (`ArchiveSettings.mayWrite`). The one that may write opens it,
+// takes its lock, and continues where the archive ends. It gives the lock back when it may write no more.
 
 internal import Basics
 internal import CommitLog
@@ -28,32 +31,39 @@ package final class Archiver: Sendable {
         var isMakingBase = false
         var baseOutcome: Result<ArchiveBase, StorageError>?
         var statistics = ArchiveStatistics()
+        /// This server is the one that archives.
+        var isWriting: Bool
         /// When the archive was complete, on the monotonic clock.
         var completeNanoseconds = SystemClock.monotonicNanoseconds()
     }
 
     private let engine: EmbeddedEngine
     private let settings: ArchiveSettings
-    private let state = Monitor(State())
+    private let state: Monitor<State>
     private let cancelsBase = Atomic<Bool>(false)
 
     private static let pruneIntervalNanoseconds: UInt64 = 3_600_000_000_000
+    /// Time between two looks whether this server may write to an archive that others have too, in milliseconds.
+    private static let sharedIntervalMilliseconds: UInt64 = 1_000
 
     /// Opens or creates the archive, and starts its thread. If its disk cannot be reached at present, that is tried
-    /// again later.
+    /// again later. An archive that several servers have is opened by the thread; what is wrong with it is an event.
     ///
     /// - Throws: `corrupt` if the archive is of another store, or has commits that this one does not have; `locked` if
     ///   another process writes to it; `unsupportedFormat`; `inputOutput` if it is in the data directory.
     package init(_ engine: EmbeddedEngine, _ settings: ArchiveSettings) throws(StorageError) {
         self.engine = engine
         self.settings = settings
+        state = Monitor(State(isWriting: settings.mayWrite == nil))
         try Directory.checkApart(engine.directory, settings.directory, for: "an archive")
         var worker = ArchiveWorker(engine, settings)
-        do throws(StorageError) {
-            try worker.open()
-        } catch {
-            guard [.inputOutput, .full].contains(error.code) else { throw error }
-            noteFailure(error)
+        if settings.mayWrite == nil {
+            do throws(StorageError) {
+                try worker.open()
+            } catch {
+                guard [.inputOutput, .full].contains(error.code) else { throw error }
+                noteFailure(error)
+            }
         }
         let box = Handover(worker)
         let thread = try SystemThread.start("archive") { [self] in run(box.value) }
@@ -86,8 +96,8 @@ package final class Archiver: Sendable {
         let hasEnded = state.wait(untilNanoseconds: deadline) { $0.hasEnded ? true : nil } ?? false
         cancelsBase.store(true, ordering: .relaxed)
         if hasEnded { thread?.join() } else { thread?.detach() }
-        let statistics = statistics
-        if !hasEnded || statistics.version < engine.log.durableVersion {
+        let (statistics, isWriting) = (self.statistics, state.withLock { $0.isWriting })
+        if isWriting, !hasEnded || statistics.version < engine.log.durableVersion {
             settings.onEvent(.incomplete(statistics.version))
         }
     }
@@ -96,7 +106,7 @@ package final class Archiver: Sendable {
         let durable = engine.log.durableVersion
         return state.withLock { state in
             var statistics = state.statistics
-            if statistics.version < durable {
+            if state.isWriting, statistics.version < durable {
                 statistics.lagMilliseconds =
                     (SystemClock.monotonicNanoseconds() - state.completeNanoseconds) / 1_000_000
             }
@@ -132,7 +142,10 @@ extension Archiver {
 
     /// Waits for the next look.
     private func waitForWork(_ worker: ArchiveWorker, _ request: UInt64) {
-        let deadline = SystemClock.monotonicNanoseconds() + settings.intervalMilliseconds * 1_000_000
+        let isShared = settings.mayWrite != nil && !worker.isOpen
+        let interval = isShared ? Self.sharedIntervalMilliseconds : settings.intervalMilliseconds
+        let deadline =
+            SystemClock.monotonicNanoseconds() + min(interval, settings.intervalMilliseconds) * 1_000_000
         let isWaitingForBase = worker.lacksBase
         _ = state.wait(untilNanoseconds: deadline) { state -> Bool? in
             let isDue = state.flushesRequested > request || state.baseOutcome != nil
@@ -150,9 +163,34 @@ extension Archiver {
         return true
     }
 
+    /// Whether this server is the one that writes to the archive.
+    private func mayWrite() -> Bool { settings.mayWrite?() ?? true }
+
+    /// Leaves the archive to another server.
+    private func release(_ worker: inout ArchiveWorker) {
+        cancelsBase.store(true, ordering: .relaxed)
+        let outcome = state.wait { state -> Result<ArchiveBase, StorageError>?? in
+            if state.isMakingBase, state.baseOutcome == nil { return nil }
+            state.isMakingBase = false
+            return .some(state.baseOutcome.take())
+        }
+        cancelsBase.store(false, ordering: .relaxed)
+        if let outcome { worker.noteBase(outcome) }
+        worker.close()
+        state.update { state in
+            state.isWriting = false
+            state.statistics.failure = nil
+        }
+    }
+
     /// Does what is to be done now.
     private func look(_ worker: inout ArchiveWorker, _ nextPrune: inout UInt64) {
+        guard mayWrite() else { return release(&worker) }
         let start = SystemClock.monotonicNanoseconds()
+        state.withLock { state in
+            if !state.isWriting { state.completeNanoseconds = start }
+            state.isWriting = true
+        }
         do throws(StorageError) {
             if !worker.isOpen {
                 try worker.open()
@@ -170,6 +208,8 @@ extension Archiver {
                 try prune()
             }
         } catch {
+            // An attempt that ended because another server leads does not count as a failure.
+            guard mayWrite() else { return release(&worker) }
             noteFailure(error)
         }
         considerBase(worker)
@@ -197,11 +237,13 @@ extension Archiver {
     }
 
     private func noteFailure(_ error: StorageError) {
-        state.update { state in
-            state.statistics.failure = error
+        let wasLocked = state.update { state in
+            defer { state.statistics.failure = error }
             state.statistics.failures += 1
+            return state.statistics.failure?.code == .locked
         }
-        settings.onEvent(.failing(error))
+        guard error.code == .locked else { return settings.onEvent(.failing(error)) }
+        if !wasLocked { settings.onEvent(.waiting) }
     }
 
     private func prune() throws(StorageError) {
@@ -225,7 +267,8 @@ extension Archiver {
             return true
         }
         guard isFree else { return }
-        let writer = worker.baseWriter(isCancelled: { self.cancelsBase.load(ordering: .relaxed) })
+        let writer = worker.baseWriter(
+            isCancelled: { self.cancelsBase.load(ordering: .relaxed) || !self.mayWrite() })
         let box = BaseWriterBox(writer)
         do throws(StorageError) {
             let thread = try SystemThread.start("archive base") { [self] in

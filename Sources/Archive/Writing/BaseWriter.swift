@@ -48,7 +48,8 @@ struct BaseWriter {
         let base = ArchiveBase(
             number: number, owner: owner, version: runs.version, horizon: runs.horizon, written: now(), parts: parts)
         let description = base.encoded
-        _ = try ArchiveFiles.write(description.byteSpan, to: "\(place)/\(ArchiveFormat.baseName)", in: place)
+        _ = try ArchiveFiles.write(
+            description.byteSpan, to: "\(place)/\(ArchiveFormat.baseName)", in: place, unless: isCancelled)
         return base
     }
 

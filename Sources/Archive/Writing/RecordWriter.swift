@@ -11,6 +11,7 @@ final class RecordWriter {
     private let directory: String
     private let owner: ArchiveOwner
     private let log: WriteAheadLog
+    private let mayWrite: (@Sendable () -> Bool)?
     private var records: LogRecords
     /// The number of the file that is being made, and what the one before it says.
     private var number: UInt64
@@ -45,13 +46,15 @@ final class RecordWriter {
     ///   - number: of the next file.
     ///   - previousSum: of the header of the file before; 0 begins a chain.
     ///   - after: the version of the last record that the archive has, or after which the chain begins.
+    ///   - mayWrite: see ``ArchiveSettings/mayWrite``.
     init(
         _ directory: String, _ owner: ArchiveOwner, _ log: WriteAheadLog, number: UInt64, previousSum: UInt64,
-        after: CommitVersion
+        after: CommitVersion, mayWrite: (@Sendable () -> Bool)? = nil
     ) {
         self.directory = directory
         self.owner = owner
         self.log = log
+        self.mayWrite = mayWrite
         self.number = number
         self.previousSum = previousSum
         self.after = after
@@ -63,8 +66,8 @@ final class RecordWriter {
     /// Copies what is durable in the log.
     ///
     /// - Returns: the bytes that were written.
-    /// - Throws: `versionTooOld` if the log has lost what comes next; `corrupt` if it is damaged; `full`,
-    ///   `inputOutput`. Another call begins where the archive ends.
+    /// - Throws: `versionTooOld` if the log has lost what comes next; `corrupt` if it is damaged; `closed` if another
+    ///   server writes to the archive now; `full`, `inputOutput`. Another call begins where the archive ends.
     func run() throws(StorageError) -> Int {
         var bytes = 0
         do throws(StorageError) {
@@ -115,7 +118,9 @@ final class RecordWriter {
         defer { swap(&whole, &file) }
         header.write(to: &whole)
         let path = ArchiveFormat.recordFile(number, in: directory)
-        return try ArchiveFiles.write(whole.bytes, to: path, in: "\(directory)/\(ArchiveFormat.recordsName)")
+        return try ArchiveFiles.write(
+            whole.bytes, to: path, in: "\(directory)/\(ArchiveFormat.recordsName)",
+            unless: { self.mayWrite?() == false })
     }
 
     private func beginFile(after header: RecordHeader) {

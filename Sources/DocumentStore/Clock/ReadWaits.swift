@@ -16,7 +16,13 @@ final class ReadWaits: Sendable {
         var completion: Completion
     }
 
-    private let waits = Mutex<[Wait]>([])
+    private struct State {
+        var waits: [Wait] = []
+        /// Why nothing can be waited for any more; nil while it can.
+        var end: RequestError?
+    }
+
+    private let state = Mutex(State())
     /// The number of waits, so that a publication need not take the lock while there is none.
     private let waiting = Atomic(0)
     private let countMax: Int
@@ -36,13 +42,14 @@ final class ReadWaits: Sendable {
     /// Adds a wait for a version.
     /// - Returns: the refusal if there are too many; the completion is not kept then.
     func add(_ version: UInt64, nowMilliseconds: UInt64, _ completion: @escaping Completion) -> RequestError? {
-        waits.withLock { waits in
-            guard waits.count < countMax else {
+        state.withLock { state in
+            if let end = state.end { return end }
+            guard state.waits.count < countMax else {
                 return RequestError(.resourceExhausted, "Too many reads wait for commits; try again later.")
             }
-            waits.append(
+            state.waits.append(
                 Wait(version: version, deadline: nowMilliseconds + timeLimitMilliseconds, completion: completion))
-            waiting.store(waits.count, ordering: .sequentiallyConsistent)
+            waiting.store(state.waits.count, ordering: .sequentiallyConsistent)
             return nil
         }
     }
@@ -63,11 +70,17 @@ final class ReadWaits: Sendable {
         if !isEmpty { end(.failure(error)) { _ in true } }
     }
 
+    /// Fails all waits, and those to come.
+    func close(_ error: RequestError) {
+        state.withLock { $0.end = error }
+        fail(error)
+    }
+
     private func end(_ result: Result<Void, RequestError>, where isOver: (Wait) -> Bool) {
-        let ended = waits.withLock { waits in
-            let ended = waits.filter(isOver)
-            if !ended.isEmpty { waits.removeAll(where: isOver) }
-            waiting.store(waits.count, ordering: .sequentiallyConsistent)
+        let ended = state.withLock { state in
+            let ended = state.waits.filter(isOver)
+            if !ended.isEmpty { state.waits.removeAll(where: isOver) }
+            waiting.store(state.waits.count, ordering: .sequentiallyConsistent)
             return ended
         }
         for wait in ended { wait.completion(result) }

@@ -162,6 +162,9 @@ final class VersionClock: Sendable {
     /// Fails all waits, because what they wait for was not published.
     func failWaits(_ error: RequestError) { waits.fail(error) }
 
+    /// Fails all waits, and those to come, because nothing will be published any more.
+    func closeWaits(_ error: RequestError) { waits.close(error) }
+
     /// Fails the waits whose time limit has passed. Call it regularly, on any thread.
     func endExpiredWaits() {
         if !waits.isEmpty { waits.failExpired(nowMilliseconds: clock.elapsedMilliseconds) }

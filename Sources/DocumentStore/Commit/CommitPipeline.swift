@@ -53,6 +53,7 @@ final class CommitPipeline: @unchecked Sendable {
     private var areSearchesRenewed: Bool
     /// Set while a group is on its way to the disk and its replies have not been sent.
     private let isSyncing = SharedFlag()
+    private var groupPause: GroupPause
 
     /// - Parameters:
     ///   - history: reads earlier states, to validate the reads of transactions.
@@ -63,6 +64,7 @@ final class CommitPipeline: @unchecked Sendable {
     ) {
         let configuration = services.configuration
         self.configuration = configuration
+        groupPause = GroupPause(percent: configuration.groupPausePercent)
         self.queue = queue
         databases = services.databases
         transactions = services.transactions
@@ -96,18 +98,31 @@ final class CommitPipeline: @unchecked Sendable {
     func run() {
         var taken: [QueuedRequest] = []
         if !isFollower { housekeeper.takeIndexStep() }
-        while queue.take(into: &taken, waitMilliseconds: idleWaitMilliseconds) {
+        var pause: (requests: Int, end: UInt64)?
+        while take(into: &taken, pause) {
             for request in taken {
                 process(request)
                 settleLocks()
                 if writer.isGroupFull { seal(isLone: false) }
             }
-            let isIdle = taken.isEmpty
+            let isIdle = taken.isEmpty && pause == nil
             taken.removeAll(keepingCapacity: true)
+            pause = nil
             runMaintenance(isIdle: isIdle)
-            if !isSyncing.isSet { seal(isLone: isGroupSmall) }
+            if isSyncing.isSet { continue }
+            if !isFollower { pause = groupPause.next(waiting: replies.count, at: SystemClock.monotonicNanoseconds()) }
+            if pause == nil { seal(isLone: isGroupSmall) }
         }
         finish()
+    }
+
+    /// Waits for requests.
+    /// - Parameter pause: how many the next group waits for, and until when.
+    private func take(into taken: inout [QueuedRequest], _ pause: (requests: Int, end: UInt64)?) -> Bool {
+        guard let pause else { return queue.take(into: &taken, waitMilliseconds: idleWaitMilliseconds) }
+        let now = SystemClock.monotonicNanoseconds()
+        return queue.take(
+            into: &taken, waitNanoseconds: pause.end > now ? pause.end - now : 0, atLeast: pause.requests)
     }
 
     /// Whether no commits are made here: they come from another server, or will be made there.
@@ -391,6 +406,7 @@ final class CommitPipeline: @unchecked Sendable {
         replies = []
         replies.reserveCapacity(group.count)
         writer.waitForGroup()
+        groupPause.noteAppend(at: SystemClock.monotonicNanoseconds(), requests: group.count)
         isSyncing.set()
         do throws(StorageError) {
             try writer.commitGroup { [isSyncing, queue, replySender] result in

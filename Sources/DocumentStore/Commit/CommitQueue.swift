@@ -115,13 +115,17 @@ final class CommitQueue: Sendable {
         var consumerWaits = false
         /// A producer does the consumer's work.
         var isClaimed = false
+        /// Requests that the consumer waits for.
+        var wanted = 1
 
-        var hasWork: Bool { !requests.isEmpty || isWoken || isClosed }
+        var isIdle: Bool { requests.isEmpty && !isWoken && !isClosed }
+        var hasWork: Bool { requests.count >= wanted || isWoken || isClosed }
         /// Whether the consumer must be woken to see a change.
         var consumerMustWake: Bool { consumerWaits && !isClaimed }
 
         mutating func take(into taken: inout [QueuedRequest]) -> Bool {
             consumerWaits = false
+            wanted = 1
             isWoken = false
             swap(&requests, &taken)
             bytes = 0
@@ -156,7 +160,7 @@ final class CommitQueue: Sendable {
             }
             state.requests.append(request)
             state.bytes += size
-            return (nil, state.consumerMustWake)
+            return (nil, state.consumerMustWake && state.hasWork)
         }
         if wakes { state.wakeOne() }
         return refusal
@@ -181,7 +185,7 @@ final class CommitQueue: Sendable {
     /// it.
     func claim() -> Bool {
         state.withLock { state in
-            guard state.consumerWaits, !state.hasWork, !state.isClaimed else { return false }
+            guard state.consumerWaits, state.isIdle, !state.isClaimed else { return false }
             state.isClaimed = true
             return true
         }
@@ -207,10 +211,17 @@ final class CommitQueue: Sendable {
     /// - Returns: false when the queue is closed and was empty.
     func take(into taken: inout [QueuedRequest], waitMilliseconds: Int) -> Bool {
         if waitMilliseconds <= 0 { return state.withLock { $0.take(into: &taken) } }
+        return take(into: &taken, waitNanoseconds: UInt64(waitMilliseconds) * 1_000_000)
+    }
+
+    /// The same.
+    /// - Parameter wanted: so many requests are waited for.
+    func take(into taken: inout [QueuedRequest], waitNanoseconds: UInt64, atLeast wanted: Int = 1) -> Bool {
         while true {
-            let deadline = SystemClock.monotonicNanoseconds() + UInt64(waitMilliseconds) * 1_000_000
+            let deadline = SystemClock.monotonicNanoseconds() + waitNanoseconds
             let isOpen = state.wait(untilNanoseconds: deadline) { state -> Bool? in
                 state.consumerWaits = true
+                state.wanted = wanted
                 return state.hasWork && !state.isClaimed ? state.take(into: &taken) : nil
             }
             // The time is over. A claim that lasts is waited for, because the one who made it does this thread's work.

@@ -1,5 +1,7 @@
 internal import Archive
-internal import Storage
+internal import CommitLog
+internal import EmbeddedEngine
+package import Storage
 internal import StorageEngines
 
 extension StorageEngine {
@@ -19,4 +21,13 @@ extension DocumentStore {
     ///
     /// - Returns: whether it has; false without an archive.
     package func flushArchive() -> Bool { archiver?.flush() ?? false }
+
+    /// The log should keep what follows a version, because the archive lacks it, up to a number of bytes; nil without
+    /// an archive. A server that has not opened the archive yet names version 0.
+    package var archiveHold: (version: CommitVersion, bytesMax: Int)? {
+        switch engine {
+        case .embedded(let engine): engine.log.archiveHold
+        case .memory: nil
+        }
+    }
 }

@@ -17,6 +17,9 @@ package final class TransactionOwner: Sendable {
     }
 
     deinit { table.leave(account) }
+
+    /// Whether its transactions are those of a store.
+    package func begins(in store: DocumentStore) -> Bool { table === store.transactions }
 }
 
 /// The open transactions of one connection. What changes belongs to the table, under its lock.

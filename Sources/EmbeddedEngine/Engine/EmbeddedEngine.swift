@@ -192,14 +192,24 @@ private final class ThreadBodies: @unchecked Sendable {  // Made before the thre
     }
 }
 
+extension EmbeddedEngine {
+    /// Releases the lock of a closed engine if the last snapshot is closed.
+    ///
+    /// - Returns: whether the directory can be opened again.
+    package func releaseDirectory() -> Bool { core.endReaders() }
+}
+
 extension EngineCore {
     /// Releases the lock, unless a snapshot is still open; then it goes with the last reader.
-    func endReaders() {
+    /// - Returns: whether it is released.
+    @discardableResult
+    func endReaders() -> Bool {
         let isInUse = readers.withLock { readers in
             // A reader that is going waits for this lock in its deinit: it is still whole.
             let all = unsafe readers.values.map { unsafe $0.reader }
             return unsafe all.contains { unsafe $0._withUnsafeGuaranteedRef { $0.isInUse } }
         }
         if !isInUse { lock.unlock() }
+        return !isInUse
     }
 }

@@ -112,7 +112,8 @@ package struct EncodedSlice: Sendable {
 extension Operand {
     /// The operand of an encoded value, which shares its bytes.
     package init(_ value: EncodedValue) {
-        self.init(value.bytes.byteSpan, within: value.bytes)
+        // Swift 6.3 lets go of the array too early when it optimizes the call: the span alone does not hold it.
+        self = withExtendedLifetime(value) { Operand(value.bytes.byteSpan, within: value.bytes) }
     }
 
     /// The operand of a `Value` message that lies within `bytes`.

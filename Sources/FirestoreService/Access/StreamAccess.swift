@@ -7,7 +7,7 @@ internal import Storage
 
 /// What the client of a stream may do, for as long as the stream lasts. Confined to the loop.
 final class StreamAccess {
-    private unowned let service: FirestoreService
+    private let service: FirestoreService
     private let call: Call
     private let database: DatabaseName
     private var generation: Int

@@ -53,7 +53,10 @@ extension FirestoreService {
 
 /// The answers to one BatchGetDocuments. Used again for later calls, so that one for a few names allocates nothing.
 final class BatchGetSource: ResponseSource {
+    /// Keeps the sources that are not in use.
     private unowned let service: FirestoreService
+    /// The service while the source is in use, which may be longer than its store is served.
+    private var user: FirestoreService?
     /// The state that is read; set before the source is streamed.
     var point: ReadPoint?
     /// The id that the first message carries; empty unless the request began a transaction.
@@ -83,6 +86,7 @@ final class BatchGetSource: ResponseSource {
 
     /// Copies what is needed of the request and checks every name, so that a bad one fails the call as a whole.
     func take(_ view: borrowing BatchGetDocumentsRequestView, in database: DatabaseName) throws(RequestError) {
+        user = service
         selection = view.mask?.selection
         var seen: Set<[UInt8]> = []
         let hashes = view.documentCount > Self.comparedNamesMax
@@ -214,6 +218,8 @@ final class BatchGetSource: ResponseSource {
 
     /// Forgets the call and waits for the next one.
     func recycle() {
+        let service = service
+        user = nil
         point = nil
         call = nil
         selection = nil

@@ -93,7 +93,7 @@ extension ReadConsistency {
 ///
 /// One whose transaction is committed with it sends nothing before the commit.
 final class PipelineResponses: ResponseSource {
-    private unowned let service: FirestoreService
+    private let service: FirestoreService
     private let call: Call
     private let run: PipelineExecution
     /// The state that is read; set before the source is streamed.

@@ -46,7 +46,7 @@ extension FirestoreService {
 
 /// One stream between a client and its session. Confined to its loop.
 private final class ListenStream: CallStream, LongLivedStream {
-    private unowned let service: FirestoreService
+    private let service: FirestoreService
     private let call: Call
     private let database: DatabaseName
     private var session: ListenSession?

@@ -37,7 +37,7 @@ extension FirestoreService {
 
 /// One search, in steps between which other calls have their turn. A step waits for storage beside the loop.
 private final class PartitionSearch {
-    private unowned let service: FirestoreService
+    private let service: FirestoreService
     private let call: Call
     private var run: GroupPartitioner
     private let point: ReadPoint

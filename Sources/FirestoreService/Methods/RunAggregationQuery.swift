@@ -32,7 +32,7 @@ extension FirestoreService {
 
 /// The one message of an aggregation.
 final class AggregationSource: ResponseSource {
-    private unowned let service: FirestoreService
+    private let service: FirestoreService
     private let call: Call
     private var run: AggregationExecution
     /// The state that is read; set before the source is streamed.

@@ -118,7 +118,7 @@ extension FirestoreService {
 /// A page is filled when the one before has been sent, so that a stream holds one page however large its result is, and
 /// the scan is taken up again once a page and not once a document.
 final class QueryResponses: ResponseSource {
-    private unowned let service: FirestoreService
+    private let service: FirestoreService
     private let call: Call
     private var run: QueryExecution
     /// The state that is read; set before the source is streamed.

@@ -29,10 +29,9 @@ extension FirestoreService {
 
     /// The connection of a call, as one that begins transactions.
     private func owner(of call: Call) -> TransactionOwner {
-        if let owner = call.carrier.connectionContext as? TransactionOwner { return owner }
-        let owner = store.makeTransactionOwner()
-        call.carrier.connectionContext = owner
-        return owner
+        let owners = call.carrier.connectionContext as? TransactionOwners ?? TransactionOwners()
+        call.carrier.connectionContext = owners
+        return owners.owner(in: store)
     }
 
     func rollback(_ call: Call, _ request: RawSpan) throws {
@@ -48,5 +47,21 @@ extension FirestoreService {
         // fine.
         if let id = try? TransactionIdentifier(bytes: message.transaction.span.bytes) { store.rollback(id) }
         succeed(call) { _ in }
+    }
+}
+
+/// A connection as one that begins transactions, in each store that it has called. Confined to the loop.
+private final class TransactionOwners {
+    private var owners: [TransactionOwner] = []
+
+    /// Stores whose owners are kept; those called last.
+    private static let storesMax = 64
+
+    func owner(in store: DocumentStore) -> TransactionOwner {
+        if let known = owners.last(where: { $0.begins(in: store) }) { return known }
+        if owners.count >= Self.storesMax { owners.removeFirst() }
+        let owner = store.makeTransactionOwner()
+        owners.append(owner)
+        return owner
     }
 }

@@ -109,7 +109,7 @@ private final class WriteStream: CallStream, LongLivedStream {
     private static var waitingMax: Int { 32 }
     private static var waitingBytesMax: Int { 16 << 20 }
 
-    private unowned let service: FirestoreService
+    private let service: FirestoreService
     private let call: Call
     private let database: DatabaseName
     private let access: StreamAccess

@@ -5,7 +5,7 @@ internal import DocumentModel
 internal import Expressions
 
 /// An expression to sort by.
-struct Ordering: Sendable {
+struct RowOrdering: Sendable {
     let expression: ExpressionID
     let isDescending: Bool
 }
@@ -29,7 +29,7 @@ final class RowSort: PipelineOperator {
     }
 
     private let input: any PipelineOperator
-    private let orderings: [Ordering]
+    private let orderings: [RowOrdering]
     /// The number of first rows that are wanted.
     private let wanted: Int
     private let runRows: Int
@@ -39,7 +39,7 @@ final class RowSort: PipelineOperator {
     private var heap: [Int] = []
     private var hasCollected = false
 
-    init(_ input: any PipelineOperator, _ orderings: [Ordering], wanted: Int = .max) {
+    init(_ input: any PipelineOperator, _ orderings: [RowOrdering], wanted: Int = .max) {
         self.input = input
         self.orderings = orderings
         self.wanted = wanted

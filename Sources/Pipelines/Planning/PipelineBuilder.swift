@@ -241,16 +241,16 @@ struct PipelineBuilder {
             head.plan, .query(head.query, parent: parent), search: settings)
         top = try filtered(top, stage.residual)
         if !stage.orderings.isEmpty || stage.isByScore, stage.settings.best == nil {
-            var orderings: [Ordering] = []
+            var orderings: [RowOrdering] = []
             for ordering in stage.orderings {
                 orderings.append(
-                    Ordering(
+                    RowOrdering(
                         expression: try compile(ordering.expression.withScore),
                         isDescending: ordering.isDescending))
             }
             if orderings.isEmpty {
                 let score = try compile(.document(.score))
-                orderings = [Ordering(expression: score, isDescending: true)]
+                orderings = [RowOrdering(expression: score, isDescending: true)]
             }
             top = RowSort(top, orderings, wanted: stage.wanted)
         }
@@ -347,11 +347,11 @@ struct PipelineBuilder {
     ) throws(RequestError) -> any PipelineOperator {
         try stage.refuseOptions()
         try stage.expectArguments(1...PipelineLimits.fieldsOfStage)
-        var orderings: [Ordering] = []
+        var orderings: [RowOrdering] = []
         for argument in stage.arguments {
             let argument = try SortArgument(argument)
             orderings.append(
-                Ordering(
+                RowOrdering(
                     expression: try compile(argument.expression), isDescending: argument.isDescending))
         }
         return RowSort(input, orderings, wanted: Int(clamping: wanted))
@@ -510,7 +510,7 @@ struct PipelineBuilder {
             }
         }
         var top: any PipelineOperator = RowCondition(input, try compile(.call(isComparable)))
-        let ordering = Ordering(expression: distance, isDescending: measure == "dot_product")
+        let ordering = RowOrdering(expression: distance, isDescending: measure == "dot_product")
         top = RowLimit(RowSort(top, [ordering], wanted: Int(clamping: limit)), limit: limit)
         guard let distanceField else { return top }
         return RowChange(top, .add([NamedExpression(name: distanceField, expression: distance)]))

@@ -16,13 +16,15 @@ internal import Synchronization
 final class AdminService {
     /// What all loops share.
     struct Context: Sendable {
-        let store: DocumentStore
+        let served: ServedStore
         let log: Log
         let address: ServerAddress
         /// The rules of the data directory; nil if the server has nothing to do with them.
         let rules: RulesKeeper?
         /// Asked again and again whether a replica may still follow; nil permits everything.
         let authorization: Authorization?
+
+        var store: DocumentStore { served.store }
     }
 
     /// Requests that may block threads at once.
@@ -65,14 +67,10 @@ final class AdminService {
 
     private func follow(_ call: Call, _ message: FollowRequest) throws {
         let isMember = message.place != nil
-        if context.store.configuration.engine.sharedLog != nil, !isMember {
-            throw RequestError(
-                .failedPrecondition, "This server is one of a cluster and has no local log; use serve --cluster.")
-        }
         guard followers < Self.followersMax else {
             throw RequestError(.resourceExhausted, "\(Self.followersMax) replicas follow on this event loop already.")
         }
-        let stream = FollowStream(call, service, context.authorization) { [unowned self] in followers -= 1 }
+        let stream = FollowStream(call, service, context.authorization) { [weak self] in self?.followers -= 1 }
         // Rules are applied at each server of a cluster.
         try stream.start(message, context.store, isMember ? nil : context.rules, context.log)
         followers += 1

@@ -184,11 +184,13 @@ private struct FollowSource: Sendable {
         let replication = store.replication
         let number = request.follower == 0 ? UInt64.random(in: 1 ... .max) : request.follower
         replication.countFollower(1)
-        replication.derived.want(1)
+        // Groups have other hashes.
+        let wantsHashes = request.place == nil ? 1 : 0
+        replication.derived.want(wantsHashes)
         replication.wake(number) { [feed] in feed.signal() }
         defer {
             replication.stopWaking(number)
-            replication.derived.want(-1)
+            replication.derived.want(-wantsHashes)
             replication.countFollower(-1)
             if request.follower != 0 { store.endHold(of: request.follower) }
         }
@@ -312,15 +314,21 @@ private struct FollowSource: Sendable {
         }
         // The last commit of the replica must be one of this log.
         let records = try store.records(after: CommitVersion(microseconds: request.version - 1))
-        do throws(StorageError) {
-            guard try records.next() else { return "the replica has commits that this server does not have" }
-        } catch {
-            guard error.code == .versionTooOld else { throw error }
+        do {
+            guard try records.next() else {
+                // A server of a cluster that has just started has not read the log to its end.
+                if store.configuration.engine.sharedLog != nil { throw Self.isBehind }
+                return "the replica has commits that this server does not have"
+            }
+        } catch let error as StorageError where error.code == .versionTooOld {
             return "the commits after those of the replica are not in the log any more"
         }
         if records.version.microseconds == request.version { return nil }
         return "the last commit of the replica is not one of this server"
     }
+
+    private static let isBehind = RequestError(
+        .unavailable, "This server does not have the last commit of the replica yet.")
 
     private func sendBase(_ reason: String) throws {
         let base = try StoreBase(of: store)

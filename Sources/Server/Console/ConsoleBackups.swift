@@ -28,14 +28,14 @@ final class ConsoleBackups: Sendable {
         var failure: String?
     }
 
-    private let store: DocumentStore
+    private let served: ServedStore
     private let log: Log
     /// Nil if the operator has named none.
     private let directory: String?
     private let state = Mutex(State())
 
-    init(_ store: DocumentStore, _ log: Log, directory: String?) {
-        self.store = store
+    init(_ served: ServedStore, _ log: Log, directory: String?) {
+        self.served = served
         self.log = log
         self.directory = directory
     }
@@ -161,7 +161,7 @@ final class ConsoleBackups: Sendable {
     }
 
     private func write(to target: String, _ control: CopyControl) {
-        let outcome = Result { try store.backup(to: target, control) }
+        let outcome = Result { try served.store.backup(to: target, control) }
         switch outcome {
         case .success: log(.info, "copy_written", ["form": "backup", "directory": target])
         case .failure(let error):

@@ -32,6 +32,8 @@ final class ConsoleChanges: Sendable {
 
     private struct State {
         var subscription: ChangeSubscription?
+        /// The store of the subscription.
+        var store: DocumentStore?
         var position: UInt64 = 0
         /// From when on changes are known.
         var since: UInt64 = 0
@@ -40,18 +42,19 @@ final class ConsoleChanges: Sendable {
         var byteCount = 0
     }
 
-    private let store: DocumentStore
+    private let served: ServedStore
     private let state = Mutex(State())
     private let document = Schema.shared.message("google.firestore.v1.Document")
 
-    init(_ store: DocumentStore) { self.store = store }
+    init(_ served: ServedStore) { self.served = served }
 
     /// To be called every few seconds: takes what the store has collected.
     func tick() {
         let now = SystemClock.monotonicMilliseconds()
         state.withLock { state in
             guard state.subscription != nil else { return }
-            if now > state.askedAt + Self.idleSeconds * 1_000 {
+            // A store that was opened again has other changes.
+            if now > state.askedAt + Self.idleSeconds * 1_000 || state.store !== served.store {
                 state = State()
             } else {
                 take(&state)
@@ -64,9 +67,12 @@ final class ConsoleChanges: Sendable {
     /// - Parameter path: of which paths begin with it; empty for all.
     func json(after version: UInt64, path: String) -> JSONValue {
         let prefix = Array(path.utf8)
+        let store = served.store
         let (since, changes) = state.withLock { state in
+            if state.store !== store { state = State() }
             state.askedAt = SystemClock.monotonicMilliseconds()
             if state.subscription == nil {
+                state.store = store
                 state.subscription = store.subscribeToChanges {}
                 state.position = store.currentReadTime
                 state.since = state.position
@@ -85,6 +91,7 @@ final class ConsoleChanges: Sendable {
 
     /// Names of databases by their numbers.
     private var databaseNames: [UInt32: String] {
+        let store = served.store
         var names: [UInt32: String] = [:]
         for name in store.databaseNames {
             if let number = store.number(of: name) { names[number] = "\(name)" }
@@ -93,7 +100,7 @@ final class ConsoleChanges: Sendable {
     }
 
     private func take(_ state: inout State) {
-        let readTime = store.currentReadTime
+        guard let readTime = state.store?.currentReadTime else { return }
         guard let subscription = state.subscription, readTime > state.position else { return }
         guard let batches = subscription.changes(after: state.position, through: readTime) else {
             // Some are lost: what is shown begins here.

@@ -11,7 +11,7 @@ internal import Synchronization
 
 /// What the views of the console show. Thread-safe; all loops share one.
 final class ConsoleData: Sendable {
-    let store: DocumentStore
+    private let served: ServedStore
     private let counters: [ServiceCounters]
     private let readiness: Readiness
     private let version: String
@@ -29,7 +29,7 @@ final class ConsoleData: Sendable {
         _ administration: AdminService.Context, counters: [ServiceCounters], readiness: Readiness, version: String,
         loops: [EventLoop], clients: KnownClients, backupDirectory: String?, _ authorization: Authorization?
     ) {
-        store = administration.store
+        served = administration.served
         address = administration.address
         self.counters = counters
         self.readiness = readiness
@@ -37,10 +37,12 @@ final class ConsoleData: Sendable {
         self.loops = loops
         self.clients = clients
         self.authorization = authorization
-        history = ConsoleHistory(store: store, counters: counters)
-        changes = ConsoleChanges(store)
-        backups = ConsoleBackups(store, administration.log, directory: backupDirectory)
+        history = ConsoleHistory(served, counters: counters)
+        changes = ConsoleChanges(served)
+        backups = ConsoleBackups(served, administration.log, directory: backupDirectory)
     }
+
+    private var store: DocumentStore { served.store }
 
     /// Starts the samples.
     ///

@@ -33,18 +33,18 @@ final class ConsoleHistory: Sendable {
         var levels: [UInt64] = []
     }
 
-    private let store: DocumentStore
+    private let served: ServedStore
     private let counters: [ServiceCounters]
     private let state = Mutex(State())
 
-    init(store: DocumentStore, counters: [ServiceCounters]) {
-        self.store = store
+    init(_ served: ServedStore, counters: [ServiceCounters]) {
+        self.served = served
         self.counters = counters
     }
 
     /// Takes a sample.
     func sample() {
-        let store = store.statistics
+        let store = served.store.statistics
         let totals = CounterTotals(counters)
         let memory = ProcessMemory.current
         var requests = HistogramReading()

@@ -15,6 +15,7 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     // Sendable: used on the loop's thread alone; the connection calls back there too.
 
     let link: LeaderLink
+    private let service: FirestoreService
     private let call: Call
     private let request: [UInt8]
     private let forwarding: FirestoreMessages.Method.Forwarding
@@ -39,12 +40,12 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     private static let waitingBytesMax = 256 << 10
 
     var requestBytes: Int { request.count }
-    private var service: FirestoreService { link.service }
     private var isStream: Bool { call.rpc.shape == .serverStreaming }
     private var changes: Bool { forwarding != .reads }
 
     init(_ link: LeaderLink, _ call: Call, _ head: ForwardedHead, _ message: RawSpan, isInTransaction: Bool) {
         self.link = link
+        service = link.service
         self.call = call
         self.isInTransaction = isInTransaction
         // Writes that a pipeline leaves to its transaction have no identifier.

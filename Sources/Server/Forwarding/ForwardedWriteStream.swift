@@ -18,6 +18,7 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     // Sendable: used on the loop's thread alone; the connection calls back there too.
 
     let link: LeaderLink
+    private let service: FirestoreService
     private let call: Call
     private let head: ForwardedHead
     private let first: [UInt8]
@@ -54,11 +55,10 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     /// Counted with their most.
     let requestBytes = 64 << 10
 
-    private var service: FirestoreService { link.service }
-
     /// - Throws: what is wrong with the first message.
     init(_ link: LeaderLink, _ call: Call, _ head: ForwardedHead, _ message: RawSpan) throws {
         self.link = link
+        service = link.service
         self.call = call
         self.head = head
         let view = try WriteRequestView(message)

@@ -163,6 +163,16 @@ final class LeaderLink: CallForwarder {
         isClosed = true
         connection.take()?.close()
     }
+
+    /// The store is about to be closed: calls that wait or are under way fail.
+    func retire() {
+        close()
+        for call in Array(calls.values) { call.fail(.storeIsBeingOpened) }
+        failReads(.storeIsBeingOpened)
+    }
+
+    /// Whether nothing is asked any more.
+    var hasEnded: Bool { isClosed }
 }
 
 /// A call that another server answers. Confined to its loop.

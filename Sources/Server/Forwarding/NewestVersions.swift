@@ -115,8 +115,19 @@ extension LeaderLink {
         if read.call.isOpen { read.completion(outcome) }
     }
 
+    /// Ends the reads that wait for the next question.
+    func failReads(_ error: RequestError) {
+        let reads = newest.waiting
+        newest.waiting = []
+        for read in reads { end(read, .failure(error)) }
+    }
+
     /// Those that have time left are asked for again.
     private func failed(_ reads: [NewestVersions.Read], _ reason: String) {
+        if hasEnded {
+            for read in reads { end(read, .failure(.storeIsBeingOpened)) }
+            return
+        }
         var pause: UInt64 = 0
         for var read in reads {
             guard read.call.isOpen, !read.attempts.isOver(loop.nowMilliseconds) else {

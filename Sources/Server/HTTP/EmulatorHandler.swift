@@ -19,7 +19,7 @@ internal import SecurityRules
 
 /// Serves `/emulator/...` on one loop.
 final class EmulatorHandler {
-    let service: FirestoreService
+    private let calls: CallRouter
     private let isEnabled: Bool
     let authorization: Authorization?
     /// Exports and imports; nil if this server has none.
@@ -27,11 +27,11 @@ final class EmulatorHandler {
     private let address: @Sendable () -> String
 
     init(
-        _ service: FirestoreService, _ options: HTTPOptions, _ authorization: Authorization?,
+        _ calls: CallRouter, _ options: HTTPOptions, _ authorization: Authorization?,
         address: @escaping @Sendable () -> String
     ) {
         self.address = address
-        self.service = service
+        self.calls = calls
         isEnabled = options.emulatorEndpoints
         files = options.emulatorFiles
         self.authorization = authorization
@@ -97,6 +97,8 @@ final class EmulatorHandler {
     func reply(_ exchange: HTTPExchange, _ json: String) {
         exchange.reply(.ok, contentType: HTTPError.contentType) { $0.append(utf8: json + "\n") }
     }
+
+    var service: FirestoreService { calls.store.firestore }
 
     private func reset(_ exchange: HTTPExchange, _ database: DatabaseName) {
         EmulatorReset(service, database) { [self] result in

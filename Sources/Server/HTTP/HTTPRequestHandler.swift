@@ -32,25 +32,24 @@ package final class HTTPRequestHandler: HTTPHandler {
     private let clients: KnownClients?
 
     /// - Parameters:
-    ///   - calls: takes the calls of REST, whichever service they are for.
+    ///   - calls: takes the calls of REST and WebChannel, whichever service they are for.
     ///   - sessions: those of WebChannel, of all loops.
     ///   - authorization: decides who may do what; nil permits everything.
     ///   - address: `HOST:PORT` of the server, once it runs.
     ///   - console: nil serves none.
     init(
-        _ service: FirestoreService, calls: any ServiceHandler, pages: ServerPages, sessions: WebChannelTable,
-        options: HTTPOptions,
+        calls: CallRouter, pages: ServerPages, sessions: WebChannelTable, options: HTTPOptions,
         authorization: Authorization?, address: @escaping @Sendable () -> String, console: ConsoleHandler? = nil,
         clients: KnownClients? = nil
     ) {
         self.clients = clients
         self.console = console
         self.authorization = authorization
-        emulator = EmulatorHandler(service, options, authorization, address: address)
+        emulator = EmulatorHandler(calls, options, authorization, address: address)
         self.pages = pages
         self.options = options
-        rest = RESTHandler(service, calls)
-        webChannel = WebChannelHandler(sessions, service, authorization)
+        rest = RESTHandler(calls)
+        webChannel = WebChannelHandler(sessions, calls)
     }
 
     package func handle(_ exchange: HTTPExchange, _ head: HTTPHead, body: RawSpan) {

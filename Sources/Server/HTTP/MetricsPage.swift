@@ -17,7 +17,7 @@ internal import Synchronization
 
 final class MetricsPage: Sendable {
     private let counters: [ServiceCounters]
-    private let store: DocumentStore
+    private let served: ServedStore
     private let sessions: WebChannelTable
     private let version: String
     private let collections: CollectionTable
@@ -37,7 +37,7 @@ final class MetricsPage: Sendable {
     ///   - collections: what is known of collections.
     ///   - limited: requests that limits of callers have refused, by limit.
     init(
-        counters: [ServiceCounters], store: DocumentStore, sessions: WebChannelTable, version: String,
+        counters: [ServiceCounters], _ served: ServedStore, sessions: WebChannelTable, version: String,
         collections: CollectionTable, listenerBytesMax: Int = 0, memoryBudget: Int? = nil,
         limited: @escaping @Sendable () -> [(label: String, count: UInt64)] = { [] }
     ) {
@@ -46,11 +46,13 @@ final class MetricsPage: Sendable {
         self.listenerBytesMax = listenerBytesMax
         self.memoryBudget = memoryBudget
         self.counters = counters
-        self.store = store
+        self.served = served
         self.sessions = sessions
         self.version = version
         startedAt = Self.now()
     }
+
+    private var store: DocumentStore { served.store }
 
     func setServer(_ server: SocketServer?) { self.server.withLock { $0 = server } }
 

@@ -11,16 +11,12 @@ internal import HTTPProtocols
 
 /// Serves `/v1/...` on one loop.
 final class RESTHandler {
-    private let service: FirestoreService
     /// Takes the calls, whichever service they are for.
-    private let calls: any ServiceHandler
+    private let calls: CallRouter
     private var reader = JSONMessageReader()
     private let parameterReader = ParameterReader()
 
-    init(_ service: FirestoreService, _ calls: any ServiceHandler) {
-        self.service = service
-        self.calls = calls
-    }
+    init(_ calls: CallRouter) { self.calls = calls }
 
     /// - Parameter segments: of the path after `/v1`, still encoded.
     func handle(_ exchange: HTTPExchange, _ head: HTTPHead, _ segments: [String], body: RawSpan) {
@@ -44,7 +40,7 @@ final class RESTHandler {
         do throws(RequestError) {
             try append(route, rpc.input, options.parameters, body, to: &message)
         } catch {
-            return service.refuse(call, error)
+            return calls.refuse(call, error)
         }
         calls.begin(call, payload: message.bytes)
     }

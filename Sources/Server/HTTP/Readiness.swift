@@ -5,11 +5,11 @@ internal import Storage
 internal import Synchronization
 
 final class Readiness: Sendable {
-    private let store: DocumentStore
+    private let served: ServedStore
     private let isDraining = Atomic(false)
 
-    init(store: DocumentStore) {
-        self.store = store
+    init(_ served: ServedStore) {
+        self.served = served
     }
 
     /// From now on the server only finishes what it has.
@@ -18,6 +18,8 @@ final class Readiness: Sendable {
     /// Why new work should go elsewhere; nil when it should not.
     var notReadyReason: String? {
         if isDraining.load(ordering: .relaxed) { return "the server is draining" }
+        guard served.isOpen else { return "the store \(served.name) is being opened again" }
+        let store = served.store
         let engine = store.statistics.engine
         if engine.hasFailed {
             return "the log cannot be written or data is damaged; commits are refused until a restart"

@@ -6,33 +6,27 @@ internal import FirestoreMessages
 internal import FirestoreService
 internal import Identity
 
-/// The handler of one loop's calls: gives each to the service that it names. Confined to the loop.
+/// The handler of one loop's calls: gives each to the service that it names, of the store that it is about. Confined to
+/// the loop.
 final class CallRouter: ServiceHandler {
-    private let firestore: FirestoreService
+    let store: LoopStore
+    let counters: ServiceCounters
+    /// Those of no store.
+    let streams = LongLivedStreams()
     private let health: HealthService
     private let reflection: ReflectionService
-    private let administration: AdminService
-    private let indexes: IndexAdminService
-    private let streams: LongLivedStreams
-    private let authorization: Authorization?
-    private let leader: KnownLeader?
+    let authorization: Authorization?
 
-    /// - Parameters:
-    ///   - authorization: asked about calls of other services than Firestore; nil permits all of them.
-    ///   - leader: who takes the writes; nil if this server always does.
-    init(
-        _ firestore: FirestoreService, _ administration: AdminService, _ indexes: IndexAdminService,
-        _ authorization: Authorization?, leader: KnownLeader? = nil
-    ) {
+    /// - Parameter authorization: asked about calls of other services than Firestore; nil permits all of them.
+    init(_ store: LoopStore, _ counters: ServiceCounters, _ authorization: Authorization?) {
+        self.store = store
+        self.counters = counters
         self.authorization = authorization
-        self.leader = leader
-        self.administration = administration
-        self.indexes = indexes
-        self.firestore = firestore
-        streams = firestore.longLivedStreams
-        health = HealthService(counters: firestore.counters, streams: streams)
-        reflection = ReflectionService(counters: firestore.counters, streams: streams)
+        health = HealthService(counters: counters, streams: streams)
+        reflection = ReflectionService(counters: counters, streams: streams)
     }
+
+    private var firestore: FirestoreService { store.firestore }
 
     /// How often streams are looked at, in milliseconds.
     private static let accessCheckMilliseconds: UInt64 = 1_000
@@ -41,27 +35,39 @@ final class CallRouter: ServiceHandler {
     func checkAccess(on loop: EventLoop) {
         if authorization == nil { return }
         loop.schedule(afterMilliseconds: Self.accessCheckMilliseconds) { [weak self] in
-            self?.streams.checkAccess()
-            self?.checkAccess(on: loop)
+            guard let self else { return }
+            streams.checkAccess()
+            firestore.longLivedStreams.checkAccess()
+            checkAccess(on: loop)
         }
     }
 
     /// The listeners of the loop.
-    var listeners: [ListenerDescription] { streams.listeners }
+    var listeners: [ListenerDescription] { firestore.longLivedStreams.listeners }
 
     /// What the queries of the loop have read in the last hour.
     var queryCosts: [QueryCost] { firestore.queryCosts }
 
     /// The server drains: calls that last as long as their clients like are ended.
-    func stopServing() { streams.stopServing() }
+    func stopServing() {
+        streams.stopServing()
+        firestore.longLivedStreams.stopServing()
+    }
+
+    /// Ends a call whose request message could not be made.
+    func refuse(_ call: Call, _ error: RequestError) { firestore.refuse(call, error) }
 
     func begin(_ call: Call, payload: RawSpan) {
         let method = call.method
-        if method.service == .firestore { return firestore.begin(call, method, payload) }
+        if method.service == .firestore {
+            if store.isRetired { return refuseWhileClosed(call) }
+            return firestore.begin(call, method, payload)
+        }
         if method == .adminForward { return beginForwarded(call, payload) }
-        firestore.counters.callsStarted.add()
+        counters.callsStarted.add()
         do {
             try authorization?.admit(call.origin, for: method.purpose)
+            if method.needsStore { try store.checkServes() }
             if let forwarder = firestore.forwarder, forwarder.isNeeded, method.forwarding != .none {
                 return try forwarder.forward(call, method, payload, isInTransaction: false)
             }
@@ -74,14 +80,19 @@ final class CallRouter: ServiceHandler {
             case .serverReflectionInfo: reflection.begin(call, payload)
             default:
                 if method.service == .administration {
-                    try administration.begin(call, payload)
+                    try store.services.administration.begin(call, payload)
                 } else {
-                    try indexes.begin(call, payload)
+                    try store.services.indexes.begin(call, payload)
                 }
             }
         } catch {
             firestore.fail(call, error)
         }
+    }
+
+    private func refuseWhileClosed(_ call: Call) {
+        call.noteRetry(afterSeconds: 1)
+        refuse(call, .storeIsBeingOpened)
     }
 
     // MARK: Followers
@@ -91,6 +102,7 @@ final class CallRouter: ServiceHandler {
     private func beginForwarded(_ call: Call, _ payload: RawSpan) {
         do {
             try authorization?.admit(call.origin, for: .administration)
+            try store.checkServes()
             try checkTakesWrites()
             let view = try ForwardRequestView(payload)
             guard let method = UInt16(exactly: view.method).flatMap(FirestoreMessages.Method.init(rawValue:)),
@@ -103,10 +115,12 @@ final class CallRouter: ServiceHandler {
             begin(
                 Call(carrier: carrier, stream: call.stream, head: head, begunAt: call.begunAt), payload: view.message)
         } catch {
-            firestore.counters.callsStarted.add()
+            counters.callsStarted.add()
             firestore.fail(call, error)
         }
     }
+
+    private var leader: KnownLeader? { store.services.leader }
 
     /// - Throws: `UNAVAILABLE` if another server takes the writes: the follower looks for it then.
     private func checkTakesWrites() throws(RequestError) {
@@ -126,10 +140,19 @@ final class CallRouter: ServiceHandler {
 
     func loopWillWait() { firestore.loopWillWait() }
 
-    func abandoned(_ reason: CancellationReason) { firestore.counters.callsAbandoned.add() }
+    func abandoned(_ reason: CancellationReason) { counters.callsAbandoned.add() }
 }
 
 extension FirestoreMessages.Method {
+    /// Whether a call of another service than Firestore is about a store.
+    fileprivate var needsStore: Bool {
+        switch service {
+        case .health, .reflection: false
+        case .administration: self != .adminGetServer
+        case .firestore, .firestoreAdmin, .operations: true
+        }
+    }
+
     /// What a call of another service than Firestore is for.
     fileprivate var purpose: Purpose {
         switch self {

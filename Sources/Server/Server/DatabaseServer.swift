@@ -11,6 +11,8 @@ package import HTTPProtocols
 /// The settings of a server.
 package struct DatabaseServerConfiguration: Sendable {
     package var store: StoreConfiguration
+    /// What the store is called where there are several.
+    package var storeName = "main"
     package var transport = ServerConfiguration()
     package var service = ServiceLimits()
     package var http = HTTPOptions()
@@ -67,7 +69,9 @@ package final class DatabaseServer: Sendable {
     package var port: UInt16 { server.port }
     /// The port for observation; nil without one.
     package var observationPort: UInt16? { observation?.port }
-    package let store: DocumentStore
+    /// The store, which may be closed and opened again.
+    package let served: ServedStore
+    package var store: DocumentStore { served.store }
 
     private let configuration: DatabaseServerConfiguration
     private let log: Log
@@ -79,20 +83,17 @@ package final class DatabaseServer: Sendable {
     private let metrics: MetricsPage
     private let readiness: Readiness
     private let routers: [LoopBound<CallRouter>]
-    /// Of the loops, in their order; empty if this server always takes the writes.
-    private let links: [LoopBound<LeaderLink>]
     private let housekeeping: HousekeepingThread
     private let pulse: LoopPulse
 
     private init(
-        _ configuration: DatabaseServerConfiguration, store: DocumentStore, group: EventLoopGroup, server: SocketServer,
-        observation: SocketServer?, counters: [ServiceCounters], metrics: MetricsPage, readiness: Readiness,
-        routers: [LoopBound<CallRouter>], links: [LoopBound<LeaderLink>],
-        housekeeping: HousekeepingThread
+        _ configuration: DatabaseServerConfiguration, _ served: ServedStore, group: EventLoopGroup,
+        server: SocketServer, observation: SocketServer?, counters: [ServiceCounters], metrics: MetricsPage,
+        readiness: Readiness, routers: [LoopBound<CallRouter>], housekeeping: HousekeepingThread
     ) {
         self.configuration = configuration
         self.log = configuration.log
-        self.store = store
+        self.served = served
         self.group = group
         self.server = server
         self.observation = observation
@@ -100,7 +101,6 @@ package final class DatabaseServer: Sendable {
         self.metrics = metrics
         self.readiness = readiness
         self.routers = routers
-        self.links = links
         self.housekeeping = housekeeping
         pulse = LoopPulse(group.loops)
     }
@@ -111,7 +111,8 @@ package final class DatabaseServer: Sendable {
     ///   port cannot be had, `TooFewDescriptors` when the limit of file descriptors leaves none for connections.
     package static func start(_ configuration: DatabaseServerConfiguration) throws -> DatabaseServer {
         let log = configuration.log
-        let store = try DocumentStore.open(configuration.store)
+        let served = ServedStore(
+            name: configuration.storeName, try DocumentStore.open(configuration.store), leader: configuration.leader)
         let group = EventLoopGroup(count: configuration.loops)
         var transport = configuration.transport
         let clients = KnownClients()
@@ -127,48 +128,38 @@ package final class DatabaseServer: Sendable {
             let sessions = WebChannelTable(limits: configuration.webChannel)
             let collections = CollectionTable()
             let metrics = MetricsPage(
-                counters: counters, store: store, sessions: sessions, version: configuration.version,
+                counters: counters, served, sessions: sessions, version: configuration.version,
                 collections: collections,
                 listenerBytesMax: group.loops.count * configuration.service.listeners.heldBytesMax,
                 memoryBudget: configuration.memoryBudget,
                 limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] })
-            let readiness = Readiness(store: store)
+            let readiness = Readiness(served)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             var http = configuration.http
             http.servesMetrics = configuration.observation == nil
             let administration = AdminService.Context(
-                store: store, log: log, address: ServerAddress(), rules: configuration.rules?.keeper,
+                served: served, log: log, address: ServerAddress(), rules: configuration.rules?.keeper,
                 authorization: configuration.authorization)
             let console = ConsoleData(
                 administration, counters: counters, readiness: readiness, version: configuration.version,
                 loops: group.loops, clients: clients, backupDirectory: http.backupDirectory,
                 configuration.authorization)
             var routers: [LoopBound<CallRouter>] = []
-            var links: [LoopBound<LeaderLink>] = []
             let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { loop in
                 // One service for each loop, whichever protocol its clients use.
-                let service = FirestoreService(
-                    store: store, limits: configuration.service, accessControl: configuration.authorization,
-                    counters: counters[routers.count], log: log)
-                if let leader = configuration.leader {
-                    let context = LeaderLink.Context(
-                        leader: leader, authorization: configuration.authorization, store: store,
-                        readsAreStrict: configuration.readsAreStrict, staleReadsMax: configuration.staleReadsMax,
-                        log: log)
-                    let link = LeaderLink(context, service, on: loop)
-                    service.forwarder = link
-                    links.append(LoopBound(link))
+                let own = counters[routers.count]
+                let store = LoopStore(served) { served in
+                    Self.services(of: served, configuration, administration, own, on: loop)
                 }
-                let router = CallRouter(
-                    service, AdminService(administration, service), IndexAdminService(store, log, service),
-                    configuration.authorization, leader: configuration.leader)
+                served.attach(store, on: loop)
+                let router = CallRouter(store, own, configuration.authorization)
                 let bound = LoopBound(router)
                 loop.execute { bound.value.checkAccess(on: loop) }
                 routers.append(bound)
                 return LoopServices(
                     calls: router,
                     http: HTTPRequestHandler(
-                        service, calls: router, pages: pages, sessions: sessions, options: http,
+                        calls: router, pages: pages, sessions: sessions, options: http,
                         authorization: configuration.authorization, address: { administration.address.text },
                         console: http.servesConsole
                             ? ConsoleHandler(console, router, configuration.authorization) : nil, clients: clients))
@@ -187,16 +178,38 @@ package final class DatabaseServer: Sendable {
                 try listen(for: options, besides: transport, pages, routers, on: group)
             }
             let running = DatabaseServer(
-                configuration, store: store, group: group, server: server, observation: observation, counters: counters,
-                metrics: metrics, readiness: readiness, routers: routers, links: links,
-                housekeeping: try HousekeepingThread(store: store, collections, log: log))
+                configuration, served, group: group, server: server, observation: observation, counters: counters,
+                metrics: metrics, readiness: readiness, routers: routers,
+                housekeeping: try HousekeepingThread(served, collections, log: log))
             running.scheduleSummary()
             return running
         } catch {
             group.stop()
-            store.close()
+            served.store.close()
             throw error
         }
+    }
+
+    /// The services of a store, as it is now, on a loop.
+    private static func services(
+        of served: ServedStore, _ configuration: DatabaseServerConfiguration, _ administration: AdminService.Context,
+        _ counters: ServiceCounters, on loop: EventLoop
+    ) -> LoopStore.Services {
+        let (store, leader) = (served.store, served.leader)
+        let service = FirestoreService(
+            store: store, limits: configuration.service, accessControl: configuration.authorization,
+            counters: counters, log: configuration.log)
+        let link = leader.map { leader in
+            LeaderLink(
+                LeaderLink.Context(
+                    leader: leader, authorization: configuration.authorization, store: store,
+                    readsAreStrict: configuration.readsAreStrict, staleReadsMax: configuration.staleReadsMax,
+                    log: configuration.log), service, on: loop)
+        }
+        service.forwarder = link
+        return LoopStore.Services(
+            firestore: service, administration: AdminService(administration, service),
+            indexes: IndexAdminService(store, configuration.log, service), link: link, leader: leader)
     }
 
     /// Listens on the port for observation.
@@ -266,16 +279,16 @@ package final class DatabaseServer: Sendable {
         configuration.http.emulatorFiles?.stop()
         group.stop()
         logSummary()
-        store.close()
+        served.store.close()
         log.reportSuppressed()
     }
 
     /// Closes the connections to the server that takes the writes.
     private func closeLinks() {
-        for (loop, link) in zip(group.loops, links) {
+        for (loop, router) in zip(group.loops, routers) {
             let closed = DispatchSemaphore(value: 0)
             loop.execute {
-                link.value.close()
+                router.value.store.services.link?.close()
                 closed.signal()
             }
             closed.wait()

@@ -14,12 +14,13 @@ final class HousekeepingThread: Sendable {
     private let isStopped = Monitor(false)
     private let thread: SystemThread
 
-    init(store: DocumentStore, _ collections: CollectionTable, log: Log) throws {
+    init(_ served: ServedStore, _ collections: CollectionTable, log: Log) throws {
         thread = try SystemThread(name: "housekeeping") { [isStopped] in
-            var housekeeping = Housekeeping(store: store, log: log)
+            var housekeeping = Housekeeping(served, log: log)
             while !Self.waitForRound(isStopped) {
+                guard served.isOpen else { continue }
                 housekeeping.look()
-                collections.secondPassed(store)
+                collections.secondPassed(served.store)
             }
         }
     }
@@ -40,7 +41,7 @@ final class HousekeepingThread: Sendable {
 /// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused for lack of
 /// space.
 private struct Housekeeping {
-    let store: DocumentStore
+    let served: ServedStore
     let log: Log
     private var trims = TrimSchedule()
     private var shortage = ShortageReport()
@@ -50,11 +51,13 @@ private struct Housekeeping {
     /// Damage of the scrub that has been logged.
     private var damageLogged: [StorageError] = []
 
-    init(store: DocumentStore, log: Log) {
-        self.store = store
+    init(_ served: ServedStore, log: Log) {
+        self.served = served
         self.log = log
         if let missing = store.missingTextLibraries { log(.warning, "text_libraries_missing", ["message": missing]) }
     }
+
+    private var store: DocumentStore { served.store }
 
     mutating func look() {
         store.endExpiredWaits()

@@ -20,17 +20,15 @@ final class WebChannelHandler {
     private static let textPlain = "text/plain; charset=utf-8"
 
     private let table: WebChannelTable
-    private let service: FirestoreService
-    private let authorization: Authorization?
+    private let calls: CallRouter
     private let services: [String: (method: Method, messages: WebChannelMessages)]
 
-    init(_ table: WebChannelTable, _ service: FirestoreService, _ authorization: Authorization?) {
+    init(_ table: WebChannelTable, _ calls: CallRouter) {
         self.table = table
-        self.service = service
-        self.authorization = authorization
+        self.calls = calls
         let methods = Method.ofFirestore.filter { $0.shape == .bidirectional }
         services = Dictionary(
-            uniqueKeysWithValues: methods.map { ($0.name, ($0, WebChannelMessages($0, service))) })
+            uniqueKeysWithValues: methods.map { ($0.name, ($0, WebChannelMessages($0, calls))) })
     }
 
     /// - Parameter segments: of the path, after ``pathPrefix``.
@@ -64,9 +62,9 @@ final class WebChannelHandler {
         guard request.database.isEmpty || request.database.utf8.elementsEqual(opened.database.utf8) else {
             return false
         }
-        guard let authorization, let shown = head.value(of: "authorization"), shown != opened.authorization else {
-            return true
-        }
+        guard let authorization = calls.authorization, let shown = head.value(of: "authorization"),
+            shown != opened.authorization
+        else { return true }
         // A user's next token is another text.
         guard let caller = opened.caller, let other = authorization.identity(of: exchange.origin(authorization: shown))
         else { return false }
@@ -105,16 +103,16 @@ final class WebChannelHandler {
         guard post.offset == 0 else { throw .unknownSession }
         var head = head
         try HeadersInQuery.add(post.headers, named: "headers", to: &head)
-        let authorization = service.accessControl == nil ? nil : head.value(of: "authorization")
-        guard service.longLivedStreams.isServing else {
+        let authorization = calls.authorization == nil ? nil : head.value(of: "authorization")
+        guard calls.streams.isServing else {
             throw RequestError(.unavailable, "the server is draining")
         }
         var origin = WebChannelOrigin(
             database: request.database, authorization: authorization, browser: Self.browser(exchange, head),
             of: exchange)
-        origin.caller = self.authorization?.identity(of: exchange.origin(authorization: authorization))
+        origin.caller = calls.authorization?.identity(of: exchange.origin(authorization: authorization))
         let session = try table.open(found.method.rpc, found.messages, for: exchange, origin)
-        service.longLivedStreams.insert(session)
+        calls.streams.insert(session)
         let handshake = session.handshake
         session.receive(post, acknowledged: nil, for: exchange) { _ in
             exchange.reply(.ok, contentType: Self.textPlain) { $0.append(handshake) }

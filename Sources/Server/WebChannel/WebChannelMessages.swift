@@ -6,26 +6,24 @@ internal import FirestoreMessages
 internal import FirestoreService
 internal import HTTPProtocols
 
-/// The sessions of one method on one loop: their calls go to the loop's service, their messages are JSON.
+/// The sessions of one method on one loop: their calls go to the loop's router, their messages are JSON.
 final class WebChannelMessages: WebChannelService {
-    private let method: Method
-    private unowned let service: FirestoreService
+    private unowned let calls: CallRouter
     private let input: MessageType
     private let output: MessageType
     private var reader = JSONMessageReader()
     private let writer = JSONMessageWriter()
 
-    init(_ method: Method, _ service: FirestoreService) {
-        self.method = method
-        self.service = service
+    init(_ method: Method, _ calls: CallRouter) {
+        self.calls = calls
         (input, output) = MethodMessages.of(method)
     }
 
-    func begin(_ call: Call, _ message: RawSpan) { service.begin(call, method, message) }
+    func begin(_ call: Call, _ message: RawSpan) { calls.begin(call, payload: message) }
 
-    func abandoned(_ reason: CancellationReason) { service.counters.callsAbandoned.add() }
+    func abandoned(_ reason: CancellationReason) { calls.counters.callsAbandoned.add() }
 
-    func ended(_ session: WebChannelConnection) { service.longLivedStreams.remove(session) }
+    func ended(_ session: WebChannelConnection) { calls.streams.remove(session) }
 
     func appendDatabase(_ name: String, to message: inout ByteBuffer) {
         // The field has the same number in the requests of all bidirectional methods.

@@ -17,6 +17,8 @@ static struct {
     __typeof__(&PQsetNoticeReceiver) set_receiver;
     __typeof__(&PQsendQuery) send;
     __typeof__(&PQsendQueryParams) send_values;
+    __typeof__(&PQsendPrepare) prepare;
+    __typeof__(&PQsendQueryPrepared) send_prepared;
     __typeof__(&PQflush) flush;
     __typeof__(&PQconsumeInput) consume;
     __typeof__(&PQisBusy) is_busy;
@@ -57,7 +59,9 @@ static void load(void) {
                       find(library, "PQerrorMessage", &pq.error) &&
                       find(library, "PQsetnonblocking", &pq.set_nonblocking) &&
                       find(library, "PQsetNoticeReceiver", &pq.set_receiver) && find(library, "PQsendQuery", &pq.send) &&
-                      find(library, "PQsendQueryParams", &pq.send_values) && find(library, "PQflush", &pq.flush) &&
+                      find(library, "PQsendQueryParams", &pq.send_values) &&
+                      find(library, "PQsendPrepare", &pq.prepare) &&
+                      find(library, "PQsendQueryPrepared", &pq.send_prepared) && find(library, "PQflush", &pq.flush) &&
                       find(library, "PQconsumeInput", &pq.consume) && find(library, "PQisBusy", &pq.is_busy) &&
                       find(library, "PQgetResult", &pq.result) && find(library, "PQclear", &pq.clear) &&
                       find(library, "PQresultStatus", &pq.status) && find(library, "PQresultErrorField", &pq.field) &&
@@ -116,6 +120,13 @@ int hearth_pq_send(void *connection, const char *sql, int count, const char *con
                    const int *formats) {
     if (count < 0) return pq.send(handle(connection), sql);
     return pq.send_values(handle(connection), sql, count, NULL, values, lengths, formats, 1);
+}
+
+int hearth_pq_prepare(void *connection, const char *sql) { return pq.prepare(handle(connection), "", sql, 0, NULL); }
+
+int hearth_pq_send_prepared(void *connection, int count, const char *const *values, const int *lengths,
+                            const int *formats) {
+    return pq.send_prepared(handle(connection), "", count, values, lengths, formats, 1);
 }
 
 int hearth_pq_flush(void *connection) { return pq.flush(handle(connection)); }

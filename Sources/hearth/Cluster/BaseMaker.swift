@@ -5,6 +5,7 @@ import DocumentStore
 import FirestoreService
 import PostgreSQLLog
 import Replication
+import Storage
 
 /// Looks from time to time, on a thread, whether a base is due at the server that leads. Thread-safe.
 final class BaseMaker: Sendable {
@@ -61,6 +62,20 @@ final class BaseMaker: Sendable {
         }
     }
 
+    /// The last group that the archive has; nil without an archive, and if the log after that is larger than what may
+    /// be kept for it.
+    private func lastArchived(of store: DocumentStore, _ session: PostgreSQLSession) throws -> UInt64? {
+        guard let hold = store.archiveHold else { return nil }
+        var sequence: UInt64 = 0
+        do {
+            sequence = try LogLookup.place(before: hold.version.microseconds, tables, session).sequence
+        } catch let error as StorageError where error.code == .versionTooOld {
+            // It lacks everything that there is.
+        }
+        let bytes = try session.run(tables.logBytes(after: sequence)).first?.number(0) ?? 0
+        return bytes > UInt64(hold.bytesMax) ? nil : sequence
+    }
+
     private func make(_ store: DocumentStore, _ driver: MemberDriver, _ session: PostgreSQLSession) throws {
         let base = try StoreBase(of: store)
         guard let place = driver.places.place(ofCheckpoint: base.version) else { return }
@@ -70,7 +85,8 @@ final class BaseMaker: Sendable {
         }
         guard isMade else { return }
         log(.info, "base_made", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])
-        for table in try session.run(tables.superfluousTables(for: place.sequence)) {
+        let kept = try min(place.sequence, lastArchived(of: store, session) ?? .max)
+        for table in try session.run(tables.superfluousTables(for: kept)) {
             try session.run(StoreTables.dropping("hearth." + table.text(0)))
             log(.info, "log_trimmed", ["table": table.text(0)])
         }

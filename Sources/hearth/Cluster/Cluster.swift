@@ -1,5 +1,6 @@
 // `hearth serve --cluster`: the directory of a server in a cluster, and its member of the store.
 
+import Archive
 import Basics
 import DocumentStore
 import EmbeddedEngine
@@ -12,27 +13,42 @@ import Replication
 import Server
 import Storage
 
-/// The member of a cluster that this process serves.
+/// A store of a cluster that this process serves. Thread-safe.
+///
+/// When this server leads no longer, or its state is not that of the cluster, the store is closed and opened again:
+/// from its last durable state, from a base, or from nothing. A thread does that (`Cluster+Reopening`).
 final class Cluster: Sendable {
+    /// What belongs to a store from one opening to the next.
+    struct Member {
+        let host: ClusterHost
+        let driver: MemberDriver
+        var stream: LeaderStream?
+        var bases: BaseMaker?
+    }
+
+    /// How a server is reached by its address.
+    typealias Reach = @Sendable (String) throws -> HearthClient.Configuration
+
     private let database: String
-    private let tables: StoreTables
+    let tables: StoreTables
     private let directory: String
     private let baseBytes: Int
-    private let log: Log
-    private let host: ClusterHost
-    private let driver = Monitor<MemberDriver?>(nil)
-    private let bases = Monitor<BaseMaker?>(nil)
-    private let stream = Monitor<LeaderStream?>(nil)
+    let log: Log
+    private let reach: Reach
+    private let member = Monitor<Member?>(nil)
+    /// What the store is opened with, before the member's part of it.
+    private let configured = Monitor<StoreConfiguration?>(nil)
+    let reopening = Reopening()
 
     private init(
-        database: String, tables: StoreTables, directory: String, baseBytes: Int, log: Log
+        database: String, tables: StoreTables, directory: String, baseBytes: Int, log: Log, _ reach: @escaping Reach
     ) {
         self.database = database
         self.tables = tables
         self.directory = directory
         self.baseBytes = baseBytes
         self.log = log
-        host = ClusterHost(log: log, advertised: tables.advertised)
+        self.reach = reach
     }
 
     /// The member that a command line asks for; nil without `--cluster`.
@@ -45,7 +61,7 @@ final class Cluster: Sendable {
             throw CommandFailure(
                 "\(directory) caches the store \(kept) of a cluster and is not independent: serve it with --cluster")
         }
-        for flag in ["follow", "fork-of", "archive"] where arguments.given.contains(flag) {
+        for flag in ["follow", "fork-of"] where arguments.given.contains(flag) {
             throw UsageError(message: "--cluster and --\(flag) cannot be combined")
         }
         guard let advertised = arguments.value(of: ServeSettings.advertise) else {
@@ -60,9 +76,13 @@ final class Cluster: Sendable {
                 "\(directory) has an independent store, which a cluster would replace: name an empty directory")
         }
         if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        let (usesTLS, authorities) = (
+            arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
+        )
         return Cluster(
             database: database, tables: StoreTables(name: name, advertised: advertised.flagText), directory: directory,
-            baseBytes: arguments[ServeSettings.clusterBase].bytes, log: log)
+            baseBytes: arguments[ServeSettings.clusterBase].bytes, log: log
+        ) { try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities) }
     }
 
     // MARK: Before the store is opened
@@ -87,13 +107,13 @@ final class Cluster: Sendable {
         }
         let places = try LogPlaces(directory: directory)
         let place = try place(places)
-        driver.update {
-            $0 = MemberDriver(
-                MemberSettings(
-                    database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
-                    place: place, timeline: row.timeline),
-                places: places, host: host)
-        }
+        let host = ClusterHost(log: log, advertised: tables.advertised) { [reopening] in reopening.ask($0) }
+        let driver = MemberDriver(
+            MemberSettings(
+                database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
+                place: place, timeline: row.timeline),
+            places: places, host: host)
+        member.update { $0 = Member(host: host, driver: driver) }
     }
 
     private func connect() throws -> PostgreSQLSession {
@@ -104,7 +124,9 @@ final class Cluster: Sendable {
             } catch {
                 if !isReported { log(.warning, "cluster_waiting", ["message": error.description]) }
                 isReported = true
-                if Shutdown.isRequested { throw CommandFailure("ended while waiting for the database: \(error)") }
+                if Shutdown.isRequested || reopening.isStopping {
+                    throw CommandFailure("ended while waiting for the database: \(error)")
+                }
                 SystemThread.sleep(microseconds: 200_000)
             }
         }
@@ -166,7 +188,7 @@ final class Cluster: Sendable {
     }
 
     /// Removes what the directory caches: the mark of a whole store first, that of a cache last. Nobody has it open.
-    private func discard() throws {
+    func discard() throws {
         try Directory.removeFile("\(directory)/FORMAT")
         for name in try Directory.names(in: directory) where name != "CLUSTER" {
             let path = "\(directory)/\(name)"
@@ -188,78 +210,72 @@ final class Cluster: Sendable {
 
     // MARK: While the store is open
 
-    /// Sets what a server of the cluster is started with.
+    /// Sets what a server of the cluster is started with. After ``prepare()``.
     func configure(_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) {
-        guard let driver = driver.withLock({ $0 }) else { return }
-        let state = driver.state
-        configuration.store.leader = "the leader of the cluster"
-        configuration.store.engine.sharedLog = driver
-        configuration.store.clock = ClusterClock(state: state)
-        configuration.store.holdsLease = { state.holdsLease }
-        configuration.store.clusterFigures = { ClusterFigures(state) }
-        // The thread of the log waits for the database; the commit thread must not.
-        configuration.store.inlineSyncBytesMax = 0
-        let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
-        let (usesTLS, authorities) = (
-            arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
-        )
-        let reach: @Sendable (String) throws -> HearthClient.Configuration = {
-            try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities)
-        }
-        host.forward(to: known) { address in (try? reach(address)).map { Replica.leader($0) } }
-        let stream = LeaderStream(driver, log: log, reach)
-        self.stream.update { $0 = stream }
-        host.stream(with: stream)
-        configuration.leader = known
+        let store = configuration.store
+        configured.update { $0 = store }
+        configuration.leader = configure(&configuration.store)
         configuration.readsAreStrict = true
         configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
     }
 
-    /// Begins to follow, and to lead when nobody does.
-    func start(_ store: DocumentStore) throws {
-        guard let driver = driver.withLock({ $0 }) else { return }
-        host.bind(store)
-        try driver.start()
-        let maker = BaseMaker(database: database, tables: tables, bytesMin: baseBytes, log: log)
-        try maker.start(store, driver)
-        bases.update { $0 = maker }
+    /// Sets what a store of the cluster is opened with.
+    /// - Returns: learns which server leads.
+    private func configure(_ configuration: inout StoreConfiguration) -> KnownLeader? {
+        guard let member = member.withLock({ $0 }) else { return nil }
+        let state = member.driver.state
+        configuration.leader = "the leader of the cluster"
+        configuration.engine.sharedLog = member.driver
+        configuration.clock = ClusterClock(state: state)
+        configuration.holdsLease = { state.holdsLease }
+        configuration.clusterFigures = { ClusterFigures(state) }
+        // Each server may have the archive; the one that leads writes to it.
+        configuration.archive?.mayWrite = { state.holdsLease }
+        // The thread of the log waits for the database; the commit thread must not.
+        configuration.inlineSyncBytesMax = 0
+        configuration.groupPausePercent = 100
+        let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
+        member.host.forward(to: known) { [reach] address in (try? reach(address)).map { Replica.leader($0) } }
+        let stream = LeaderStream(member.driver, log: log, reach)
+        self.member.update { $0?.stream = stream }
+        member.host.stream(with: stream)
+        return known
     }
 
-    /// The server is ending: what waits for the database gets some seconds more.
-    func beginStopping() {
-        host.beginStopping()
-        stream.withLock { $0 }?.stop()
-        bases.withLock { $0 }?.stop()
-        driver.withLock { $0 }?.beginStopping(withinMilliseconds: mustRestart ? 0 : 5_000)
+    /// Begins to follow, and to lead when nobody does.
+    func start(_ store: DocumentStore) throws {
+        guard let member = member.withLock({ $0 }) else { return }
+        member.host.bind(store)
+        try member.driver.start()
+        let maker = BaseMaker(database: database, tables: tables, bytesMin: baseBytes, log: log)
+        try maker.start(store, member.driver)
+        self.member.update { $0?.bases = maker }
+    }
+
+    /// The store is about to be closed.
+    /// - Parameter milliseconds: how long commits may still wait for the database.
+    func endMember(withinMilliseconds milliseconds: UInt64) {
+        guard let member = member.withLock({ $0 }) else { return }
+        member.host.beginStopping()
+        member.stream?.stop()
+        member.bases?.stop()
+        member.driver.beginStopping(withinMilliseconds: milliseconds)
     }
 
     /// Ends the member. The store is closed.
-    func stop() { driver.withLock { $0 }?.stop() }
+    func stop() { member.withLock { $0 }?.driver.stop() }
 
-    // MARK: After the store is closed
-
-    /// Whether the process is to start again instead of ending.
-    var mustRestart: Bool { host.restartReason != nil }
-
-    /// Starts the process again if the member must begin from its last durable state, or from none.
-    func restartIfNeeded() throws {
-        guard let reason = host.restartReason else { return }
-        switch reason {
-        case .newTimeline: break
-        case .deposed: try lookForLoss()
-        case .diverged:
-            try lookForLoss()
-            try discard()
-        case .outdated, .differs: try discard()
-        case .refused(let message): throw CommandFailure(message)
-        }
-        execv("/proc/self/exe", CommandLine.unsafeArgv)
-        throw CommandFailure("the process cannot be started again: errno \(errno)")
+    /// Opens the store after it was closed, with a new member.
+    func open() throws -> (store: DocumentStore, leader: KnownLeader?) {
+        try prepare()
+        guard var configuration = configured.withLock({ $0 }) else { throw CommandFailure("the store was never open") }
+        let leader = configure(&configuration)
+        return (try DocumentStore.open(configuration), leader)
     }
 
     /// Begins a new time line if the log lacks groups that this server had: each of them was durable.
-    private func lookForLoss() throws {
-        guard let figures = driver.withLock({ $0 })?.state.figures, figures.reached.sequence > 0 else { return }
+    func lookForLoss() throws {
+        guard let figures = member.withLock({ $0 })?.driver.state.figures, figures.reached.sequence > 0 else { return }
         let session = try connect()
         defer { session.close() }
         let place = figures.reached

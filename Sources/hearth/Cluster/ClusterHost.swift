@@ -3,7 +3,6 @@
 import Basics
 import DocumentStore
 import FirestoreService
-import Glibc
 import PostgreSQLLog
 import Replication
 import Server
@@ -14,7 +13,6 @@ final class ClusterHost: MemberHost {
     private struct State {
         var store: DocumentStore?
         var leader: String?
-        var reason: RestartReason?
         var known: KnownLeader?
         var stream: LeaderStream?
         var isStopping = false
@@ -24,10 +22,14 @@ final class ClusterHost: MemberHost {
     private let state = Mutex(State())
     private let log: Log
     private let advertised: String
+    private let onRestart: @Sendable (RestartReason) -> Void
 
-    init(log: Log, advertised: String) {
+    /// - Parameter onRestart: the store must be closed, and opened again. Called once, on the driver's thread; it must
+    ///   not wait.
+    init(log: Log, advertised: String, onRestart: @escaping @Sendable (RestartReason) -> Void) {
         self.log = log
         self.advertised = advertised
+        self.onRestart = onRestart
     }
 
     /// Before the server is started.
@@ -55,11 +57,8 @@ final class ClusterHost: MemberHost {
 
     private var store: DocumentStore? { state.withLock { $0.store } }
 
-    /// The server is ending: groups that cannot be applied any more do not count as failures.
+    /// The store is about to be closed: groups that cannot be applied any more do not count as failures.
     func beginStopping() { state.withLock { $0.isStopping = true } }
-
-    /// Why the process must start again; nil if it need not.
-    var restartReason: RestartReason? { state.withLock { $0.reason } }
 
     func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void) {
         var records = FollowedRecords()
@@ -149,13 +148,17 @@ final class ClusterHost: MemberHost {
     func restart(_ reason: RestartReason) {
         store?.follow(leader: nil)
         move(to: .unknown)
-        let stream = state.withLock { state in
-            state.reason = reason
-            return state.stream
-        }
-        stream?.stop()
+        state.withLock { $0.stream }?.stop()
+        report(reason)
+        onRestart(reason)
+    }
+
+    private func report(_ reason: RestartReason) {
         switch reason {
-        case .deposed: log(.warning, "cluster_deposed", ["message": "another server leads; this one starts again"])
+        case .deposed:
+            log(
+                .warning, "cluster_deposed",
+                ["message": "another server leads; the store is opened again from its last durable state"])
         case .outdated:
             log(.warning, "cluster_outdated", ["message": "the log was trimmed; the directory is made again of a base"])
         case .diverged:
@@ -168,7 +171,7 @@ final class ClusterHost: MemberHost {
         case .newTimeline:
             log(
                 .warning, "cluster_timeline_changed",
-                ["message": "the store lost commits and has begun a new time line; this server starts again"])
+                ["message": "the store lost commits and has begun a new time line; it is opened again"])
         case .differs(let keySpace, let sequence):
             log(
                 .error, "cluster_differs",
@@ -179,7 +182,6 @@ final class ClusterHost: MemberHost {
                 ])
         case .refused(let message): log(.error, "cluster_refused", ["message": message])
         }
-        kill(getpid(), SIGTERM)
     }
 
     func note(_ event: MemberEvent) {

@@ -64,6 +64,9 @@ enum ArchiveFlags {
         case .gap(let after, let until):
             let message = "the log had no more room for what the archive lacked; a new base is being made"
             log(.error, "archive_gap", ["after": "\(after)", "until": "\(until)", "message": message])
+        case .waiting:
+            let message = "another process has the lock of the archive; this one continues when it is free"
+            log(.warning, "archive_waiting", ["directory": directory, "message": message])
         case .failing(let error): log(.error, "archive_failing", ["message": "\(error)"])
         case .recovered: log(.info, "archive_recovered")
         case .damaged(let error): log(.error, "archive_damaged", ["message": "\(error)"])

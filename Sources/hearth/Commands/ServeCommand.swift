@@ -102,7 +102,7 @@ enum ServeCommand: MainThreadSubcommand {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
         replica?.start(gateway.store, rules: configuration.rules?.keeper)
-        try cluster?.start(gateway.store)
+        try cluster?.start(gateway.served)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)
@@ -112,7 +112,7 @@ enum ServeCommand: MainThreadSubcommand {
         let signal = waitForSignal(
             gateway, security, ServiceManager(), endpoint: endpoint, onReload: { reloading.run(log) })
         log(.info, "draining", ["signal": signal == SIGTERM ? "SIGTERM" : "SIGINT"])
-        if replica?.mustRebuild != true, cluster?.mustRestart != true { Shutdown.endAtOnceOnAnotherSignal(log) }
+        if replica?.mustRebuild != true, cluster?.mustEnd != true { Shutdown.endAtOnceOnAnotherSignal(log) }
         replica?.stop()
         cluster?.beginStopping()
         gateway.stop()

@@ -62,6 +62,7 @@ private struct DirectoryToCluster {
         try prepareDatabase()
         try MigratingFile.write(in: directory)
         let last = try stopWrites()
+        try beginHistory()
         let base = try StoreBase(of: directory) { _ = try ForkCommand.make(of: directory, at: $0) }
         let place = LogPlace(sequence: 0, hash: 0, version: base.version.microseconds)
         guard
@@ -95,6 +96,15 @@ private struct DirectoryToCluster {
                 "the database has a store \(tables.name) already: name another one with --cluster-store")
         }
         for table in try session.run(tables.tablesOfBases) { try session.run(StoreTables.dropping(table.text(0))) }
+    }
+
+    /// Begins the history of a directory that was restored, and that no server has opened since.
+    private func beginHistory() throws {
+        guard try ClusterFile.timeline(in: directory) == nil else { return }
+        let checkpoint = try ClusterFile.checkpoint(of: directory)?.microseconds ?? 0
+        try ClusterFile.writeHistory(
+            ClusterFile.identity(in: directory) ?? .random(), timeline: max(SystemClock.microseconds(), checkpoint + 1),
+            in: directory)
     }
 
     /// Has the server of the directory take no more writes. Without one, none starts on it from now on.

@@ -88,6 +88,54 @@ struct ClusterTests {
         try expectSound(nodes)
     }
 
+    /// Takes the lease of a store from its leader, as a server would that nobody hears of any more.
+    private func depose(_ store: String = "main") throws {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        try session.run(
+            SQLStatement(
+                """
+                UPDATE hearth.stores SET epoch = epoch + 1, renewals = renewals + 1, holder_high = 1, holder_low = 1
+                WHERE name = $1::text
+                """, [.text(store)]))
+    }
+
+    private func startTime(_ node: ClusterNode) -> Substring? {
+        node.metrics.split(separator: "\n").first { $0.hasPrefix("process_start_time_seconds ") }
+    }
+
+    @Test
+    func `A leader that is deposed follows in the same process, also under load, and nothing is lost`() async throws {
+        let nodes = try nodes(2)
+        for node in nodes { try node.start() }
+        let first = try await leader(of: nodes)
+        let started = startTime(first)
+        let writer = try ClusterWriter(nodes)
+        let writing = Task { try await writer.run() }
+        for round in 1...3 {
+            let before = writer.numbers.count
+            try await eventually("commits are acknowledged in round \(round)") { writer.numbers.count > before + 10 }
+            let leading = try await leader(of: nodes)
+            let count = { leading.log.components(separatedBy: "event=cluster_store_reopened").count }
+            let reopened = count()
+            try depose()
+            try await eventually("the store is open again: \(leading.log.suffix(2_000))") { count() > reopened }
+        }
+        let before = writer.numbers.count
+        try await eventually("commits are acknowledged at the end") { writer.numbers.count > before + 10 }
+        writer.stop()
+        try await writing.value
+        let acknowledged = Set(writer.numbers)
+        for node in nodes {
+            try await eventually("\(node.address) has all") {
+                try writer.numbers("left", at: node).isSuperset(of: acknowledged)
+            }
+        }
+        #expect(started != nil && startTime(first) == started)
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try expectSound(nodes)
+    }
+
     @Test
     func `A directory of a cluster is served by nothing else, and a cluster takes no other directory`() async throws {
         let node = try nodes(1)[0]

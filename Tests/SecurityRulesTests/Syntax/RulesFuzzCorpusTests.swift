@@ -21,16 +21,8 @@ struct RulesFuzzCorpusTests {
         }
         var random = SeededGenerator(seed: UInt64(CaseShare.number))
         for _ in 0..<300 {
-            var bytes = Array(random.pick(scripts).utf8)
-            for _ in 0...random.below(4) {
-                let start = random.below(bytes.count)
-                let end = min(bytes.count, start + random.below(12))
-                switch random.below(3) {
-                case 0: bytes.removeSubrange(start..<end)
-                case 1: bytes.insert(contentsOf: bytes[start..<end], at: random.below(bytes.count))
-                default: bytes[start] = random.pick(Array("{}()[]/$*.,;:=!&|'\"0a\u{0}".utf8))
-                }
-            }
+            let bytes = random.damaged(
+                Array(random.pick(scripts).utf8), replacements: Array("{}()[]/$*.,;:=!&|'\"0a\u{0}".utf8))
             #expect(
                 RulesCheck.violation(bytes) == nil, "seed \(random.seed): \(String(decoding: bytes, as: UTF8.self))")
         }

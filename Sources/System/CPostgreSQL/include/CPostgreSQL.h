@@ -28,6 +28,11 @@ int hearth_pq_make_nonblocking(void *connection);
 /// With a count of -1 the text may have several statements, and the values are text.
 int hearth_pq_send(void *connection, const char *sql, int count, const char *const *values, const int *lengths,
                    const int *formats);
+/// Sends a statement to be analysed only, in the place of the one analysed before.
+int hearth_pq_prepare(void *connection, const char *sql);
+/// Sends values for the statement that was analysed. As `hearth_pq_send`.
+int hearth_pq_send_prepared(void *connection, int count, const char *const *values, const int *lengths,
+                            const int *formats);
 /// Writes what waits: 0 if all is written, 1 if some waits, -1 for a failure.
 int hearth_pq_flush(void *connection);
 /// Reads what has arrived; 1, or 0 for a failure.

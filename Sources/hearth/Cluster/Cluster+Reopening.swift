@@ -1,0 +1,134 @@
+// A store of a cluster that is closed and opened again while the process serves others.
+//
+//     driver ── must restart ──► Reopening ──► thread: member ends ──► store closed ──► state settled ──► store opened
+//
+// What cannot be done in this way is done by a start of the process: a store that something reads for too long, or
+// a directory that cannot be opened.
+
+import Basics
+import DocumentStore
+import Glibc
+import PostgreSQLLog
+import Server
+
+/// What is asked of the thread that opens a store again. Thread-safe.
+final class Reopening: Sendable {
+    /// A store that could not be opened again.
+    fileprivate struct Failure {
+        let error: any Error
+        /// Why it had to be, if the directory is not what it is to be opened from.
+        let unsettled: RestartReason?
+    }
+
+    private struct State {
+        var reason: RestartReason?
+        var isStopping = false
+        /// Why the store could not be opened again.
+        var failure: Failure?
+        var thread: SystemThread?
+    }
+
+    private let state = Monitor(State())
+
+    /// The store must be closed and opened again.
+    func ask(_ reason: RestartReason) { state.update { $0.reason = reason } }
+
+    /// Whether the server is ending.
+    var isStopping: Bool { state.withLock { $0.isStopping } }
+
+    /// Why the process must end or start again; nil if it need not.
+    fileprivate var failure: Failure? { state.withLock { $0.failure } }
+
+    fileprivate func fail(_ failure: Failure) { state.update { $0.failure = failure } }
+
+    /// Waits for a reason. Nil if the server is ending.
+    fileprivate func next() -> RestartReason? {
+        state.wait { state -> RestartReason?? in
+            if state.isStopping { return .some(nil) }
+            guard let reason = state.reason.take() else { return nil }
+            return .some(reason)
+        }
+    }
+
+    fileprivate func start(_ body: @escaping @Sendable () -> Void) throws {
+        let thread = try SystemThread(name: "reopening", body)
+        state.update { $0.thread = thread }
+    }
+
+    /// Nothing is opened again any more. Waits for what is under way.
+    fileprivate func stop() {
+        let thread = state.update { state in
+            state.isStopping = true
+            return state.thread.take()
+        }
+        thread?.join()
+    }
+}
+
+extension Cluster {
+    /// Begins to follow, and to lead when nobody does, and to open the store again when it must be.
+    func start(_ served: ServedStore) throws {
+        try start(served.store)
+        try reopening.start { [self] in
+            while let reason = reopening.next(), reopen(served, reason) {}
+        }
+    }
+
+    /// - Returns: whether the store is open again.
+    private func reopen(_ served: ServedStore, _ reason: RestartReason) -> Bool {
+        var unsettled: RestartReason? = reason
+        do {
+            endMember(withinMilliseconds: 0)
+            try served.close()
+            stop()
+            try settle(reason)
+            unsettled = nil
+            let (store, leader) = try open()
+            served.open(store, leader: leader)
+            try start(store)
+            log(.info, "cluster_store_reopened", ["store": tables.name])
+            return true
+        } catch {
+            if reopening.isStopping { return false }
+            log(.error, "cluster_store_not_reopened", ["store": tables.name, "message": ErrorText.describe(error)])
+            reopening.fail(Reopening.Failure(error: error, unsettled: unsettled))
+            kill(getpid(), SIGTERM)
+            return false
+        }
+    }
+
+    /// Makes the directory what the store is to be opened from.
+    /// - Throws: a `CommandFailure` if this server must not serve the store.
+    private func settle(_ reason: RestartReason) throws {
+        switch reason {
+        case .newTimeline: break
+        case .deposed: try lookForLoss()
+        case .diverged:
+            try lookForLoss()
+            try discard()
+        case .outdated, .differs: try discard()
+        case .refused(let message): throw CommandFailure(message)
+        }
+    }
+
+    // MARK: The end of the process
+
+    /// The server is ending: what waits for the database gets some seconds more.
+    func beginStopping() {
+        reopening.stop()
+        endMember(withinMilliseconds: mustEnd ? 0 : 5_000)
+    }
+
+    /// Whether the process ends because the store could not be opened again.
+    var mustEnd: Bool { reopening.failure != nil }
+
+    /// Starts the process again if the store could not be opened again, unless this server must not serve it. The store
+    /// is closed.
+    func restartIfNeeded() throws {
+        guard let failure = reopening.failure else { return }
+        if let error = failure.error as? CommandFailure { throw error }
+        if let reason = failure.unsettled { try settle(reason) }
+        execv("/proc/self/exe", CommandLine.unsafeArgv)
+        throw CommandFailure("the process cannot be started again: errno \(errno)")
+    }
+}
