@@ -225,7 +225,7 @@ let package = Package(
                 "FirestoreJSON", "Storage", "FileSystem", "Archive", "ManagedExport",
                 "Indexing", "QueryEngine", "DocumentStore", "SecurityRules", "TLS", "Identity", "Calls", "TextAnalysis",
                 "FirestoreService", "EventLoops", "Connections", "Authorization",
-                "NativeProtocol", "HTTPProtocols",
+                "NativeProtocol", "HTTPProtocols", "Pipelines",
             ],
             swiftSettings: strict),
         .target(
@@ -265,7 +265,7 @@ let package = Package(
                 "Calls",
                 "EventLoops", "Connections", "HTTPProtocols", "FirestoreService", "Authorization", "Server",
                 "HearthClient", "InProcess", "TLS", "Expressions", "SecurityRules", "Identity", "KeyFetching",
-                "ManagedExport", "PostgreSQLLog", "Replication", "TextAnalysis",
+                "ManagedExport", "Pipelines", "PostgreSQLLog", "Replication", "TextAnalysis",
             ],
             swiftSettings: strict),
 
@@ -414,7 +414,7 @@ let package = Package(
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "FirestoreJSON", "QueryEngine", "DocumentStore",
                 "FirestoreService", "Indexing", "Pipelines", "Expressions", "MemoryEngine", "EngineTestSupport",
-                "ServiceTestSupport", "StoreTestSupport", "TextAnalysis", "hearth",
+                "ServiceTestSupport", "StoreTestSupport", "TextAnalysis",
             ],
             resources: [.copy("Requests")]),
         tests(

@@ -72,6 +72,9 @@ static const unsigned char view_watch_js[] = {
 static const unsigned char view_indexes_js[] = {
 #embed "web/view-indexes.js"
 };
+static const unsigned char rules_colours_js[] = {
+#embed "web/rules-colours.js"
+};
 static const unsigned char view_rules_js[] = {
 #embed "web/view-rules.js"
 };
@@ -109,6 +112,7 @@ static const hearth_console_file files[] = {
     {"view-query.js", SCRIPT, view_query_js, sizeof view_query_js},
     {"view-watch.js", SCRIPT, view_watch_js, sizeof view_watch_js},
     {"view-indexes.js", SCRIPT, view_indexes_js, sizeof view_indexes_js},
+    {"rules-colours.js", SCRIPT, rules_colours_js, sizeof rules_colours_js},
     {"view-rules.js", SCRIPT, view_rules_js, sizeof view_rules_js},
     {"view-time.js", SCRIPT, view_time_js, sizeof view_time_js},
     {"view-about.js", SCRIPT, view_about_js, sizeof view_about_js},

@@ -1,6 +1,7 @@
 // What one pipeline may be and may cost.
 
 internal import Expressions
+internal import QueryEngine
 
 /// Bounds on the form, the work and the memory of one pipeline.
 package struct PipelineOptions: Sendable {
@@ -11,6 +12,16 @@ package struct PipelineOptions: Sendable {
     /// Rows that stages look at before `PipelineExecution.next` returns. More than the stages that a pipeline may have,
     /// those of subqueries included: a step that is smaller may not get through all operators to a row.
     package var rowsPerStep = 1024
+
+    /// Each operator is to be counted and timed.
+    var measuresOperators = false
+
+    /// The options of the queries at the bottom.
+    var query: QueryOptions {
+        var options = QueryOptions()
+        options.measuresOperators = measuresOperators
+        return options
+    }
 
     package init() {}
 }

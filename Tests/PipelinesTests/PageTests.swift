@@ -8,7 +8,6 @@ import TestSupport
 import Testing
 
 @testable import Pipelines
-@testable import hearth
 
 @Suite(.timeLimit(.minutes(20)))
 struct PageTests {

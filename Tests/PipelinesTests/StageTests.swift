@@ -206,7 +206,7 @@ struct StageTests {
         #expect(
             plan == """
                 Distinct g
-                   Filter n == 2
+                └─ Filter n == 2
                    └─ Fetch
                       └─ IndexScan (n ASC, __name__ ASC): n == 2
                 """)

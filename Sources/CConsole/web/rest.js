@@ -189,25 +189,51 @@ export async function listCollections(parent, readTime) {
  * @returns {Promise<{documents: Document[], readTime: string}>}
  */
 export async function runQuery(parent, structuredQuery, options = {}) {
-  const response = await send(
-    "POST",
-    address(parent, ":runQuery") + "?alt=sse",
-    { structuredQuery, readTime: options.readTime },
-    { "Content-Type": "application/json" },
-    options.signal,
-  );
-  if (!response.ok || !response.body) throw failure(response.status, await response.text());
   /** @type {Document[]} */
   const documents = [];
   let readTime = "";
-  for await (const event of events(response.body)) {
-    if (event.error) throw new APIError(event.error.code, event.error.status, event.error.message);
+  const body = { structuredQuery, readTime: options.readTime };
+  for await (const event of streamed(address(parent, ":runQuery"), body, options.signal)) {
     readTime = event.readTime ?? readTime;
     if (!event.document) continue;
     documents.push(event.document);
     options.each?.(event.document);
   }
   return { documents, readTime };
+}
+
+/**
+ * The message of a pipeline's text, or what is wrong with the text.
+ * @param {string} text
+ * @returns {Promise<{structuredPipeline?: any, problem?: string}>}
+ */
+export function readPipeline(text) { return request("POST", "/console/data/pipeline", { text }); }
+
+/**
+ * Runs a pipeline. Its results come one by one as the server sends them; those that are no documents have no name.
+ * @param {string} database
+ * @param {any} structuredPipeline
+ * @param {(result: Document) => void} each
+ * @param {AbortSignal} signal
+ */
+export async function runPipeline(database, structuredPipeline, each, signal) {
+  const path = address(`${database}/documents`, ":executePipeline");
+  for await (const event of streamed(path, { structuredPipeline }, signal)) (event.results ?? []).forEach(each);
+}
+
+/**
+ * The messages of a call with many replies.
+ * @param {string} path
+ * @param {any} body
+ * @param {AbortSignal} [signal]
+ */
+async function* streamed(path, body, signal) {
+  const response = await send("POST", `${path}?alt=sse`, body, { "Content-Type": "application/json" }, signal);
+  if (!response.ok || !response.body) throw failure(response.status, await response.text());
+  for await (const event of events(response.body)) {
+    if (event.error) throw new APIError(event.error.code, event.error.status, event.error.message);
+    yield event;
+  }
 }
 
 /**
@@ -345,4 +371,19 @@ export function explain(parent, structuredQuery, analyze, aggregations = []) {
     "google.firestore.v1.Firestore/RunAggregationQuery",
     { parent, structuredAggregationQuery: { structuredQuery, aggregations }, explainOptions },
   );
+}
+
+/**
+ * The plan of a pipeline.
+ * @param {string} database
+ * @param {any} structuredPipeline
+ * @param {boolean} analyze
+ * @returns {Promise<any>}
+ */
+export function explainPipeline(database, structuredPipeline, analyze) {
+  const mode = { stringValue: analyze ? "analyze" : "explain" };
+  return admin("google.firestore.v1.Firestore/ExecutePipeline", {
+    database,
+    structuredPipeline: { ...structuredPipeline, options: { explain_options: { mapValue: { fields: { mode } } } } },
+  });
 }

@@ -390,12 +390,12 @@ function specialOf(name, json, database) {
 /**
  * A document as a line of JSON lines.
  * @param {Document} document
- * @param {string} path relative to the collection
+ * @param {string} path relative to the collection; empty for a result that is no document
  */
 export function lineOf(document, path) {
   const fields = document.fields ?? {};
   const entries = Object.keys(fields).sort().map((name) => [name, toLine(fields[name])]);
-  return JSON.stringify(Object.fromEntries([["__name__", path], ...entries]));
+  return JSON.stringify(Object.fromEntries([...(path ? [["__name__", path]] : []), ...entries]));
 }
 
 /**

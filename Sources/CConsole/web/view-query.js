@@ -1,11 +1,14 @@
 // Queries: a builder and a text that say the same, results as a table or JSON, totals, the plan, index advice.
+// Pipelines are texts alone.
 
 import { listen } from "./live.js";
 import { planCard } from "./plan.js";
 import * as words from "./query-text.js";
 import * as rest from "./rest.js";
 import { RowList } from "./rows.js";
-import { attempt, copy, counted, durationText, empty, field, fill, h, heading, select, short } from "./ui.js";
+import {
+  attempt, choices, copy, counted, dialog, durationText, empty, field, fill, h, heading, select, short,
+} from "./ui.js";
 import { kindOf, lastSegment, lineOf, pathOf, textOf, toLine } from "./values.js";
 import { download } from "./view-data.js";
 
@@ -23,6 +26,20 @@ const resultsMax = 20_000;
  */
 export function queryHistory() {
   try { return JSON.parse(localStorage.getItem(historyKey) ?? "[]"); } catch { return []; }
+}
+
+/**
+ * Whether a text is stages of a pipeline, as `hearth query --pipeline` takes them, and no query in words.
+ * @param {string} text
+ */
+function isPipeline(text) { return /^\s*[a-z_]+\s*\(/.test(text); }
+
+/**
+ * Whether a pipeline changes documents.
+ * @param {any} structuredPipeline
+ */
+function writes(structuredPipeline) {
+  return ["update", "delete"].includes(structuredPipeline.pipeline?.stages?.at(-1)?.name);
 }
 
 /** @param {string} text */
@@ -62,11 +79,20 @@ export function queryView(app, parameters) {
   const live = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", onchange: () => run() }));
 
   function fromText() {
+    if (isPipeline(text.value)) {
+      problem.textContent = "";
+      query = words.emptyWords();
+      return fill(builder, h("p.hint", {}, "A pipeline. Its stages and functions are in docs/pipelines.md."));
+    }
     try {
       query = words.read(text.value);
       problem.textContent = "";
       build();
-    } catch (error) { problem.textContent = text.value.trim() === "" ? "" : /** @type {Error} */ (error).message; }
+    } catch (error) {
+      const isEmpty = text.value.trim() === "";
+      problem.textContent = isEmpty ? "" : /** @type {Error} */ (error).message;
+      if (isEmpty) build();
+    }
   }
 
   function toText() {
@@ -149,19 +175,43 @@ export function queryView(app, parameters) {
       ));
   }
 
-  /** @returns {{parent: string, query: any, aggregations: any[]}|null} */
-  function compiled() {
+  /**
+   * What the text asks for; null with the problem shown.
+   * @returns {Promise<{parent: string, query: any, aggregations: any[], pipeline?: any}|null>}
+   */
+  async function compiled() {
     try {
-      query = words.read(text.value);
-      const request = words.compile(query, app.database);
       problem.textContent = "";
-      return request;
+      if (!isPipeline(text.value)) {
+        query = words.read(text.value);
+        return words.compile(query, app.database);
+      }
+      const answer = await rest.readPipeline(text.value);
+      if (answer.problem) throw new Error(answer.problem);
+      return { parent: "", query: {}, aggregations: [], pipeline: answer.structuredPipeline };
     } catch (error) { problem.textContent = /** @type {Error} */ (error).message; return null; }
   }
 
-  async function run() {
-    const request = compiled();
+  /**
+   * Whether a pipeline may be run: one that writes is asked for each time.
+   * @param {any} pipeline
+   */
+  async function mayRun(pipeline) {
+    if (!pipeline || !writes(pipeline)) return true;
+    return await dialog("Change documents", (close) => [
+      h("p", {}, "This pipeline changes documents. The changes are one commit."),
+      choices(close, "Run it", () => true, "danger"),
+    ]) === true;
+  }
+
+  /** @param {boolean} [isOpening] the text comes from an address, which never writes */
+  async function run(isOpening = false) {
+    const request = await compiled();
     if (!request) return;
+    if (isOpening && request.pipeline && writes(request.pipeline)) {
+      return fill(summary, "This pipeline changes documents. It has not been run.");
+    }
+    if (!await mayRun(request.pipeline)) return;
     stopListening();
     abort.abort();
     abort = new AbortController();
@@ -184,16 +234,22 @@ export function queryView(app, parameters) {
         );
         return fill(summary, `in ${durationText((performance.now() - start) / 1000)}`);
       }
+      if (live.checked && request.pipeline) throw new Error("A pipeline is not live here. Clear Live to run it.");
       if (live.checked) return listenToResults(request);
       let isCut = false;
-      await rest.runQuery(request.parent, request.query, { signal: own.signal, each(document) {
+      const each = (/** @type {Document} */ document) => {
         documents.push(document);
         if (documents.length >= resultsMax) { isCut = true; own.abort(); }
-      } }).catch((error) => { if (!isCut) throw error; });
+      };
+      try {
+        if (request.pipeline) await rest.runPipeline(app.database, request.pipeline, each, own.signal);
+        else await rest.runQuery(request.parent, request.query, { signal: own.signal, each });
+      } catch (error) { if (!isCut) throw error; }
       if (own.signal.aborted && !isCut) return;
       showResults();
       const time = durationText((performance.now() - start) / 1000);
-      fill(summary, `${counted(documents.length, "document")}${isCut ? " (more are left out)" : ""} in ${time}`);
+      const noun = request.pipeline ? "result" : "document";
+      fill(summary, `${counted(documents.length, noun)}${isCut ? " (more are left out)" : ""} in ${time}`);
     } catch (error) {
       if (/** @type {any} */ (error).name === "AbortError") return;
       fill(summary);
@@ -232,7 +288,7 @@ export function queryView(app, parameters) {
         documents.slice(0, 500).map((document) => JSON.stringify(
           Object.fromEntries(
             [
-              ["__name__", pathOf(document.name)],
+              ...(document.name ? [["__name__", pathOf(document.name)]] : []),
               ...Object.entries(document.fields ?? {}).sort().map(([name, value]) => [name, toLine(value)]),
             ],
           ),
@@ -246,9 +302,11 @@ export function queryView(app, parameters) {
   }
 
   async function explain(/** @type {boolean} */ analyze) {
-    const request = compiled();
-    if (!request) return;
-    const answer = await attempt(() => rest.explain(request.parent, request.query, analyze, request.aggregations));
+    const request = await compiled();
+    if (!request || analyze && !await mayRun(request.pipeline)) return;
+    const answer = await attempt(() => (request.pipeline
+      ? rest.explainPipeline(app.database, request.pipeline, analyze)
+      : rest.explain(request.parent, request.query, analyze, request.aggregations)));
     if (answer) fill(plan, planCard(app, answer));
   }
 
@@ -287,7 +345,7 @@ export function queryView(app, parameters) {
     h("button.small", { type: "button", onclick: () => copy(location.href) }, "Copy the link"),
   ),
     h("section.card", { "aria-label": "Query" }, text, problem, builder,
-      h("div.query-actions", {}, h("button.primary", { type: "button", onclick: run },
+      h("div.query-actions", {}, h("button.primary", { type: "button", onclick: () => run() },
         "Run",
       ), h("button", { type: "button", onclick: () => explain(false) },
         "Explain",
@@ -299,7 +357,9 @@ export function queryView(app, parameters) {
         ), h("button.small", {
           type: "button",
           onclick: () => download(
-            "results.jsonl", documents.map((document) => lineOf(document, pathOf(document.name)) + "\n"),
+            "results.jsonl", documents.map(
+              (document) => lineOf(document, document.name && pathOf(document.name)) + "\n",
+            ),
           ),
         }, "Export"))),
     plan, summary, results);
@@ -307,11 +367,11 @@ export function queryView(app, parameters) {
   /** @param {URLSearchParams} next */
   function take(next) {
     text.value = next.get("q") ?? "";
-    fromText();
     build();
+    fromText();
     fill(results);
     fill(summary);
-    if (text.value) run();
+    if (text.value) run(true);
   }
   take(parameters);
   return { element, update: take, close() { stopListening(); abort.abort(); } };
@@ -359,15 +419,18 @@ function table(app, documents) {
   const columns = byUse.slice(0, columnsMax).map(([name]) => name);
   const rows = new RowList({ rowHeight: 30, label: "Results", render(index) {
     const document = documents[index];
-    return h("div.row.table-row", { role: "option" }, h("span.cell.id", {},
-      h("a", { href: app.link("data", { path: pathOf(document.name) }) }, short(lastSegment(document.name), 60)),
+    return h("div.row.table-row", { role: "option" }, h("span.cell.id", {}, document.name
+      ? h("a", { href: app.link("data", { path: pathOf(document.name) }) }, short(lastSegment(document.name), 60))
+      : `${index + 1}`,
     ), columns.map((name) => {
       const value = document.fields?.[name];
       return h("span.cell", { class: value ? kindOf(value).replace(" ", "-") : "absent" },
         value ? short(textOf(value, 80), 80) : "–",
       );
     }));
-  }, choose(index) { app.go("data", { path: pathOf(documents[index].name) }); } });
+  }, choose(index) {
+    if (documents[index].name) app.go("data", { path: pathOf(documents[index].name) });
+  } });
   rows.setCount(documents.length);
   const hidden = names.size - columns.length;
   const box = h("div.table", {},

@@ -1,6 +1,7 @@
 // Security rules: an editor with messages in place, cases with their verdicts and the lines that decided, the history.
 
 import * as rest from "./rest.js";
+import { paint } from "./rules-colours.js";
 import { attempt, choices, dialog, field, fill, h, heading, notify, select, short } from "./ui.js";
 
 /** @typedef {import("./app.js").App} App */
@@ -28,10 +29,14 @@ export function rulesView(app) {
     spellcheck: "false",
     wrap: "off",
     "aria-label": "Rules",
-    oninput: later,
-    onscroll: () => { gutter.scrollTop = text.scrollTop; },
+    oninput: changed,
+    onscroll: () => {
+      gutter.scrollTop = colours.scrollTop = text.scrollTop;
+      colours.scrollLeft = text.scrollLeft;
+    },
     onkeydown: insertTab,
   }));
+  const colours = h("pre.code-colours", { "aria-hidden": "true" });
   const gutter = h("div.gutter", { "aria-hidden": "true" });
   const messages = h("div.messages", { role: "status" });
   const cases = /** @type {HTMLTextAreaElement} */ (h("textarea", {
@@ -41,6 +46,11 @@ export function rulesView(app) {
   const history = h("div", {});
   const force = h("p.hint", {}, "…");
   let timer = 0;
+
+  function changed() {
+    paint(colours, text);
+    later();
+  }
 
   function later() {
     clearTimeout(timer);
@@ -52,10 +62,11 @@ export function rulesView(app) {
     if (event.key !== "Tab" || event.shiftKey || event.ctrlKey) return;
     event.preventDefault();
     text.setRangeText("  ", text.selectionStart, text.selectionEnd, "end");
-    later();
+    changed();
   }
 
   async function check() {
+    paint(colours, text);
     const answer = await rest.checkRules(text.value, cases.value);
     /** @type {Map<number, string>} */
     const marks = new Map();
@@ -225,7 +236,7 @@ export function rulesView(app) {
       h("button.primary", { type: "button", onclick: apply }, "Apply"),
     ), force,
       h("div.grid-rules", {}, h("section.card", { "aria-label": "Editor" },
-        h("div.editor", {}, gutter, text), messages,
+        h("div.editor", {}, gutter, h("div.code-place", {}, colours, text)), messages,
       ),
         h("div.stack", {}, h("section.card", { "aria-label": "Playground" },
           h("div.card-head", {},

@@ -43,7 +43,9 @@ package struct DatabaseName: Sendable, Hashable {
     }
 
     /// The name of the documents root, `projects/…/databases/…/documents`: the parent of top-level collections.
-    package var documentsRoot: String { "\(self)/documents" }
+    package var documentsRoot: String { String(decoding: utf8 + DatabaseName.rootSuffix, as: UTF8.self) }
+
+    private static let rootSuffix = Array("/documents".utf8)
 
     /// Where project and database id stand in a name that begins with a database name.
     package static func parts(of bytes: RawSpan) -> (project: Range<Int>, database: Range<Int>)? {

@@ -1,7 +1,9 @@
 // ExecutePipeline: the results of a pipeline as a stream of messages.
 // ExecutePipelineRequest: 1 database, 2 structured_pipeline, 5 transaction | 6 new_transaction | 7 read_time,
 // 9 auto_commit_transaction.
-// ExecutePipelineResponse: 1 transaction, 2 results, 3 execution_time, 4 explain_stats.
+// ExecutePipelineResponse: 1 transaction, 2 results, 3 execution_time, 4 explain_stats. ExplainStats: 1 data, an Any.
+//
+// One field of ExplainStats is an extension of Hearth and not in proto/: the plan as ExplainMetrics.
 
 package import Basics
 package import DocumentModel
@@ -59,6 +61,11 @@ package struct ExecutePipelineResponse: FirestoreMessage, Sendable {
     package var executionTime: TimestampValue?
     /// The text of the plan and the execution; nil on all but the last message of a pipeline that is explained.
     package var explainText: String?
+    /// The same as data; nil if the server sends none.
+    package var explainMetrics: ExplainMetrics?
+
+    /// Our own field of `ExplainStats`.
+    package static let metricsField = 1000
 
     package init() {}
 
@@ -69,39 +76,43 @@ package struct ExecutePipelineResponse: FirestoreMessage, Sendable {
             case Field.transaction: transaction = try reader.byteArray(tag)
             case Field.results: results.append(try DocumentMessage(wire: try reader.span(tag)))
             case Field.executionTime: executionTime = try reader.timestamp(tag)
-            case Field.explainStats: explainText = try Self.text(explainStats: try reader.span(tag))
+            case Field.explainStats: try read(explainStats: try reader.span(tag))
             default: try reader.skip(tag)
             }
         }
     }
 
-    /// The text in an `ExplainStats` message, which holds an `Any` with a `StringValue`.
-    private static func text(explainStats: RawSpan) throws -> String? {
-        var text: String?
+    private mutating func read(explainStats: RawSpan) throws {
         var stats = WireReader(explainStats)
         while let tag = try stats.nextTag() {
-            guard tag.fieldNumber == FieldNumber.ExplainStats.data else {
-                try stats.skip(tag)
-                continue
-            }
-            var any = try stats.message(tag)
-            while let tag = try any.nextTag() {
-                guard tag.fieldNumber == FieldNumber.Protobuf.AnyMessage.value else {
-                    try any.skip(tag)
-                    continue
-                }
-                var value = try any.message(tag)
-                while let tag = try value.nextTag() { text = try value.string(tag) }
+            switch tag.fieldNumber {
+            case FieldNumber.ExplainStats.data: try read(explainText: try stats.span(tag))
+            case Self.metricsField: explainMetrics = try ExplainMetrics(wire: try stats.span(tag))
+            default: try stats.skip(tag)
             }
         }
-        return text
+    }
+
+    /// Reads an `Any` with a `StringValue`.
+    private mutating func read(explainText wire: RawSpan) throws {
+        var any = WireReader(wire)
+        while let tag = try any.nextTag() {
+            guard tag.fieldNumber == FieldNumber.Protobuf.AnyMessage.value else {
+                try any.skip(tag)
+                continue
+            }
+            var value = try any.message(tag)
+            while let tag = try value.nextTag() { explainText = try value.string(tag) }
+        }
     }
 
     package func encode(into writer: inout ByteBuffer) {
         writer.writeIfSet(Field.transaction, bytes: transaction)
         for result in results { writer.withLengthPrefix(field: Field.results) { result.encode(into: &$0) } }
         if let executionTime { writer.appendField(Field.executionTime, timestamp: executionTime) }
-        if let explainText { ExecutePipelineResponseWriter.append(explainText: explainText, to: &writer) }
+        if let explainText {
+            ExecutePipelineResponseWriter.append(explainText: explainText, explainMetrics, to: &writer)
+        }
     }
 }
 
@@ -141,8 +152,10 @@ package enum ExecutePipelineResponseWriter {
         writer.appendField(Field.executionTime, WireTimestamp(microseconds))
     }
 
-    /// Appends the text that explains the pipeline.
-    package static func append(explainText: String, to writer: inout ByteBuffer) {
+    /// Appends the text that explains the pipeline, and the same as data.
+    package static func append(
+        explainText: String, _ metrics: ExplainMetrics?, to writer: inout ByteBuffer
+    ) {
         writer.withLengthPrefix(field: Field.explainStats) { stats in
             stats.withLengthPrefix(field: FieldNumber.ExplainStats.data) { any in
                 any.appendField(
@@ -150,6 +163,9 @@ package enum ExecutePipelineResponseWriter {
                 any.withLengthPrefix(field: FieldNumber.Protobuf.AnyMessage.value) {
                     $0.appendField(1, string: explainText)
                 }
+            }
+            if let metrics {
+                stats.withLengthPrefix(field: ExecutePipelineResponse.metricsField) { metrics.encode(into: &$0) }
             }
         }
     }

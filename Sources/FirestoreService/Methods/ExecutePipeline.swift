@@ -6,6 +6,7 @@ internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreMessages
 internal import Pipelines
+internal import QueryEngine
 
 extension FirestoreService {
     func executePipeline(_ call: Call, _ request: RawSpan) throws {
@@ -164,9 +165,7 @@ final class PipelineResponses: ResponseSource {
         case .finished:
             if writer.count == start, hasSent, run.explanation.mode == .execute { return finish(.finished) }
             endMessage(at: point, &writer)
-            if run.explanation.mode == .analyze {
-                ExecutePipelineResponseWriter.append(explainText: analysis, to: &writer)
-            }
+            if run.explanation.mode == .analyze { appendAnalysis(to: &writer) }
             return finish(.lastMessage)
         }
     }
@@ -185,6 +184,7 @@ final class PipelineResponses: ResponseSource {
             _ = try committed.get()
             writer.append(held.bytes)
             endMessage(at: point, &writer)
+            if run.explanation.mode == .analyze { appendAnalysis(to: &writer) }
             return finish(.lastMessage)
         }
         if isCommitting { return .waiting }
@@ -292,7 +292,10 @@ final class PipelineResponses: ResponseSource {
     }
 
     private func finish(_ step: SourceStep) -> SourceStep {
-        service.ended(call)
+        if let database = point?.database {
+            service.ended(call) { "\(database): \(run.operatorLines.tree)" }
+            service.noteWantedIndexes(run, in: database)
+        }
         noteEnd()
         return step
     }
@@ -334,20 +337,15 @@ final class PipelineResponses: ResponseSource {
         try run.chooseOperators(try service.reader.source(at: point))
         if ending.isOwn { endOwnTransaction() }
         endMessage(at: point, &writer)
-        ExecutePipelineResponseWriter.append(explainText: run.tree, to: &writer)
+        let metrics = ExplainMetrics(of: run)
+        ExecutePipelineResponseWriter.append(explainText: metrics.text, metrics, to: &writer)
         return finish(.lastMessage)
     }
 
-    /// The plan and what its execution took.
-    private var analysis: String {
-        """
-        \(run.tree)
-        Execution:
-           results returned: \(run.returnedResults)
-           documents scanned: \(run.scannedDocuments)
-           index entries scanned: \(run.scannedEntries)
-           duration: \(stopwatch.nanoseconds / 1_000) µs
-        """
+    /// Appends the plan and what its execution took.
+    private func appendAnalysis(to writer: inout ByteBuffer) {
+        let metrics = ExplainMetrics(of: run, nanoseconds: stopwatch.nanoseconds)
+        ExecutePipelineResponseWriter.append(explainText: metrics.text, metrics, to: &writer)
     }
 
     func cancelled() {

@@ -38,7 +38,7 @@ struct ExpressionCompiler {
     }
 
     /// Says where the expressions stand that are compiled from now on.
-    mutating func begin(_ place: String) {
+    mutating func begin(_ place: PipelinePlace) {
         // The node stands for nothing: places begin with nodes.
         places.add(place, from: tree.append(.constant(.null)))
     }

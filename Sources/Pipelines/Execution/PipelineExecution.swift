@@ -81,6 +81,8 @@ package final class PipelineExecution {
         explanation: PipelineExplanation
     ) throws(RequestError) {
         self.explanation = explanation
+        var options = options
+        options.measuresOperators = explanation.mode == .analyze
         form = PipelineForm(stages)
         var builder = PipelineBuilder(database, options)
         top = try builder.buildRequest(stages)
@@ -100,7 +102,7 @@ package final class PipelineExecution {
     ) throws(RequestError) -> Progress {
         work.share.rowsLeft = rowsPerStep
         while true {
-            switch try top.pull(work) {
+            switch try work.pull(top) {
             case .row(let row):
                 returnedResults += 1
                 if try page(Result(row)) == .full { return .paused }
@@ -174,17 +176,11 @@ package final class PipelineExecution {
     /// Index entries looked at so far.
     package var scannedEntries: Int { reads.reduce(work.share.scannedEntries) { $0 + $1.scanned.entries } }
 
-    /// The operators as a tree of text, those of the queries included.
-    package var tree: String {
-        var lines: [String] = []
-        var pending: [(any PipelineOperator, depth: Int)] = [(top, 0)]
-        while let (next, depth) = pending.popLast() {
-            let indent = String(repeating: "   ", count: depth)
-            for line in next.line.split(separator: "\n") { lines.append(indent + line) }
-            for input in next.inputs.reversed() { pending.append((input, depth + 1)) }
-        }
-        return lines.joined(separator: "\n")
-    }
+    /// The operators from the top down, those of the queries included; with what each did if the pipeline is analyzed.
+    package var operatorLines: [OperatorLine] { top.lines(depth: 0, work.measures) }
+
+    /// What explain says about the queries at the bottom; searches are left out.
+    package var queryExplanations: [QueryExplanation] { reads.compactMap(\.explanation) }
 }
 
 /// The option `explain_options` of a pipeline.

@@ -55,7 +55,7 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
         self.fields = fields
         self.groups = groups
         totals = GroupedTotals(accumulators)
-        if groups.isEmpty { owedBytes += totals.add(.map([:]), keyBytes: 0) }
+        if groups.isEmpty { owedBytes += totals.add(.map(OperandMap()), keyBytes: 0) }
         if !groups.isEmpty { places = GroupPlaces() }
         read.sink = self
     }

@@ -7,6 +7,7 @@
 
 internal import Basics
 internal import Expressions
+internal import QueryEngine
 
 /// What an operator has to give.
 enum Pull {
@@ -31,6 +32,14 @@ protocol PipelineOperator: AnyObject {
 
     /// What it asks for rows.
     var inputs: [any PipelineOperator] { get }
+
+    /// The time of the reads that the execution made for it; 0 unless operators are measured.
+    var readNanoseconds: UInt64 { get }
+
+    /// The operator and those below it, from the top down.
+    ///
+    /// - Parameter measures: what they did; nil if they were not measured.
+    func lines(depth: Int, _ measures: OperatorMeasures?) -> [OperatorLine]
 }
 
 /// What the operators of one pipeline share: evaluation, the work of the present step, memory. Confined to one thread.
@@ -38,6 +47,8 @@ final class PipelineWork {
     let evaluator: RowEvaluator
     /// What it shares with its subqueries.
     let share: PipelineShare
+    /// Nil unless operators are measured; those of subqueries are not.
+    let measures: OperatorMeasures?
     private let isNested: Bool
     private var heldBytes = 0
 
@@ -45,6 +56,13 @@ final class PipelineWork {
         self.evaluator = evaluator
         self.share = share
         self.isNested = isNested
+        measures = share.options.measuresOperators && !isNested ? OperatorMeasures() : nil
+    }
+
+    /// Pulls a row of an operator.
+    func pull(_ source: any PipelineOperator) throws(RequestError) -> Pull {
+        guard let measures else { return try source.pull(self) }
+        return try measures.pull(source, self)
     }
 
     /// Counts a row that an operator looked at.
@@ -103,6 +121,13 @@ final class PipelineWork {
 extension PipelineOperator {
     /// Pulls a row of the input and counts it.
     func next(_ input: any PipelineOperator, _ work: PipelineWork) throws(RequestError) -> Pull {
-        work.countRow() ? try input.pull(work) : .paused
+        work.countRow() ? try work.pull(input) : .paused
+    }
+
+    var readNanoseconds: UInt64 { 0 }
+
+    func lines(depth: Int, _ measures: OperatorMeasures?) -> [OperatorLine] {
+        let below = inputs.flatMap { $0.lines(depth: depth + 1, measures) }
+        return [OperatorLine(depth: depth, text: line, figures: measures?.figures(of: self))] + below
     }
 }

@@ -15,6 +15,9 @@ package final class PipelineRead: PipelineOperator {
     private var queue: [PipelineRow] = []
     private var position = 0
     private var isExhausted = false
+    private(set) var readNanoseconds: UInt64 = 0
+    /// The number of documents, if the catalogue has it and nothing else is wanted.
+    private var catalogueCount: Int?
     /// Takes the documents, in the place of the queue.
     weak var sink: (any DocumentSink)?
 
@@ -56,6 +59,13 @@ package final class PipelineRead: PipelineOperator {
     ///   continues after them.
     func fill<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
         demand = nil
+        guard plan.options.measuresOperators else { return try read(from: source) }
+        let start = SystemClock.monotonicNanoseconds()
+        defer { readNanoseconds += SystemClock.monotonicNanoseconds() - start }
+        try read(from: source)
+    }
+
+    private func read<Source: QuerySource & ~Copyable>(from source: borrowing Source) throws(RequestError) {
         if try fillBySearch(from: source) { return }
         if let sink { return try give(to: sink, from: source) }
         var rows: [PipelineRow] = []
@@ -78,8 +88,9 @@ package final class PipelineRead: PipelineOperator {
     private func give<Source: QuerySource & ~Copyable>(
         to sink: any DocumentSink, from source: borrowing Source
     ) throws(RequestError) {
-        if let count = try run.knownCount(source) {
-            sink.take(count: count)
+        catalogueCount = try run.knownCount(source)
+        if let catalogueCount {
+            sink.take(count: catalogueCount)
             isExhausted = true
             return
         }
@@ -140,7 +151,8 @@ package final class PipelineRead: PipelineOperator {
             try search?.choose(source)
             if search?.isScan == true { search = nil }
         }
-        if search == nil { try run.chooseOperators(source) }
+        if sink?.takesNumberAlone == true { catalogueCount = try run.knownCount(source) }
+        if search == nil, catalogueCount == nil { try run.chooseOperators(source) }
     }
 
     /// Documents and index entries looked at so far.
@@ -150,10 +162,29 @@ package final class PipelineRead: PipelineOperator {
         )
     }
 
+    /// What explain says about the query; nil for a search.
+    var explanation: QueryExplanation? { search == nil ? run.explanation : nil }
+
     /// Lends the execution of the query.
     package func withQuery<Answer>(_ body: (borrowing QueryExecution) -> Answer) -> Answer { body(run) }
 
-    var line: String { search?.line ?? run.tree }
+    var line: String { search?.line ?? run.operatorLines.first?.text ?? "" }
+
+    func lines(depth: Int, _ measures: OperatorMeasures?) -> [OperatorLine] {
+        if let search {
+            var figures = measures?.figures(of: self)
+            figures?.entries = search.scannedEntries
+            return [OperatorLine(depth: depth, text: search.line, figures: figures)]
+        }
+        if catalogueCount != nil {
+            var figures = measures?.figures(of: self)
+            figures?.rows = 1
+            return [OperatorLine(depth: depth, text: "CatalogueCount \(plan.matcher.scope)", figures: figures)]
+        }
+        return run.operatorLines.map {
+            OperatorLine(depth: depth + $0.depth, text: $0.text, figures: $0.figures)
+        }
+    }
 
     var inputs: [any PipelineOperator] { [] }
 }
@@ -200,7 +231,7 @@ final class UnionAll: PipelineOperator {
 
     func pull(_ work: PipelineWork) throws(RequestError) -> Pull {
         while position < inputs.count {
-            let pulled = try inputs[position].pull(work)
+            let pulled = try work.pull(inputs[position])
             guard case .finished = pulled else { return pulled }
             position += 1
         }

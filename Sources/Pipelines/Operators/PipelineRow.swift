@@ -106,7 +106,7 @@ extension Operand {
         guard let name = path.first else { return value }
         let rest = path.dropFirst()
         let inner = rest.isEmpty ? value : (entries?[name] ?? .map([:])).asMap.setting(rest, to: value)
-        return asMap.merging([name: inner])
+        return asMap.merging(OperandMap(sorted: [(name, inner)]))
     }
 
     /// The map with values at paths, those that are absent left out.

@@ -29,8 +29,8 @@ struct PipelineBuilder {
     /// Where expressions with subqueries of the present stage go.
     private var resolution: SubqueryResolution?
 
-    /// Where the pipeline that is built stands, before the number of a stage.
-    private var place = ""
+    /// Where the stage that is built stands.
+    private var place = PipelinePlace()
 
     var tree: ExpressionTree { compiler.tree }
 
@@ -98,15 +98,13 @@ struct PipelineBuilder {
         _ number: Int, _ stage: PipelineStage, _ body: (inout PipelineBuilder) throws(RequestError) -> Built
     ) throws(RequestError) -> Built {
         let surrounding = place
-        place = "\(place)\(number): \(stage.name.prefix(40))"
+        place = place.stage(number, stage.name)
         compiler.begin(place)
         defer { place = surrounding }
-        let stagePlace = place
-        place += ", stage "
         do throws(RequestError) {
             return try body(&self)
         } catch {
-            throw error.placed(stagePlace)
+            throw error.placed(place)
         }
     }
 
@@ -180,7 +178,7 @@ struct PipelineBuilder {
                 return try search(try SearchStage(stage), selector, parent: parent)
             }
             let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
-            let head = try PipelineHead(selector, rest, parent: parent, folding)
+            let head = try PipelineHead(selector, rest, parent: parent, folding, options: options.query)
             rest = rest.dropFirst(head.stageCount)
             if let stage = rest.first, let aggregate = try documentAggregate(stage, head, parent: parent) {
                 rest = rest.dropFirst()
@@ -188,13 +186,13 @@ struct PipelineBuilder {
             }
             let ordered = try filtered(read(head.plan, .query(head.query, parent: parent)), head.residual)
             guard let field = head.absentField else { return ordered }
-            let plan = try PipelineHead.plan(head.unordered, parent: parent)
+            let plan = try PipelineHead.plan(head.unordered, parent: parent, options.query)
             let isAbsent = PipelineCall(name: "is_absent", arguments: [.field(field)], options: [])
             let others = try filtered(
                 read(plan, .query(head.unordered, parent: parent)), [.call(isAbsent)] + head.residual)
             return UnionAll([ordered, others])
         case .documents(let paths):
-            return read(QueryPlan(documents: paths, in: database), .documents(paths))
+            return read(QueryPlan(documents: paths, in: database, options: options.query), .documents(paths))
         case .literals(let rows):
             let sorted = rows.map { $0.sorted { $0.name.compareUTF8($1.name) < 0 } }
             guard rows.contains(where: { $0.contains { $0.value.hasSubqueries } }) else {
@@ -233,7 +231,7 @@ struct PipelineBuilder {
             throw .invalidArgument("The stage search must be the first one after collection or collection_group.")
         }
         let folding = ConstantFolding(database: database, bindings: compiler.scope.bindings)
-        let head = try PipelineHead(selector, [], parent: parent, folding)
+        let head = try PipelineHead(selector, [], parent: parent, folding, options: options.query)
         var settings = stage.settings
         settings.memoryBytes = options.memoryBytes
         settings.rowsPerStep = options.rowsPerStep
@@ -319,10 +317,8 @@ struct PipelineBuilder {
 
     private mutating func named(_ values: [NamedValue]) throws(RequestError) -> [NamedExpression] {
         var result: [NamedExpression] = []
-        // After the number and the name of the stage.
-        let stagePlace = String(place.dropLast(", stage ".count))
         for value in values {
-            let fieldPlace = "\(stagePlace), field \"\(value.name.prefix(100))\""
+            let fieldPlace = place.field(value.name)
             compiler.begin(fieldPlace)
             do throws(RequestError) {
                 result.append(NamedExpression(name: value.name, expression: try compile(value.value)))
@@ -330,7 +326,7 @@ struct PipelineBuilder {
                 throw error.placed(fieldPlace)
             }
         }
-        if !values.isEmpty { compiler.begin(stagePlace) }
+        if !values.isEmpty { compiler.begin(place) }
         return result
     }
 
@@ -395,15 +391,19 @@ struct PipelineBuilder {
     private mutating func aggregate(
         _ input: any PipelineOperator, _ stage: PipelineStage
     ) throws(RequestError) -> any PipelineOperator {
-        let groups = try checkAggregate(stage)
-        var compiled: [NamedAccumulator] = []
-        for accumulator in try stage.fields(0) { compiled.append(try self.accumulator(accumulator)) }
-        return RowAggregate(input, compiled, by: try named(groups))
+        let parts = try aggregateParts(stage)
+        return RowAggregate(input, try compiled(parts.accumulators), by: try named(parts.groups))
     }
 
-    /// - Returns: the groups.
-    @discardableResult
-    private func checkAggregate(_ stage: PipelineStage) throws(RequestError) -> [NamedValue] {
+    private mutating func compiled(_ accumulators: [NamedValue]) throws(RequestError) -> [NamedAccumulator] {
+        var compiled: [NamedAccumulator] = []
+        for named in accumulators { compiled.append(try accumulator(named)) }
+        return compiled
+    }
+
+    private func aggregateParts(
+        _ stage: PipelineStage
+    ) throws(RequestError) -> (accumulators: [NamedValue], groups: [NamedValue]) {
         try stage.expectArguments(1...2)
         let accumulators = try stage.fields(0)
         if accumulators.isEmpty { throw .invalidArgument("The stage aggregate requires at least one accumulator.") }
@@ -411,7 +411,7 @@ struct PipelineBuilder {
         for group in groups where accumulators.contains(where: { $0.name.hasSameUTF8(as: group.name) }) {
             throw .invalidArgument("The stage aggregate has the field \"\(group.name)\" twice.")
         }
-        return groups
+        return (accumulators, groups)
     }
 
     /// The aggregation of plain fields of the documents that a query reads; nil for any other.
@@ -419,9 +419,7 @@ struct PipelineBuilder {
         _ stage: PipelineStage, _ head: PipelineHead, parent: String
     ) throws(RequestError) -> DocumentAggregate? {
         guard let aggregation = head.aggregation else { return nil }
-        try checkAggregate(stage)
-        var accumulators: [NamedAccumulator] = []
-        for accumulator in try stage.fields(0) { accumulators.append(try self.accumulator(accumulator)) }
+        let accumulators = try compiled(try aggregateParts(stage).accumulators)
         return DocumentAggregate(
             read(head.plan, .query(head.query, parent: parent)), accumulators, over: aggregation.fields,
             by: aggregation.groups)

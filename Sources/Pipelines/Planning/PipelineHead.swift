@@ -42,8 +42,10 @@ struct PipelineHead {
     ///   - stages: those after the source.
     ///   - parent: the full name of the documents root or of a document.
     ///   - folding: what is constant in the pipeline.
+    ///   - options: those of the query.
     init(
-        _ selector: CollectionSelector, _ stages: ArraySlice<PipelineStage>, parent: String, _ folding: ConstantFolding
+        _ selector: CollectionSelector, _ stages: ArraySlice<PipelineStage>, parent: String,
+        _ folding: ConstantFolding, options: QueryOptions = QueryOptions()
     ) throws(RequestError) {
         let everything = StructuredQuery(from: [selector])
         let wheres = stages.prefix { $0.name == "where" && $0.options.isEmpty && $0.arguments.count == 1 }
@@ -77,9 +79,9 @@ struct PipelineHead {
         // The pipeline checks all conditions itself if the planner refuses the query.
         if conditions.isEmpty, absentField == nil { aggregation = rest.first.flatMap(FieldAggregation.init) }
         let isCount = aggregation?.isCount == true && candidate.orderBy.isEmpty
-        guard let plan = try? PipelineHead.plan(candidate, parent: parent, isCount: isCount) else {
+        guard let plan = try? PipelineHead.plan(candidate, parent: parent, options, isCount: isCount) else {
             query = everything
-            self.plan = try PipelineHead.plan(everything, parent: parent)
+            self.plan = try PipelineHead.plan(everything, parent: parent, options)
             residual = written
             stageCount = wheres.count
             absentField = nil
@@ -120,12 +122,13 @@ struct PipelineHead {
     }
 
     static func plan(
-        _ query: StructuredQuery, parent: String, isCount: Bool = false
+        _ query: StructuredQuery, parent: String, _ options: QueryOptions, isCount: Bool = false
     ) throws(RequestError) -> QueryPlan {
         try parent.withUTF8Span { (parent) throws(RequestError) in
-            if isCount { return try QueryPlan(counting: query, parent: parent) }
+            if isCount { return try QueryPlan(counting: query, parent: parent, options: options) }
             return query.orderBy.isEmpty
-                ? try QueryPlan(unordered: query, parent: parent) : try QueryPlan(query, parent: parent)
+                ? try QueryPlan(unordered: query, parent: parent, options: options)
+                : try QueryPlan(query, parent: parent, options: options)
         }
     }
 

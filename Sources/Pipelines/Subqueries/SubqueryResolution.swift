@@ -20,6 +20,7 @@ final class SubqueryResolution: PipelineOperator {
     private var running: SubqueryRun?
     /// Bytes of memory that are held for the results of the present row.
     private var heldBytes = 0
+    private(set) var readNanoseconds: UInt64 = 0
 
     init(_ input: any PipelineOperator, in database: DatabaseName) {
         self.input = input
@@ -94,6 +95,7 @@ final class SubqueryResolution: PipelineOperator {
     private func finish(_ run: SubqueryRun, _ work: PipelineWork) throws(RequestError) {
         results.append(run.result)
         running = nil
+        readNanoseconds += run.readNanoseconds
         try work.hold(run.bytes, for: run.subquery.isScalar ? "scalar" : "array")
         if run.subquery.isIndependent {
             known[ObjectIdentifier(run.subquery)] = run.result
@@ -129,6 +131,8 @@ final class SubqueryRun {
     private var values: [Operand] = []
     /// Bytes of memory of the results so far.
     private(set) var bytes = 0
+    /// The time of its reads; 0 unless operators are measured.
+    var readNanoseconds: UInt64 { reads.reduce(0) { $0 + $1.readNanoseconds } }
 
     /// Plans the pipeline with the values of the variables around it.
     ///

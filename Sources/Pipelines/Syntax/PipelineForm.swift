@@ -3,6 +3,7 @@
 //     collection(users/*/books) | where(greater_than(rating, ?)) | aggregate({n: count()}, {genre: genre})
 
 internal import Basics
+internal import DocumentModel
 internal import Expressions
 
 /// What pipelines have in common that differ in values alone.
@@ -29,12 +30,15 @@ package struct PipelineForm: Sendable {
 /// Takes the words of a form one after the other.
 private protocol FormWords {
     mutating func append(_ word: String)
+    mutating func append(_ path: FieldPath)
 }
 
 private struct HashedWords: FormWords {
     var hasher: Hasher
 
     mutating func append(_ word: String) { hasher.combine(word) }
+
+    mutating func append(_ path: FieldPath) { hasher.combine(path) }
 }
 
 private struct TextWords: FormWords {
@@ -45,6 +49,8 @@ private struct TextWords: FormWords {
         // No character has more bytes than a field name may have.
         if text.utf8.count < 4 * Self.charactersMax { text += word.prefix(Self.charactersMax) }
     }
+
+    mutating func append(_ path: FieldPath) { append(path.description) }
 }
 
 extension FormWords {
@@ -91,7 +97,7 @@ extension FormWords {
         // The keys of a map name fields of the row.
         case .literal(.map(let map)) where map.entries.isEmpty: append("{}")
         case .literal: append(Self.value)
-        case .field(let path): append(path.description)
+        case .field(let path): append(path)
         case .document(let property): append(property.word)
         case .variable(let name):
             append("$")
@@ -127,10 +133,11 @@ extension FormWords {
         switch value.literal {
         case .reference(let path)?:
             // A full name has five segments before the path.
-            let segments = path.split(separator: "/").dropFirst(path.hasPrefix("projects/") ? 5 : 0)
+            let segments = path.utf8.split(separator: RelativePath.slash)
+                .dropFirst(path.utf8.starts(with: "projects/".utf8) ? 5 : 0)
             for (number, segment) in segments.enumerated() {
                 if number > 0 { append("/") }
-                append(number.isMultiple(of: 2) ? String(segment) : "*")
+                append(number.isMultiple(of: 2) ? String(Substring(segment)) : "*")
             }
         case .string(let text)?: append(text)
         default: append(value)

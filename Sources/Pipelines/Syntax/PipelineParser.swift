@@ -151,11 +151,16 @@ private struct PipelineParser {
         }
         let literals = entries.compactMap { entry in entry.value.literal.map { (key: entry.name, value: $0) } }
         if literals.count == entries.count { return .literal(.map(OperandMap(literals))) }
+        try PipelineParser.checkDistinct(entries)
+        return .map(entries)
+    }
+
+    private static func checkDistinct(_ entries: [NamedValue]) throws(RequestError) {
+        if entries.count < 2 { return }
         var names: Set<[UInt8]> = []
         for entry in entries where !names.insert(Array(entry.name.utf8)).inserted {
-            throw RequestError.invalidArgument("A map of the pipeline has the key \"\(entry.name)\" twice.")
+            throw .invalidArgument("A map of the pipeline has the key \"\(entry.name)\" twice.")
         }
-        return .map(entries)
     }
 
     private static func field(_ text: String) throws(RequestError) -> PipelineValue {

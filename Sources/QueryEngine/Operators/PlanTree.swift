@@ -39,14 +39,25 @@ package struct OperatorLine: Sendable, Equatable {
     package let text: String
     /// Nil unless the operator was measured.
     package let figures: OperatorFigures?
+
+    package init(depth: Int, text: String, figures: OperatorFigures? = nil) {
+        self.depth = depth
+        self.text = text
+        self.figures = figures
+    }
 }
 
-extension PlanTree: CustomStringConvertible {
-    var description: String {
-        lines().map { line in
+extension [OperatorLine] {
+    /// The operators as a tree of text.
+    package var tree: String {
+        map { line in
             line.depth == 0 ? line.text : String(repeating: "   ", count: line.depth - 1) + "└─ " + line.text
         }.joined(separator: "\n")
     }
+}
+
+extension PlanTree: CustomStringConvertible {
+    var description: String { lines().tree }
 }
 
 extension Order: CustomStringConvertible {

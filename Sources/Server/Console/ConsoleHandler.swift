@@ -5,6 +5,7 @@
 //     POST /console/rpc/SERVICE/METHOD    administrative methods, as JSON
 //     GET  /console/data/NAME             what the views show
 //     POST /console/data/rules            messages about rules, and what they decide
+//     POST /console/data/pipeline         the message of a pipeline's text
 //     POST /console/data/backups          starts or cancels a backup
 //
 // The files are the same for everyone and say nothing about the server. Everything else is for callers that may
@@ -103,19 +104,26 @@ final class ConsoleHandler {
     }
 
     private func show(_ exchange: HTTPExchange, _ head: HTTPHead, _ name: String, _ body: RawSpan) {
-        let isPosted = name == "rules" || name == "backups" && head.method == .post
+        let isPosted = name == "rules" || name == "pipeline" || name == "backups" && head.method == .post
         guard isPosted ? permitsPost(exchange, head) : ServerPages.permits(head.method, exchange) else { return }
         do throws(RequestError) {
             try authorization?.admit(exchange.origin(head), for: .administration)
             if isPosted {
-                let body = [UInt8](copying: body)
-                let answer = name == "rules" ? try ConsoleRules.answer(body) : try data.backups.perform(body)
-                return reply(exchange, answer)
+                return reply(exchange, try answer(name, [UInt8](copying: body)))
             }
             let parameters = URLText.parameters(head.queryBytes) ?? []
             try data.show(name, parameters, on: exchange.loop) { [self] in reply(exchange, $0) }
         } catch {
             fail(exchange, error)
+        }
+    }
+
+    /// The answer to a body that was posted.
+    private func answer(_ name: String, _ body: [UInt8]) throws(RequestError) -> JSONValue {
+        switch name {
+        case "rules": try ConsoleRules.answer(body)
+        case "pipeline": try ConsolePipelines.answer(body)
+        default: try data.backups.perform(body)
         }
     }
 
@@ -144,8 +152,8 @@ final class ConsoleHandler {
             return exchange.fail(error)
         }
         let form: any ReplyForm
-        if let field = served.explainField {
-            form = ExplainReply(field: field)
+        if let path = served.explainPath {
+            form = ExplainReply(path: path)
         } else {
             form = RESTReply(served.output, isStreaming: false, isPretty: false)
         }

@@ -11,11 +11,13 @@ enum ConsoleMethods {
         let method: Method
         let input: MessageType
         let output: MessageType
-        /// The field of `explain_metrics` in the replies; nil for a method with one reply.
-        var explainField: Int? {
+        /// The fields that lead to the `ExplainMetrics` in the replies; nil for a method with one reply.
+        var explainPath: [Int]? {
             switch method {
-            case .runQuery: FieldNumber.RunQueryResponse.explainMetrics
-            case .runAggregationQuery: FieldNumber.RunAggregationQueryResponse.explainMetrics
+            case .runQuery: [FieldNumber.RunQueryResponse.explainMetrics]
+            case .runAggregationQuery: [FieldNumber.RunAggregationQueryResponse.explainMetrics]
+            case .executePipeline:
+                [FieldNumber.ExecutePipelineResponse.explainStats, ExecutePipelineResponse.metricsField]
             default: nil
             }
         }
@@ -26,7 +28,7 @@ enum ConsoleMethods {
         .adminListRules, .adminGetRules, .createIndex, .listIndexes, .deleteIndex, .getField, .updateField, .listFields,
         .listDatabases, .listOperations, .cancelOperation,
         // Explained alone: the reply has the plan and no document.
-        .runQuery, .runAggregationQuery,
+        .runQuery, .runAggregationQuery, .executePipeline,
     ]
 
     static let byPath: [String: Served] = {

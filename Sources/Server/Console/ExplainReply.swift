@@ -4,32 +4,40 @@ internal import DocumentModel
 internal import FirestoreMessages
 internal import HTTPProtocols
 
-/// The plan of an explained query as JSON, with the two parts that the public messages do not have: the tree and the
-/// advice. Documents are left out. One object for one reply.
+/// The plan of an explained query or pipeline as JSON, with the two parts that the public messages do not have: the
+/// tree and the advice. Documents are left out. One object for one reply.
 final class ExplainReply: ReplyForm {
     let contentType = HTTPError.contentType
     let isStreaming = true
-    private let field: Int
+    private let path: [Int]
     private var metrics: ExplainMetrics?
 
-    /// - Parameter field: the number of `explain_metrics` in the messages of the method.
-    init(field: Int) { self.field = field }
+    /// - Parameter path: the fields that lead to an `ExplainMetrics` in the messages of the method.
+    init(path: [Int]) { self.path = path }
 
     /// White space stands for each message, since the plan comes last.
     func append(_ message: RawSpan, isFirst: Bool, to body: inout ByteBuffer) throws(RequestError) {
         do throws(InvalidDocument) {
-            var reader = WireReader(message)
-            while let tag = try reader.nextTag() {
-                if tag.fieldNumber == field {
-                    metrics = try ExplainMetrics(wire: try reader.span(tag))
-                } else {
-                    try reader.skip(tag)
-                }
-            }
+            try read(message, path[...])
         } catch {
             throw RequestError(.internal, "The plan cannot be read: \(error.message)")
         }
         body.append(utf8: "\n")
+    }
+
+    private func read(_ message: RawSpan, _ path: ArraySlice<Int>) throws(InvalidDocument) {
+        guard let field = path.first else {
+            metrics = try ExplainMetrics(wire: message)
+            return
+        }
+        var reader = WireReader(message)
+        while let tag = try reader.nextTag() {
+            if tag.fieldNumber == field {
+                try read(try reader.span(tag), path.dropFirst())
+            } else {
+                try reader.skip(tag)
+            }
+        }
     }
 
     func appendEnd(isFirst: Bool, to body: inout ByteBuffer) {

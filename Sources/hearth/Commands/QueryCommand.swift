@@ -5,6 +5,7 @@ import DocumentModel
 import FirestoreMessages
 import FirestoreService
 import HearthClient
+import Pipelines
 import Server
 
 /// Runs a query on a server or a data directory and prints its results.
@@ -112,9 +113,9 @@ enum QueryCommand: AsyncSubcommand {
             throw UsageError(message: "--pipeline takes the place of COLLECTION and CONDITION")
         }
         var printer = DocumentPrinter(database: database)
-        let mode = arguments[analyze] ? "analyze" : arguments[explain] ? "explain" : nil
+        let mode: PipelineExplanation.Mode = arguments[analyze] ? .analyze : arguments[explain] ? .explain : .execute
         try await ReadingFlags.withClient(arguments) { client in
-            try await PipelineQueryAction.run(client, text, in: database, explain: mode, &printer)
+            try await PipelineQueryAction.run(client, text, in: database, mode, &printer)
         }
     }
 
@@ -133,16 +134,7 @@ enum QueryCommand: AsyncSubcommand {
             request.explain = options
             metrics = try await client.explain(request)
         }
-        try StandardOutput.print(PlanText(metrics).text)
-        if let execution = metrics.execution {
-            let microseconds = execution.durationNanoseconds / 1_000
-            try StandardOutput.print(
-                "\n\(execution.resultsReturned) results, \(execution.documentsScanned) documents and "
-                    + "\(execution.indexEntriesScanned) index entries read, \(microseconds) us")
-        }
-        if !metrics.advice.isEmpty {
-            try StandardOutput.print("\nThis index would make the query cheaper:\n\(metrics.advice)")
-        }
+        try PlanText.print(metrics)
     }
 
     /// The totals asked for; the alias of each says what it is.

@@ -1,4 +1,5 @@
-// The plan of a query, as `hearth query` prints it. The operators of an analyzed query have what they did before them:
+// The plan of a query or a pipeline, as `hearth query` prints it. Before the operators of an analyzed query stands what
+// they did:
 //
 //        rows   entries  time (us)
 //           2         0          3  Filter n == 1
@@ -29,6 +30,20 @@ struct PlanText {
             rows.append(PlanText.row("\(one.rows)", "\(one.entries)", "\(microseconds)", "  \(line)"))
         }
         text = rows.joined(separator: "\n")
+    }
+
+    /// Prints a plan, what its execution took, and the index that it lacks.
+    static func print(_ metrics: ExplainMetrics) throws {
+        try StandardOutput.print(PlanText(metrics).text)
+        if let execution = metrics.execution {
+            let microseconds = execution.durationNanoseconds / 1_000
+            try StandardOutput.print(
+                "\n\(execution.resultsReturned) results, \(execution.documentsScanned) documents and "
+                    + "\(execution.indexEntriesScanned) index entries read, \(microseconds) us")
+        }
+        if !metrics.advice.isEmpty {
+            try StandardOutput.print("\nThis index would make the query cheaper:\n\(metrics.advice)")
+        }
     }
 
     private static func row(_ rows: String, _ entries: String, _ time: String, _ line: String) -> String {

@@ -5,24 +5,29 @@ import DocumentModel
 import FirestoreJSON
 import FirestoreMessages
 import HearthClient
+import Pipelines
 
 enum PipelineQueryAction {
     /// Runs a pipeline.
     ///
     /// - Parameters:
     ///   - source: a text, JSON, or the name of a file with one of them.
-    ///   - mode: `explain` or `analyze`; nil prints the results.
+    ///   - mode: what is done with it; the results are printed if it is executed alone.
     static func run(
-        _ client: HearthClient, _ source: String, in database: DatabaseName, explain mode: String?,
+        _ client: HearthClient, _ source: String, in database: DatabaseName, _ mode: PipelineExplanation.Mode,
         _ printer: inout DocumentPrinter
     ) async throws {
         var pipeline = try structuredPipeline(source)
-        if let mode { pipeline += explainOptions(mode) }
+        if mode != .execute { pipeline += PipelineText.explainOption(mode) }
         let request = ExecutePipelineRequest(database: database.description, pipeline: pipeline)
         let responses = client.pipelineStream(request)
         while let response = try await responses.next() {
-            if let text = response.explainText { try StandardOutput.print(text) }
-            if mode != nil { continue }
+            if let metrics = response.explainMetrics {
+                try PlanText.print(metrics)
+            } else if let text = response.explainText {
+                try StandardOutput.print(text)
+            }
+            if mode != .execute { continue }
             for result in response.results {
                 if result.name.isEmpty {
                     var value = ByteBuffer()
@@ -45,7 +50,7 @@ enum PipelineQueryAction {
             do {
                 return try PipelineText.structuredPipeline(text)
             } catch {
-                throw UsageError(message: error.description)
+                throw UsageError(message: "--pipeline: \(error)")
             }
         }
         return try json(text)
@@ -69,14 +74,5 @@ enum PipelineQueryAction {
             throw UsageError(message: "--pipeline: the request has no pipeline")
         }
         return pipeline
-    }
-
-    /// The option that asks for a plan, as a field of `StructuredPipeline`.
-    private static func explainOptions(_ mode: String) -> [UInt8] {
-        var writer = ByteBuffer()
-        writer.withLengthPrefix(field: FieldNumber.StructuredPipeline.options) {
-            PipelineNode.encode(("explain_options", .map([("mode", .literal(.string(mode)))])), into: &$0)
-        }
-        return writer.copyBytes()
     }
 }

@@ -2,6 +2,8 @@
 
 import devtools
 
+#: What every page has for people who move by roles.
+LANDMARKS = {"main", "navigation", "heading"}
 INTERACTIVE = {"button", "link", "textbox", "searchbox", "checkbox", "combobox", "listbox", "option", "tab", "slider", "treeitem"}
 
 CONTRAST = """
@@ -22,11 +24,11 @@ CONTRAST = """
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const element = walk.currentNode.parentElement;
-    if (!walk.currentNode.data.trim() || !element.getClientRects().length || element.closest('.visually-hidden, [disabled], option, svg')) continue;
+    if (!walk.currentNode.data.trim() || !element.getClientRects().length || element.closest('.visually-hidden, [disabled], option')) continue;
     if ([...(function*() { for (let e = element; e; e = e.parentElement) yield e; })()].some(e => getComputedStyle(e).opacity === '0')) continue;
     const style = getComputedStyle(element);
     const below = background(element);
-    const [a, b] = [light(over(parse(style.color), below)), light(below)].sort((x, y) => y - x);
+    const [a, b] = [light(over(parse(element.closest('svg') ? style.fill : style.color), below)), light(below)].sort((x, y) => y - x);
     const ratio = (a + 0.05) / (b + 0.05);
     const isLarge = parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 600 || parseFloat(style.fontSize) >= 24;
     if (ratio < (isLarge ? 3 : 4.5)) bad.push(`${walk.currentNode.data.trim().slice(0, 40)}: ${ratio.toFixed(2)}`);
@@ -37,13 +39,16 @@ CONTRAST = """
 
 
 def check(page):
-    """Fails if a control has no name, a text too little contrast in a theme, or Tab reaches nothing."""
+    """Fails if a landmark is missing, a control has no name, a text too little contrast in a theme, or Tab reaches nothing."""
     nodes = page.send("Accessibility.getFullAXTree")["nodes"]
     nameless = [
         node for node in nodes
         if not node.get("ignored") and node.get("role", {}).get("value") in INTERACTIVE and not node.get("name", {}).get("value")]
     if nameless:
         raise devtools.PageError(f"controls without a name: {[node['role']['value'] for node in nameless]}")
+    missing = LANDMARKS - {node.get("role", {}).get("value") for node in nodes if not node.get("ignored")}
+    if missing:
+        raise devtools.PageError(f"roles that no part of the page has: {missing}")
     for theme in ("light", "dark"):
         page.theme(theme)
         bad = page.run(CONTRAST)

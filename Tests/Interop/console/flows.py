@@ -310,6 +310,49 @@ def flow_query_words_plan_and_link(context):
 
 
 @short
+def flow_pipeline_with_its_plan(context):
+    """A pipeline as text: groups without names, its operators with what each did, and writes that wait for a word."""
+    context.start()
+    page = context.page()
+    page.click("button", "Load the sample")
+    page.text("12 documents")
+    groups = "collection(books) | aggregate(n: count(), newest: maximum(year) by inPrint) | sort(n desc)"
+    page.run(f"location.hash = '#/query?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: {json.dumps(groups)}}})")
+    page.text("2 results in")
+    assert page.run("document.querySelectorAll('.table-row').length") == 2
+    assert page.run("document.querySelectorAll('.table-row a').length") == 0
+    page.text("A pipeline.")
+    page.click("button", "Explain")
+    page.until("[...document.querySelectorAll('.plan-name')].map(e => e.textContent).join() === 'Sort,Aggregate,CollectionScan'", "the operators")
+    assert page.run("document.querySelectorAll('.plan-time').length") == 0
+    page.click("button", "Run and explain")
+    page.until("document.querySelectorAll('.plan-time').length === 3", "the times of the operators")
+    rows = page.run("[...document.querySelectorAll('.plan-rows')].map(e => e.textContent).join()")
+    assert rows == "↑ 2 rows,↑ 12 rows", rows
+    page.text("documents read")
+    accessibility.check(page)
+    page.run("document.querySelector('.plan-place').scrollIntoView({block: 'end'})")
+    context.image(page, "pipeline")
+    # Results that are documents lead to them.
+    page.fill(".query-text", "collection(books) | where(year > 1965) | select(title)")
+    page.click("button", "Run")
+    page.until("document.querySelectorAll('.table-row a').length > 0", "the documents")
+    page.fill(".query-text", "collection(books) | where(year >")
+    page.click("button", "Run")
+    page.text("at column")
+    # An address never writes, and the button asks.
+    before = context.get("books/dune")
+    page.run(f"location.hash = '#/query?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: 'collection(books) | update(seen: true)'}})")
+    page.text("It has not been run.")
+    for answer in ("Cancel", "Run it"):
+        assert context.get("books/dune") == before
+        page.click("button", "Run")
+        page.click("dialog[open] button", answer)
+    page.text("1 result in")
+    assert context.get("books/dune") == {**before, "seen": {"booleanValue": True}}
+
+
+@short
 def flow_closed_server_asks_for_a_token(context):
     """A closed server shows nothing before a credential; the token is in no storage, and ends with the page."""
     start_closed(context)
@@ -394,6 +437,10 @@ def flow_rules_are_judged_in_place(context):
     page.until("document.querySelectorAll('.verdict .created').length === 2", "the verdicts")
     page.text("line 5")
     accessibility.check(page)
+    # What is shown is the text of the editor, with its words coloured.
+    assert page.run("document.querySelector('.code-colours').textContent === document.querySelector('.code-input').value + '\\n'")
+    assert page.run("document.querySelector('.code-word').textContent") == "rules_version"
+    assert page.run("document.querySelector('.code-string').textContent") == "'2'"
     context.image(page, "rules")
     page.run("(() => { const e = document.querySelector('.code-input'); e.value = e.value.replace('request.auth.uid', 'request.auth.uid ='); e.dispatchEvent(new Event('input')); })()")
     page.until("document.querySelector('.message.error')?.innerText.startsWith('5:')", "the message at its line")

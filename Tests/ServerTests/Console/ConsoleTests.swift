@@ -302,6 +302,49 @@ struct ConsoleTests {
     }
 
     @Test
+    func `The text of a pipeline becomes a message, which is explained with figures of its operators`() throws {
+        let live = try LiveDatabaseServer()
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        for name in ["x", "y"] {
+            let document = "{\"fields\": {\"a\": {\"integerValue\": \"1\"}}}"
+            #expect(http.request("PATCH", "/v1/\(Self.database)/documents/c/\(name)", body: document)?.status == 200)
+        }
+        func read(_ text: String) -> String? {
+            http.request("POST", "/console/data/pipeline", body: "{\"text\": \(JSONText.quoted(text))}")?.body
+        }
+        let message = try #require(read("collection(c) | where(a + 1 == 2) | aggregate(n: count())"))
+        #expect(message.contains("\"structuredPipeline\":{\"pipeline\":{\"stages\":[{"), "\(message)")
+        #expect(read("collection(c")?.contains("\"problem\":\"\\\")\\\" is missing") == true)
+        #expect(http.request("POST", "/console/data/pipeline", body: "[]")?.status == 400)
+        #expect(http.request("GET", "/console/data/pipeline")?.status == 405)
+        let long = "collection(c) | where(a == \"\(String(repeating: "x", count: 300_000))\")"
+        #expect(read(long)?.contains("INVALID_ARGUMENT") == true)
+
+        func explain(_ mode: String) -> String? {
+            let options = """
+                "options": {"explain_options": {"mapValue": {"fields": {"mode": {"stringValue": "\(mode)"}}}}}
+                """
+            // Into the object of the message.
+            let pipeline = message.trimmingCharacters(in: .whitespacesAndNewlines).dropFirst().dropLast(2)
+            let body = "{\"database\": \"\(Self.database)\", \(pipeline), \(options)}}"
+            return http.request("POST", "/console/rpc/google.firestore.v1.Firestore/ExecutePipeline", body: body)?.body
+        }
+        let plan = try #require(explain("explain"))
+        #expect(plan.contains("Aggregate n\\n└─ Where\\n   └─ CollectionScan c"), "\(plan)")
+        #expect(!plan.contains("operators"), "\(plan)")
+        let analysis = try #require(explain("analyze"))
+        #expect(analysis.contains("\"documentsScanned\":2"), "\(analysis)")
+        #expect(analysis.components(separatedBy: "\"ownNanoseconds\":").count == 4, "\(analysis)")
+
+        // The index that a pipeline lacks is noted as that of a query is.
+        let sorted = try #require(read("collection(c) | where(a == 1 and exists(b)) | sort(b desc)"))
+        #expect(http.request("POST", "/v1/\(Self.database)/documents:executePipeline", body: sorted)?.status == 200)
+        let method = "/console/rpc/hearth.admin.v1.Admin/ListIndexes"
+        let indexes = try #require(http.request("POST", method, body: "{\"database\": \"\(Self.database)\"}")?.body)
+        #expect(indexes.contains("\"state\":\"WANTED\"") && indexes.contains("DESCENDING"), "\(indexes)")
+    }
+
+    @Test
     func `Rules get messages at their places, and cases the lines that decide`() throws {
         let live = try LiveDatabaseServer()
         let http = HTTPTestClient(port: Int(live.gateway.port))

@@ -5,20 +5,25 @@
 // A stage is a name with arguments. Arguments are expressions; those of the form `name: expression` are fields of the
 // stages that take fields, and options of others. Docs: docs/pipelines.md, "The text form".
 
-import Basics
-import DocumentModel
+internal import Basics
+internal import DocumentModel
 
 /// What is wrong with the text of a pipeline, and where.
-struct PipelineTextError: Error, CustomStringConvertible {
+package struct PipelineTextError: Error, CustomStringConvertible {
     let message: String
     /// The column, from 1.
     let column: Int
 
-    var description: String { "--pipeline: \(message) at column \(column)" }
+    package init(_ message: String, column: Int) {
+        self.message = message
+        self.column = column
+    }
+
+    package var description: String { "\(message) at column \(column)" }
 }
 
 /// Reads a pipeline.
-struct PipelineText {
+package struct PipelineText {
     private typealias Node = PipelineNode
 
     private var tokens: PipelineTokens
@@ -30,12 +35,21 @@ struct PipelineText {
     private init(_ text: String) throws(PipelineTextError) { tokens = try PipelineTokens(text) }
 
     /// The bytes of the `StructuredPipeline` of a text.
-    static func structuredPipeline(_ text: String) throws(PipelineTextError) -> [UInt8] {
+    package static func structuredPipeline(_ text: String) throws(PipelineTextError) -> [UInt8] {
         var reader = try PipelineText(text)
         let stages = try reader.pipeline()
         guard reader.tokens.next == .end else { throw reader.tokens.failure("unexpected \(reader.tokens.next)") }
         var writer = ByteBuffer()
         writer.withLengthPrefix(field: FieldNumber.StructuredPipeline.pipeline) { Node.encode(stages, into: &$0) }
+        return writer.copyBytes()
+    }
+
+    /// The option that asks for a plan, as a field of `StructuredPipeline`.
+    package static func explainOption(_ mode: PipelineExplanation.Mode) -> [UInt8] {
+        var writer = ByteBuffer()
+        writer.withLengthPrefix(field: FieldNumber.StructuredPipeline.options) {
+            Node.encode(("explain_options", .map([("mode", .literal(.string(mode.rawValue)))])), into: &$0)
+        }
         return writer.copyBytes()
     }
 

@@ -1,6 +1,6 @@
 // The words of a pipeline's text.
 
-import DocumentModel
+internal import DocumentModel
 
 /// One word.
 enum PipelineToken: Equatable, CustomStringConvertible {
@@ -65,7 +65,7 @@ struct PipelineTokens {
     }
 
     func failure(_ message: String) -> PipelineTextError {
-        PipelineTextError(message: message, column: tokens[position].column)
+        PipelineTextError(message, column: tokens[position].column)
     }
 }
 
@@ -101,7 +101,7 @@ private struct PipelineLexer {
         let pair = String(characters[position...].prefix(2))
         let symbol = ["==", "!=", "<=", ">="].contains(pair) ? pair : String(character)
         guard pair == symbol || "()[]{},:|<>+-*/%".contains(character) else {
-            throw PipelineTextError(message: "unexpected \"\(character)\"", column: column)
+            throw PipelineTextError("unexpected \"\(character)\"", column: column)
         }
         position += symbol.count
         return (.symbol(symbol), column)
@@ -149,7 +149,7 @@ private struct PipelineLexer {
         }
         if let integer = Int64(text) { return .integer(integer) }
         if text.contains(where: { ".eE".contains($0) }), let double = Double(text) { return .double(double) }
-        throw PipelineTextError(message: "\"\(text)\" is not a number", column: column)
+        throw PipelineTextError("\"\(text)\" is not a number", column: column)
     }
 
     /// A backslash takes the next character as it is.
@@ -166,6 +166,6 @@ private struct PipelineLexer {
                 text.append(character)
             }
         }
-        throw PipelineTextError(message: "the text has no end", column: column)
+        throw PipelineTextError("the text has no end", column: column)
     }
 }

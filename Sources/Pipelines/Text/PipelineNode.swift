@@ -1,7 +1,7 @@
 // The tree of a pipeline that was written as text, and its bytes.
 
-import Basics
-import DocumentModel
+internal import Basics
+internal import DocumentModel
 
 /// A value of a pipeline.
 indirect enum PipelineNode {
