@@ -54,7 +54,8 @@ package final class DocumentStore: Sendable {
 
     private init(_ configuration: StoreConfiguration) throws {
         self.configuration = configuration
-        databases = DatabaseDirectory(maximum: configuration.databasesMax)
+        databases = DatabaseDirectory(
+            maximum: configuration.databasesMax, admits: configuration.admitsDatabase)
         // The cache of a cluster is changed by records of the cluster alone.
         let cached = configuration.engine.sharedLog == nil ? try ClusterFile.read(in: configuration.directory) : nil
         standing = WriteStanding(leader: configuration.leader ?? cached.map { "the cluster of \($0)" })

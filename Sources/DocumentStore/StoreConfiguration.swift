@@ -117,6 +117,8 @@ package struct StoreConfiguration: Sendable {
 
     /// Databases that this store may have; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMax = 100_000
+    /// Asked before a database comes into being: whether this store may have it, and not another one. Must not block.
+    package var admitsDatabase: @Sendable (DatabaseName) -> Bool = { _ in true }
 
     /// Which fields are indexed as they are written. Turned off, entries are given up; turned on again, they are built
     /// again in the background.

@@ -162,6 +162,7 @@ package final class FirestoreService {
     /// with what the closed store answers.
     package func retire() {
         longLivedStreams.stopServing()
+        loopListeners?.end()
         loopWillWait()
     }
 

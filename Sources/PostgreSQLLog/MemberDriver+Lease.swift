@@ -36,11 +36,17 @@ extension MemberDriver {
             guard !hasWarning, let row = StoreRow(rows) else { return loseLease(after: 100) }
             leaseStatement = nil
             compareClocks(row.clock)
+            if isKeptForAnother(row) { member.mayLead = false }
             if row.level == StoreTables.movedLevel {
                 return end(.refused("the store was moved out of the database by hearth migrate"))
             }
-            if row.level > StoreTables.level {
-                return end(.refused("the store has records of a later version of Hearth: upgrade this server"))
+            if row.level > settings.levelMax {
+                let isShared = row.level == StoreTables.sharingLevel
+                return end(
+                    .refused(
+                        isShared
+                            ? "the store shares the databases of its cluster: serve it with --cluster-stores"
+                            : "the store has records of a later version of Hearth: upgrade this server"))
             }
             if let timeline = settings.timeline, row.timeline != timeline { return end(.newTimeline) }
             state.change { $0.leader = row.address }
@@ -54,6 +60,19 @@ extension MemberDriver {
     func loseLease(after milliseconds: UInt64 = 0) {
         leaseStatement = nil
         member.leaseConnectionEnded(now: BootClock.milliseconds() + milliseconds)
+    }
+
+    /// Whether the last leader has given the lease up for another server, and that one still has time to claim it.
+    private func isKeptForAnother(_ row: StoreRow) -> Bool {
+        let nobody = ServerIdentity(high: 0, low: 0)
+        guard row.lease.holder == nobody, !row.address.isEmpty, row.address != settings.tables.advertised else {
+            keptSince = nil
+            return false
+        }
+        let now = BootClock.milliseconds()
+        let since = keptSince ?? now
+        keptSince = since
+        return now < since + Self.keptMilliseconds
     }
 
     private func compareClocks(_ database: UInt64) {

@@ -29,10 +29,12 @@ package struct MemberSettings: Sendable {
     package let place: LogPlace
     /// Where the history of the store begins for this server, in microseconds; nil if that does not matter.
     package let timeline: UInt64?
+    /// The highest level of the store that this server can serve.
+    package let levelMax: UInt64
 
     package init(
         database: String, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace,
-        timeline: UInt64? = nil
+        timeline: UInt64? = nil, levelMax: UInt64 = StoreTables.level
     ) {
         self.database = database
         self.tables = tables
@@ -40,6 +42,7 @@ package struct MemberSettings: Sendable {
         self.store = store
         self.place = place
         self.timeline = timeline
+        self.levelMax = levelMax
     }
 
     /// The times of a lease in production: another server leads within five seconds.
@@ -111,6 +114,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var isAway = false
     /// By how much the machine's clock is ahead of the database's, in microseconds.
     var clockAhead: Int64 = 0
+    /// Since when the lease is kept for another server, in milliseconds; nil if it is not.
+    var keptSince: UInt64?
     /// The closed time that comes with the groups that are being applied; 0 for none.
     var closedRead: UInt64 = 0
     /// Of the groups of the stream that are being applied.
@@ -118,6 +123,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
 
     /// How far a clock may be from the database's for a server to lead, in microseconds.
     static let clockDifferenceMax: Int64 = 10_000_000
+    /// How long a lease that was given up is kept for the server that shall have it, in milliseconds.
+    static let keptMilliseconds: UInt64 = 8_000
     /// After this time without an answer calls are refused, in milliseconds.
     static let awayMilliseconds: UInt64 = 5_000
 

@@ -333,9 +333,29 @@ const ProtobufCMessageDescriptor held__admin__forward_response__descriptor =
   (ProtobufCMessageInit) held__admin__forward_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-#define held__admin__newest_version_request__field_descriptors NULL
-#define held__admin__newest_version_request__field_indices_by_name NULL
-#define held__admin__newest_version_request__number_ranges NULL
+static const ProtobufCFieldDescriptor held__admin__newest_version_request__field_descriptors[1] =
+{
+  {
+    "store",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__NewestVersionRequest, store),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__newest_version_request__field_indices_by_name[] = {
+  0,   /* field[0] = store */
+};
+static const ProtobufCIntRange held__admin__newest_version_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
 const ProtobufCMessageDescriptor held__admin__newest_version_request__descriptor =
 {
   PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
@@ -344,10 +364,10 @@ const ProtobufCMessageDescriptor held__admin__newest_version_request__descriptor
   "Held__Admin__NewestVersionRequest",
   "held.admin",
   sizeof(Held__Admin__NewestVersionRequest),
-  0,
+  1,
   held__admin__newest_version_request__field_descriptors,
   held__admin__newest_version_request__field_indices_by_name,
-  0,  held__admin__newest_version_request__number_ranges,
+  1,  held__admin__newest_version_request__number_ranges,
   (ProtobufCMessageInit) held__admin__newest_version_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

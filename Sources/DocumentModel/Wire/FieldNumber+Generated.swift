@@ -934,6 +934,7 @@ extension FieldNumber {
         }
         /// The fields of `hearth.admin.v1.NewestVersionRequest`.
         @usableFromInline package enum NewestVersionRequest {
+            @inlinable @inline(__always) package static var store: Int { 1 }
         }
         /// The fields of `hearth.admin.v1.NewestVersionResponse`.
         @usableFromInline package enum NewestVersionResponse {

@@ -52,6 +52,7 @@ final class DatabaseDirectory: Sendable {
 
     private let state = Mutex(State())
     private let maximum: Int
+    private let admits: @Sendable (DatabaseName) -> Bool
     /// Increases with each deletion, so that numbers which readers keep are looked up again.
     private let deletions = Atomic<UInt64>(0)
     /// The version of the last deletion, in microseconds.
@@ -59,8 +60,10 @@ final class DatabaseDirectory: Sendable {
 
     private let deletingCount = Atomic<Int>(0)
 
-    init(maximum: Int) {
+    /// - Parameter admits: whether a database may come into being here.
+    init(maximum: Int, admits: @escaping @Sendable (DatabaseName) -> Bool = { _ in true }) {
         self.maximum = maximum
+        self.admits = admits
     }
 
     // MARK: Reading
@@ -137,11 +140,14 @@ final class DatabaseDirectory: Sendable {
     // MARK: Changing
 
     /// A database's number, set aside now if it has none, and whether the database is stored.
-    /// - Throws: `RESOURCE_EXHAUSTED` when there are too many; `FAILED_PRECONDITION` for one that is being deleted.
+    /// - Throws: `RESOURCE_EXHAUSTED` when there are too many; `FAILED_PRECONDITION` for one that is being deleted;
+    ///   `UNAVAILABLE` for one that is another store's.
     func reserve(_ name: DatabaseName) throws(RequestError) -> (number: UInt32, isStored: Bool) {
         try state.withLock { (state) throws(RequestError) in
             if let last = state.last, last.name == name { return (last.number, true) }
-            if let entry = state.entries[name] {
+            let entry = state.entries[name]
+            if entry?.exists != true, !admits(name) { throw .databaseIsElsewhere(name) }
+            if let entry {
                 if entry.isBeingDeleted { throw .databaseIsBeingDeleted(name) }
                 if entry.exists { state.last = (name, entry.number) }
                 return (entry.number, entry.exists)
@@ -256,6 +262,10 @@ extension DatabaseDirectory.State {
 }
 
 extension RequestError {
+    static func databaseIsElsewhere(_ name: DatabaseName) -> RequestError {
+        RequestError(.unavailable, "The database \(name) is not one of this store. Please try again.")
+    }
+
     package static func databaseIsBeingDeleted(_ name: DatabaseName) -> RequestError {
         RequestError(
             .failedPrecondition, "The database \(name) is being deleted. Write to it when that is done.")

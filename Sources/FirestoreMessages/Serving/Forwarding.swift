@@ -92,6 +92,29 @@ package struct ForwardedHead: Sendable {
     }
 }
 
+/// Asks for the newest commit of a store.
+package struct NewestVersionRequest: FirestoreMessage, Equatable, Sendable {
+    /// The name of the store, if the servers share several; empty for the only one.
+    package var store: String
+
+    package init(store: String) { self.store = store }
+
+    package init(wire: RawSpan) throws {
+        store = ""
+        var reader = WireReader(wire)
+        while let tag = try reader.nextTag() {
+            switch tag.fieldNumber {
+            case FieldNumber.Admin.NewestVersionRequest.store: store = try reader.string(tag)
+            default: try reader.skip(tag)
+            }
+        }
+    }
+
+    package func encode(into writer: inout ByteBuffer) {
+        if !store.isEmpty { writer.appendField(FieldNumber.Admin.NewestVersionRequest.store, string: store) }
+    }
+}
+
 /// The version before each reply to a forwarded call.
 package enum ForwardedReply {
     package static let versionBytes = 8

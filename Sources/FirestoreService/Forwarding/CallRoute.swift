@@ -52,6 +52,18 @@ enum CallRoute: Equatable {
     }
 }
 
+extension FirestoreMessages.Method {
+    /// Whether a request may change documents, now or in the transaction that it begins or belongs to.
+    ///
+    /// - Throws: what is wrong with a request that cannot be read.
+    package func mayWrite(_ request: RawSpan) throws -> Bool {
+        // One that only reads is not worth the look at its stages.
+        if self == .executePipeline { return true }
+        if case .leader = try CallRoute(self, request) { return true }
+        return false
+    }
+}
+
 extension FirestoreService {
     /// Has a call forwarded, or wait for the newest state, if it must be.
     ///

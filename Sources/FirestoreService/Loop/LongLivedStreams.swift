@@ -40,6 +40,11 @@ package final class LongLivedStreams {
     /// The listeners among them.
     package var listeners: [ListenerDescription] { open.values.compactMap(\.listener) }
 
+    /// Ends some listeners.
+    package func stopServing(_ isEnded: (ListenerDescription) -> Bool) {
+        for stream in open.values where stream.listener.map(isEnded) ?? false { stream.stopServing() }
+    }
+
     /// The server drains.
     package func stopServing() {
         isServing = false

@@ -8,6 +8,8 @@ final class LoopListeners {
     let hub: ListenHub
     private let loop: any LoopThread
     private let counters: ServiceCounters
+    /// What these listeners are counted with. Those of other stores are counted too.
+    private var noted: UInt64 = 0
 
     /// The hub, for work that other threads hand to the loop.
     private final class Reference {
@@ -30,7 +32,15 @@ final class LoopListeners {
 
     /// Shows what the listeners hold.
     func noteMemory() {
-        counters.listenerBytes.add(UInt64(max(0, hub.heldBytes)) &- counters.listenerBytes.value)
+        note(UInt64(max(0, hub.heldBytes)))
+    }
+
+    /// They are over.
+    func end() { note(0) }
+
+    private func note(_ bytes: UInt64) {
+        counters.listenerBytes.add(bytes &- noted)
+        noted = bytes
     }
 
     private func tickLater() {

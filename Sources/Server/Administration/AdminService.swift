@@ -3,6 +3,7 @@ internal import Basics
 internal import Calls
 internal import DocumentModel
 internal import DocumentStore
+internal import FileSystem
 internal import FirestoreMessages
 internal import FirestoreService
 internal import Indexing
@@ -16,7 +17,10 @@ internal import Synchronization
 final class AdminService {
     /// What all loops share.
     struct Context: Sendable {
-        let served: ServedStore
+        /// The stores of the server; the first has what no other one has.
+        let stores: [ServedStore]
+        /// The one of this service.
+        var served: ServedStore
         let log: Log
         let address: ServerAddress
         /// The rules of the data directory; nil if the server has nothing to do with them.
@@ -53,7 +57,7 @@ final class AdminService {
         case .adminCheckpoint:
             _ = try EmptyMessage(wire: request)
             try onThread(call) { context in
-                try context.store.checkpoint()
+                for served in context.stores { try served.store.checkpoint() }
                 return EmptyMessage()
             }
         case .adminApplyIndexes: try applyIndexes(call, ApplyIndexesRequest(wire: request))
@@ -96,7 +100,9 @@ final class AdminService {
     private func backup(_ call: Call, _ message: BackupRequest) throws {
         let target = try Self.target(message.directory)
         try onThread(call) { context in
-            try context.logging("backup", to: target) { try context.store.backup(to: target) }
+            try context.logging("backup", to: target) {
+                try context.copyEach(to: target) { try $0.backup(to: $1) }
+            }
             return EmptyMessage()
         }
     }
@@ -104,7 +110,10 @@ final class AdminService {
     private func fork(_ call: Call, _ message: ForkRequest) throws {
         let target = try Self.target(message.directory)
         try onThread(call) { context in
-            let copied = try context.logging("fork", to: target) { try context.store.fork(to: target) }
+            var copied = 0
+            try context.logging("fork", to: target) {
+                try context.copyEach(to: target) { copied += try $0.fork(to: $1) }
+            }
             return ForkResponse(copiedBytes: Int64(copied))
         }
     }
@@ -179,6 +188,13 @@ final class AdminService {
 }
 
 extension AdminService.Context {
+    /// Writes a copy of each store: to a directory, or to one with its name in it if there are several.
+    func copyEach(to target: String, _ copy: (DocumentStore, String) throws -> Void) throws {
+        if stores.count == 1 { return try copy(stores[0].store, target) }
+        try Directory.create(target)
+        for served in stores { try copy(served.store, "\(target)/\(served.name)") }
+    }
+
     /// Writes a copy of the store, and logs what came of it.
     fileprivate func logging<Output>(
         _ noun: StaticString, to target: String, _ write: () throws -> Output

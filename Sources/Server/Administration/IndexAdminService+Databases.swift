@@ -22,7 +22,7 @@ extension IndexAdminService {
     /// The databases of a project; those of all projects for `projects/-`.
     func databases(_ request: ListDatabasesRequest) throws(RequestError) -> ListDatabasesResponse {
         let project = try Self.project(ofParent: request.parent)
-        let all = store.databaseDescriptions.filter { project == "-" || $0.name.project == project }
+        let all = stores.flatMap(\.store.databaseDescriptions).filter { project == "-" || $0.name.project == project }
             .filter { request.showsDeleted || $0.exists }
         return ListDatabasesResponse(databases: all.map(message).sorted { $0.name < $1.name })
     }

@@ -14,11 +14,15 @@ internal import Indexing
 /// found after a restart too. Changes are decided on the commit thread.
 final class IndexAdminService {
     let store: DocumentStore
+    /// All stores of the server.
+    let stores: [ServedStore]
     let log: Log
     let service: FirestoreService
 
-    init(_ store: DocumentStore, _ log: Log, _ service: FirestoreService) {
+    /// - Parameter stores: whose databases are listed.
+    init(_ store: DocumentStore, _ stores: [ServedStore], _ log: Log, _ service: FirestoreService) {
         self.store = store
+        self.stores = stores
         self.log = log
         self.service = service
     }

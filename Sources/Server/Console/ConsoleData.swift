@@ -11,7 +11,7 @@ internal import Synchronization
 
 /// What the views of the console show. Thread-safe; all loops share one.
 final class ConsoleData: Sendable {
-    private let served: ServedStore
+    private let stores: [ServedStore]
     private let counters: [ServiceCounters]
     private let readiness: Readiness
     private let version: String
@@ -29,7 +29,7 @@ final class ConsoleData: Sendable {
         _ administration: AdminService.Context, counters: [ServiceCounters], readiness: Readiness, version: String,
         loops: [EventLoop], clients: KnownClients, backupDirectory: String?, _ authorization: Authorization?
     ) {
-        served = administration.served
+        stores = administration.stores
         address = administration.address
         self.counters = counters
         self.readiness = readiness
@@ -37,12 +37,13 @@ final class ConsoleData: Sendable {
         self.loops = loops
         self.clients = clients
         self.authorization = authorization
-        history = ConsoleHistory(served, counters: counters)
-        changes = ConsoleChanges(served)
-        backups = ConsoleBackups(served, administration.log, directory: backupDirectory)
+        history = ConsoleHistory(stores, counters: counters)
+        changes = ConsoleChanges(administration.served)
+        backups = ConsoleBackups(
+            administration.served, administration.log, directory: stores.count == 1 ? backupDirectory : nil)
     }
 
-    private var store: DocumentStore { served.store }
+    private var store: DocumentStore { stores[0].store }
 
     /// Starts the samples.
     ///
@@ -85,17 +86,20 @@ final class ConsoleData: Sendable {
 
     private var state: JSONValue {
         let totals = CounterTotals(counters)
-        let statistics = store.statistics
+        let statistics = stores.map(\.store.statistics)
+        let commits: UInt64 = statistics.reduce(0) { $0 &+ $1.commits }
+        let expired: UInt64 = statistics.reduce(0) { $0 &+ $1.documentsExpired }
+        let databases = stores.flatMap(\.store.databaseNames).map { "\($0)" }.sorted()
         return .object([
             "version": .string(version), "address": .string(address.text),
             "mode": .string(authorization?.state.authenticator.mode.rawValue ?? "open"),
             "hasRules": .boolean(authorization?.state.ruleset != nil),
             "problem": readiness.notReadyReason.map { .string($0) } ?? .null,
-            "databases": .array(store.databaseNames.map { "\($0)" }.sorted().map { .string($0) }),
+            "databases": .array(databases.map { .string($0) }),
             "nowMicroseconds": .integer(Int64(clamping: store.currentReadTime)),
             "oldestMicroseconds": .integer(Int64(clamping: store.oldestReadTime)),
-            "commits": .integer(Int64(clamping: statistics.commits)),
-            "documentsExpired": .integer(Int64(clamping: statistics.documentsExpired)),
+            "commits": .integer(Int64(clamping: commits)),
+            "documentsExpired": .integer(Int64(clamping: expired)),
             "documentsRead": .integer(Int64(clamping: totals["documents_read"] ?? 0)),
             "clients": .object(clients.counts.mapValues { .integer(Int64(clamping: $0)) }),
         ])

@@ -33,42 +33,38 @@ final class ConsoleHistory: Sendable {
         var levels: [UInt64] = []
     }
 
-    private let served: ServedStore
+    private let stores: [ServedStore]
     private let counters: [ServiceCounters]
     private let state = Mutex(State())
 
-    init(_ served: ServedStore, counters: [ServiceCounters]) {
-        self.served = served
+    init(_ stores: [ServedStore], counters: [ServiceCounters]) {
+        self.stores = stores
         self.counters = counters
     }
 
     /// Takes a sample.
     func sample() {
-        let store = served.store.statistics
+        let stores = StoreSums(stores.map(\.store.statistics))
         let totals = CounterTotals(counters)
         let memory = ProcessMemory.current
         var requests = HistogramReading()
         for method in Method.allCases {
             for loop in counters { requests.add(loop.latency(method)) }
         }
-        let engine = store.engine
         state.withLock { state in
             let requestTimes = Self.difference(requests, state.requests)
-            let syncTimes = Self.difference(engine.syncNanoseconds, state.syncs)
+            let syncTimes = Self.difference(stores.syncs, state.syncs)
             state.requests = requests
-            state.syncs = engine.syncNanoseconds
-            state.levels = engine.runBytesWritten
-            let values: [Double] = [
-                Double(SystemClock.wallNanoseconds()) / 1e9, Double(store.commits), Double(store.documentsWritten),
+            state.syncs = stores.syncs
+            state.levels = stores.levelBytes
+            let before: [Double] = [
+                Double(SystemClock.wallNanoseconds()) / 1e9, stores.commits, stores.documentsWritten,
                 Double(totals["documents_read"] ?? 0), Double(requests.count), Double(totals["listen_messages"] ?? 0),
                 Double(totals["streams_open"] ?? 0), Self.quantile(0.5, requestTimes),
                 Self.quantile(0.99, requestTimes), Self.quantile(0.5, syncTimes), Self.quantile(0.99, syncTimes),
-                Double(store.requestsQueued),
-                Double(engine.memtableBytes), Double(engine.runs), Double(engine.runBytes),
-                Double(engine.logBytesWritten), Double(engine.mergePendingBytes), Double(engine.merges),
-                Double(engine.mergeNanoseconds) / 1e9, Double(engine.checkpoints), Double(engine.historyEntries),
-                Double(memory.resident), Double(memory.anonymous), Double(memory.heapUsed),
             ]
+            let process = [Double(memory.resident), Double(memory.anonymous), Double(memory.heapUsed)]
+            let values = before + stores.sizes + process
             if state.samples.count < Self.samplesMax { return state.samples.append(values) }
             state.samples[state.next] = values
             state.next = (state.next + 1) % Self.samplesMax
@@ -102,5 +98,36 @@ final class ConsoleHistory: Sendable {
             if Double(below) >= share * Double(total) { return Double(HistogramReading.upperBound(bucket)) / 1e9 }
         }
         return 0
+    }
+}
+
+/// The figures of all stores together, in the order of a sample.
+private struct StoreSums {
+    var commits = 0.0
+    var documentsWritten = 0.0
+    var syncs = HistogramReading()
+    /// From `queuedRequests` to `historyEntries`.
+    var sizes = [Double](repeating: 0, count: 10)
+    /// Bytes written to runs, by level.
+    var levelBytes: [UInt64] = []
+
+    init(_ stores: [StoreStatistics]) {
+        for store in stores {
+            let engine = store.engine
+            commits += Double(store.commits)
+            documentsWritten += Double(store.documentsWritten)
+            syncs.add(engine.syncNanoseconds)
+            let own: [Double] = [
+                Double(store.requestsQueued), Double(engine.memtableBytes), Double(engine.runs),
+                Double(engine.runBytes), Double(engine.logBytesWritten), Double(engine.mergePendingBytes),
+                Double(engine.merges), Double(engine.mergeNanoseconds) / 1e9, Double(engine.checkpoints),
+                Double(engine.historyEntries),
+            ]
+            for (index, value) in own.enumerated() { sizes[index] += value }
+            for (level, bytes) in engine.runBytesWritten.enumerated() {
+                if level == levelBytes.count { levelBytes.append(0) }
+                levelBytes[level] &+= bytes
+            }
+        }
     }
 }

@@ -83,7 +83,7 @@ extension EmulatorHandler {
     func moveFiles(_ exchange: HTTPExchange, _ head: HTTPHead, isExport: Bool, _ body: RawSpan) throws(RequestError) {
         let files = try admittedFiles(exchange, head)
         let request = try FilesRequest(body, needsName: isExport)
-        let store = service.store
+        let store = try service(of: request.database).store
         let loop = exchange.loop
         let bound = LoopBound((handler: self, exchange: exchange))
         try files.run(

@@ -21,7 +21,8 @@ final class ForwardedCarrier: CallCarrier, @unchecked Sendable {
     private let caller: [UInt8]
     private let approach: ForwardedApproach
     private let client: Int
-    private let store: DocumentStore
+    /// The store that the call is about, known before a reply is made.
+    var store: DocumentStore
     let address: NetworkAddress?
 
     init(_ call: Call, _ view: borrowing ForwardRequestView, _ store: DocumentStore) {
@@ -33,7 +34,7 @@ final class ForwardedCarrier: CallCarrier, @unchecked Sendable {
         self.store = store
     }
 
-    private var version: UInt64 { store.publishedVersion.microseconds }
+    fileprivate var version: UInt64 { store.publishedVersion.microseconds }
 
     // MARK: The client
 
@@ -74,7 +75,7 @@ final class ForwardedCarrier: CallCarrier, @unchecked Sendable {
     func isOpen(_ stream: UInt32) -> Bool { outer.isOpen(stream) }
     func finish(_ stream: UInt32, _ code: StatusCode, _ message: String) { outer.finish(stream, code, message) }
     func stream(_ stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?) {
-        outer.stream(stream, VersionedSource(source, store), receiver: receiver)
+        outer.stream(stream, VersionedSource(source, self), receiver: receiver)
     }
     func resume(_ stream: UInt32) { outer.resume(stream) }
     func hasRoom(_ stream: UInt32) -> Bool { outer.hasRoom(stream) }
@@ -93,16 +94,16 @@ private final class ForwardedContexts {
 /// Puts the version before each message of a source.
 private final class VersionedSource: ResponseSource {
     private let source: any ResponseSource
-    private let store: DocumentStore
+    private let carrier: ForwardedCarrier
 
-    init(_ source: any ResponseSource, _ store: DocumentStore) {
+    init(_ source: any ResponseSource, _ carrier: ForwardedCarrier) {
         self.source = source
-        self.store = store
+        self.carrier = carrier
     }
 
     func next(into output: inout ByteBuffer) -> SourceStep {
         let start = output.count
-        ForwardedReply.append(version: store.publishedVersion.microseconds, to: &output)
+        ForwardedReply.append(version: carrier.version, to: &output)
         let step = source.next(into: &output)
         switch step {
         case .message, .lastMessage: break

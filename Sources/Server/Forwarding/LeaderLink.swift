@@ -23,6 +23,8 @@ final class LeaderLink: CallForwarder {
     /// What all loops share.
     struct Context {
         let leader: KnownLeader
+        /// What the store is called among several; empty for the only one.
+        let storeName: String
         let authorization: Authorization?
         let store: DocumentStore
         let readsAreStrict: Bool

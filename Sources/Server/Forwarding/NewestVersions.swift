@@ -78,7 +78,8 @@ extension LeaderLink {
         newest.isAsking = true
         let bound = LoopBound((self, reads))
         connection.unary(
-            FirestoreMessages.Method.adminNewestVersion.rpc, [],
+            FirestoreMessages.Method.adminNewestVersion.rpc,
+            NewestVersionRequest(store: context.storeName).encodedBytes(),
             RequestOptions(deadlineMilliseconds: NewestVersions.questionMilliseconds)
         ) { outcome, reply in
             let (link, reads) = bound.value

@@ -15,15 +15,18 @@ final class CollectionTable: Sendable {
     var figures: [CollectionFigures] { state.withLock { $0.figures } }
 
     /// Called once a second. A reading that fails leaves the figures as they were.
-    func secondPassed(_ store: DocumentStore) {
+    func secondPassed(_ stores: [DocumentStore]) {
         let isDue = state.withLock { state in
             state.secondsLeft -= 1
             if state.secondsLeft >= 0 { return false }
             state.secondsLeft = Self.secondsBetweenReadings
             return true
         }
-        guard isDue, let figures = try? store.collectionFigures(groupsMax: Self.groupsMax) else { return }
-        state.withLock { $0.figures = figures }
+        guard isDue, let figures = try? stores.flatMap({ try $0.collectionFigures(groupsMax: Self.groupsMax) }) else {
+            return
+        }
+        let most = figures.sorted { $0.documents > $1.documents }.prefix(Self.groupsMax)
+        state.withLock { $0.figures = Array(most) }
     }
 
     /// Appends what was read and written.

@@ -44,7 +44,7 @@ final class EmulatorHandler {
             guard names.count >= 3, names[0] == "v1", names[1] == "projects" else { throw Self.noResource }
             if names.count == 6, names[3] == "databases", names[5] == "documents", head.method == .delete {
                 try admit(exchange, head)
-                return reset(exchange, try DatabaseName(project: names[2], database: names[4]))
+                return try reset(exchange, try DatabaseName(project: names[2], database: names[4]))
             }
             guard names.count == 3, let colon = names[2].lastIndex(of: ":") else { throw Self.noResource }
             let (project, verb) = (String(names[2][..<colon]), names[2][names[2].index(after: colon)...])
@@ -98,10 +98,15 @@ final class EmulatorHandler {
         exchange.reply(.ok, contentType: HTTPError.contentType) { $0.append(utf8: json + "\n") }
     }
 
-    var service: FirestoreService { calls.store.firestore }
+    /// The service of a database: a server with these routes and several stores has one place for each.
+    func service(of database: DatabaseName) throws(RequestError) -> FirestoreService {
+        guard let store = calls.stores.known(database) else { throw .noStore(of: database) }
+        try store.checkServes()
+        return store.firestore
+    }
 
-    private func reset(_ exchange: HTTPExchange, _ database: DatabaseName) {
-        EmulatorReset(service, database) { [self] result in
+    private func reset(_ exchange: HTTPExchange, _ database: DatabaseName) throws(RequestError) {
+        EmulatorReset(try service(of: database), database) { [self] result in
             switch result {
             case .success: reply(exchange, "{}")
             case .failure(let error): exchange.fail(error)

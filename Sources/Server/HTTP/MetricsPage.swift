@@ -3,7 +3,6 @@
 // The loops count by plain loads and stores on separate memory; the page adds up what it finds there. Only what the
 // transport counts is asked of each loop, so the answer comes a turn later.
 
-internal import Archive
 internal import Basics
 internal import Connections
 internal import DocumentModel
@@ -17,7 +16,7 @@ internal import Synchronization
 
 final class MetricsPage: Sendable {
     private let counters: [ServiceCounters]
-    private let served: ServedStore
+    private let stores: [ServedStore]
     private let sessions: WebChannelTable
     private let version: String
     private let collections: CollectionTable
@@ -37,7 +36,7 @@ final class MetricsPage: Sendable {
     ///   - collections: what is known of collections.
     ///   - limited: requests that limits of callers have refused, by limit.
     init(
-        counters: [ServiceCounters], _ served: ServedStore, sessions: WebChannelTable, version: String,
+        counters: [ServiceCounters], _ stores: [ServedStore], sessions: WebChannelTable, version: String,
         collections: CollectionTable, listenerBytesMax: Int = 0, memoryBudget: Int? = nil,
         limited: @escaping @Sendable () -> [(label: String, count: UInt64)] = { [] }
     ) {
@@ -46,13 +45,11 @@ final class MetricsPage: Sendable {
         self.listenerBytesMax = listenerBytesMax
         self.memoryBudget = memoryBudget
         self.counters = counters
-        self.served = served
+        self.stores = stores
         self.sessions = sessions
         self.version = version
         startedAt = Self.now()
     }
-
-    private var store: DocumentStore { served.store }
 
     func setServer(_ server: SocketServer?) { self.server.withLock { $0 = server } }
 
@@ -70,15 +67,15 @@ final class MetricsPage: Sendable {
         var page = MetricsText()
         appendService(&page)
         appendTransport(transport, &page)
-        appendStore(store.statistics, &page)
+        StoreFigures(stores).append(to: &page)
+        appendCollections(&page)
+        appendMemory(&page)
         appendProcess(&page)
         return page.text
     }
 
     /// One microsecond to one minute, each bucket twice as wide as the one before.
     private static let timeBuckets = 10...36
-    /// One to 65,535.
-    private static let sizeBuckets = 1...16
 
     private func appendService(_ page: inout MetricsText) {
         let totals = CounterTotals(counters)
@@ -146,80 +143,28 @@ final class MetricsPage: Sendable {
         page.single("hearth_sent_bytes_total", .counter, "Bytes sent.", transport.bytesSent)
     }
 
-    private func appendStore(_ store: StoreStatistics, _ page: inout MetricsText) {
-        for metric in StoreMetric.all { page.single(metric.name, metric.kind, metric.help, metric.value(store)) }
-        appendCommitGroups(store, &page)
-        appendFiles(store.engine, &page)
-        appendIndexSizes(&page)
-        if let archive = store.archive { appendArchive(archive, &page) }
-        if let cluster = store.cluster { appendCluster(cluster, &page) }
+    private func appendCollections(_ page: inout MetricsText) {
         collections.append(to: &page)
         collections.append(CollectionUse.most(counters, max: CollectionTable.groupsMax), to: &page)
-        appendMemory(store, &page)
-    }
-
-    private func appendCluster(_ cluster: ClusterFigures, _ page: inout MetricsText) {
-        page.single(
-            "hearth_cluster_leads", .gauge, "1 if this server leads the store and holds the lease.", cluster.leads)
-        page.single(
-            "hearth_cluster_epoch", .gauge, "The epoch in which this server led last; 0 if it never did.",
-            cluster.epoch)
-        page.single(
-            "hearth_cluster_sequence", .gauge, "The last group of the log that this server has.", cluster.sequence)
-        page.single(
-            "hearth_cluster_database_silence_seconds", .gauge, "Time since the database answered last.",
-            Double(cluster.silenceMilliseconds) / 1e3)
-        page.single(
-            "hearth_cluster_groups_appended_total", .counter, "Groups that this server appended to the log.",
-            cluster.groupsAppended)
-        page.single(
-            "hearth_cluster_appended_bytes_total", .counter, "Bytes of these groups.", cluster.bytesAppended)
-        page.single(
-            "hearth_cluster_groups_applied_total", .counter, "Groups of other servers that were applied.",
-            cluster.groupsApplied)
-        page.single(
-            "hearth_cluster_groups_streamed_total", .counter, "Those that came over the stream of the leader.",
-            cluster.groupsStreamed)
-        page.single(
-            "hearth_cluster_unknown_outcomes_total", .counter,
-            "Appends whose connection ended before the reply, so that the outcome had to be looked up.",
-            cluster.outcomesUnknown)
-    }
-
-    private func appendArchive(_ archive: ArchiveStatistics, _ page: inout MetricsText) {
-        page.single(
-            "hearth_archive_lag_seconds", .gauge, "Time since the archive had every commit; 0 if it has.",
-            Double(archive.lagMilliseconds) / 1e3)
-        page.single(
-            "hearth_archive_failing", .gauge, "1 while the archive cannot be written and that is tried again.",
-            archive.failure != nil)
-        page.single(
-            "hearth_archive_failures_total", .counter, "Attempts to write the archive that failed.", archive.failures)
-        page.single(
-            "hearth_archive_written_bytes_total", .counter, "Bytes written to the archive.", archive.bytesWritten)
-        page.single("hearth_archive_bases_total", .counter, "Bases written to the archive.", archive.bases)
-        page.single(
-            "hearth_archive_base_seconds", .gauge, "Time of the newest base's last commit, in seconds since 1970.",
-            Double(archive.baseVersion?.microseconds ?? 0) / 1e6)
-        page.single(
-            "hearth_archive_gaps_total", .counter, "Times that the archive lost commits because it lagged too far.",
-            archive.gaps)
     }
 
     /// The parts of memory that have a bound, and these bounds.
-    private func appendMemory(_ statistics: StoreStatistics, _ page: inout MetricsText) {
-        let configuration = store.configuration
-        let memtablesMax = 2 * EngineOptions.memtableGrowthMax * configuration.engine.memtableBytesMax
+    private func appendMemory(_ page: inout MetricsText) {
+        let all = stores.map(\.store)
+        func used(_ value: (StoreStatistics) -> Int) -> Int { all.reduce(0) { $0 + value($1.statistics) } }
+        func most(_ value: (StoreConfiguration) -> Int) -> Int { all.reduce(0) { $0 + value($1.configuration) } }
+        let memtables = used { $0.engine.memtableBytes }
+        let memtablesMax = most { 2 * EngineOptions.memtableGrowthMax * $0.engine.memtableBytesMax }
+        let (queued, queuedMax) = (used { $0.bytesQueued }, most { $0.queuedBytesMax })
+        let (transactions, transactionsMax) = (used { $0.transactionBytes }, most { $0.transactionBytesMax })
+        let locks = used { $0.lockBytes }
+        let locksMax = most { $0.shareLocksMax * StoreConfiguration.shareLockBytes + $0.queuedBytesMax }
+        let (results, resultsMax) = (used { $0.sessionBytes }, most { $0.sessionBytesMax })
+        let (changes, changesMax) = (used { $0.changeBytes }, most { $0.changeFeedBytesMax })
         let parts: [(name: String, used: Int, most: Int)] = [
-            ("memtables", statistics.engine.memtableBytes, memtablesMax),
-            ("commit_queue", statistics.bytesQueued, configuration.queuedBytesMax),
-            ("transactions", statistics.transactionBytes, configuration.transactionBytesMax),
-            (
-                "locks", statistics.lockBytes,
-                configuration.shareLocksMax * StoreConfiguration.shareLockBytes + configuration.queuedBytesMax
-            ),
-            ("commit_results", statistics.sessionBytes, configuration.sessionBytesMax),
-            ("changes", statistics.changeBytes, configuration.changeFeedBytesMax),
+            ("memtables", memtables, memtablesMax), ("commit_queue", queued, queuedMax),
+            ("transactions", transactions, transactionsMax), ("locks", locks, locksMax),
+            ("commit_results", results, resultsMax), ("changes", changes, changesMax),
             ("web_sessions", sessions.heldBytesTotal, sessions.limits.bytesTotalMax),
             ("listeners", Int(clamping: counters.reduce(0) { $0 &+ $1.listenerBytes.value }), listenerBytesMax),
         ]
@@ -233,34 +178,6 @@ final class MetricsPage: Sendable {
         guard let memoryBudget else { return }
         page.sample(["part": "others"], max(0, memoryBudget - parts.reduce(0) { $0 + $1.most }))
         page.single("hearth_memory_budget_bytes", .gauge, "The budget of --memory.", memoryBudget)
-    }
-
-    private func appendCommitGroups(_ store: StoreStatistics, _ page: inout MetricsText) {
-        page.family("hearth_commit_group_requests", .histogram, "Requests of one commit group.")
-        page.histogram([:], store.groupRequests, buckets: Self.sizeBuckets, scale: 1)
-        page.family("hearth_sync_seconds", .histogram, "Time to write and sync the log frame of a commit group.")
-        page.histogram([:], store.engine.syncNanoseconds, buckets: Self.timeBuckets, scale: 1e9)
-    }
-
-    private func appendFiles(_ engine: EngineStatistics, _ page: inout MetricsText) {
-        page.family("hearth_log_segments", .gauge, "Segments of the write-ahead log.")
-        page.sample(["state": "used"], engine.logSegmentsInUse)
-        page.sample(["state": "spare"], engine.logSegmentsSpare)
-        page.single(
-            "hearth_log_file_bytes", .gauge, "Size of all log segments.",
-            (engine.logSegmentsInUse + engine.logSegmentsSpare) * store.configuration.engine.logSegmentBytes)
-        page.family(
-            "hearth_run_written_bytes_total", .counter, "Bytes written to runs, by level; checkpoints write level 0.")
-        for (level, bytes) in engine.runBytesWritten.enumerated() { page.sample(["level": "\(level)"], bytes) }
-    }
-
-    private func appendIndexSizes(_ page: inout MetricsText) {
-        let sizes = store.indexSizes
-        let spaces = [("values", sizes.values), ("elements", sizes.elements), ("declared", sizes.declared)]
-        page.family("hearth_index_entries", .gauge, "Index entries in runs, estimated.")
-        for (kind, size) in spaces { page.sample(["kind": kind], size.entries) }
-        page.family("hearth_index_bytes", .gauge, "Bytes of index entries in runs, estimated.")
-        for (kind, size) in spaces { page.sample(["kind": kind], size.bytes) }
     }
 
     // MARK: The process

@@ -42,7 +42,13 @@ struct MetricsText {
     mutating func histogram(
         _ labels: KeyValuePairs<String, String>, _ reading: HistogramReading, buckets: ClosedRange<Int>, scale: Double
     ) {
-        let labels = labels.map { ($0, $1) }
+        histogram(labels.map { ($0, $1) }, reading, buckets: buckets, scale: scale)
+    }
+
+    /// The same with labels that are known later.
+    mutating func histogram(
+        _ labels: [(String, String)], _ reading: HistogramReading, buckets: ClosedRange<Int>, scale: Double
+    ) {
         var below: UInt64 = 0
         for (bucket, count) in reading.counts.enumerated() {
             below &+= count

@@ -5,11 +5,11 @@ internal import Storage
 internal import Synchronization
 
 final class Readiness: Sendable {
-    private let served: ServedStore
+    private let stores: [ServedStore]
     private let isDraining = Atomic(false)
 
-    init(_ served: ServedStore) {
-        self.served = served
+    init(_ stores: [ServedStore]) {
+        self.stores = stores
     }
 
     /// From now on the server only finishes what it has.
@@ -18,6 +18,14 @@ final class Readiness: Sendable {
     /// Why new work should go elsewhere; nil when it should not.
     var notReadyReason: String? {
         if isDraining.load(ordering: .relaxed) { return "the server is draining" }
+        for store in stores {
+            guard let reason = Self.reason(of: store) else { continue }
+            return stores.count == 1 ? reason : "\(store.name): \(reason)"
+        }
+        return nil
+    }
+
+    private static func reason(of served: ServedStore) -> String? {
         guard served.isOpen else { return "the store \(served.name) is being opened again" }
         let store = served.store
         let engine = store.statistics.engine
@@ -31,7 +39,7 @@ final class Readiness: Sendable {
             return "files cannot be written; commits are refused until that succeeds: \(refusal.message)"
         }
         let lagSeconds = store.lagMicroseconds / 1_000_000
-        if lagSeconds > Self.lagSecondsMax { return "the state of the replica is \(lagSeconds) seconds old" }
+        if lagSeconds > lagSecondsMax { return "the state of the replica is \(lagSeconds) seconds old" }
         return nil
     }
 

@@ -13,6 +13,12 @@ package struct DatabaseServerConfiguration: Sendable {
     package var store: StoreConfiguration
     /// What the store is called where there are several.
     package var storeName = "main"
+    /// Stores beside the first one.
+    package var furtherStores: [StoreSettings] = []
+    /// Which of several stores has a database; nil if there is one store.
+    package var places: (any DatabasePlaces)?
+    /// Where the socket for administration is; nil for the directory of the store.
+    package var socketDirectory: String?
     package var transport = ServerConfiguration()
     package var service = ServiceLimits()
     package var http = HTTPOptions()
@@ -42,9 +48,28 @@ package struct DatabaseServerConfiguration: Sendable {
     package var staleReadsMax: UInt64 = 0
     package var log: Log
 
+    /// The data directories of all stores.
+    package var storeDirectories: [String] { [store.directory] + furtherStores.map(\.store.directory) }
+
     package init(store: StoreConfiguration, log: Log) {
         self.store = store
         self.log = log
+    }
+}
+
+/// A store of a server that has several.
+package struct StoreSettings: Sendable {
+    package let name: String
+    package let store: StoreConfiguration
+    package let leader: KnownLeader?
+
+    /// - Parameters:
+    ///   - name: that no other store of the server has.
+    ///   - leader: who takes the writes; nil if this server always does.
+    package init(name: String, store: StoreConfiguration, leader: KnownLeader? = nil) {
+        self.name = name
+        self.store = store
+        self.leader = leader
     }
 }
 
@@ -69,9 +94,10 @@ package final class DatabaseServer: Sendable {
     package var port: UInt16 { server.port }
     /// The port for observation; nil without one.
     package var observationPort: UInt16? { observation?.port }
-    /// The store, which may be closed and opened again.
-    package let served: ServedStore
-    package var store: DocumentStore { served.store }
+    /// The stores, each of which may be closed and opened again.
+    package let stores: [ServedStore]
+    /// The first store.
+    package var store: DocumentStore { stores[0].store }
 
     private let configuration: DatabaseServerConfiguration
     private let log: Log
@@ -87,13 +113,13 @@ package final class DatabaseServer: Sendable {
     private let pulse: LoopPulse
 
     private init(
-        _ configuration: DatabaseServerConfiguration, _ served: ServedStore, group: EventLoopGroup,
+        _ configuration: DatabaseServerConfiguration, _ stores: [ServedStore], group: EventLoopGroup,
         server: SocketServer, observation: SocketServer?, counters: [ServiceCounters], metrics: MetricsPage,
         readiness: Readiness, routers: [LoopBound<CallRouter>], housekeeping: HousekeepingThread
     ) {
         self.configuration = configuration
         self.log = configuration.log
-        self.served = served
+        self.stores = stores
         self.group = group
         self.server = server
         self.observation = observation
@@ -105,14 +131,13 @@ package final class DatabaseServer: Sendable {
         pulse = LoopPulse(group.loops)
     }
 
-    /// Opens the store, recovering it if need be, and serves from when this returns.
+    /// Opens the stores, recovering them if need be, and serves from when this returns.
     ///
     /// - Throws: `StorageError` and others of the store when the directory cannot be opened, `SocketError` when the
     ///   port cannot be had, `TooFewDescriptors` when the limit of file descriptors leaves none for connections.
     package static func start(_ configuration: DatabaseServerConfiguration) throws -> DatabaseServer {
         let log = configuration.log
-        let served = ServedStore(
-            name: configuration.storeName, try DocumentStore.open(configuration.store), leader: configuration.leader)
+        let stores = try open(configuration)
         let group = EventLoopGroup(count: configuration.loops)
         var transport = configuration.transport
         let clients = KnownClients()
@@ -128,17 +153,18 @@ package final class DatabaseServer: Sendable {
             let sessions = WebChannelTable(limits: configuration.webChannel)
             let collections = CollectionTable()
             let metrics = MetricsPage(
-                counters: counters, served, sessions: sessions, version: configuration.version,
+                counters: counters, stores, sessions: sessions, version: configuration.version,
                 collections: collections,
                 listenerBytesMax: group.loops.count * configuration.service.listeners.heldBytesMax,
                 memoryBudget: configuration.memoryBudget,
                 limited: { [authorization = configuration.authorization] in authorization?.limitedRequests ?? [] })
-            let readiness = Readiness(served)
+            let readiness = Readiness(stores)
             let pages = ServerPages(readiness: readiness, metrics: metrics)
             var http = configuration.http
             http.servesMetrics = configuration.observation == nil
             let administration = AdminService.Context(
-                served: served, log: log, address: ServerAddress(), rules: configuration.rules?.keeper,
+                stores: stores, served: stores[0], log: log, address: ServerAddress(),
+                rules: configuration.rules?.keeper,
                 authorization: configuration.authorization)
             let console = ConsoleData(
                 administration, counters: counters, readiness: readiness, version: configuration.version,
@@ -148,11 +174,15 @@ package final class DatabaseServer: Sendable {
             let server = try SocketServer.start(transport, rpcs: .overTCP, on: group) { loop in
                 // One service for each loop, whichever protocol its clients use.
                 let own = counters[routers.count]
-                let store = LoopStore(served) { served in
-                    Self.services(of: served, configuration, administration, own, on: loop)
+                let loopStores = stores.map { served in
+                    let store = LoopStore(served) { served in
+                        Self.services(of: served, configuration, administration, own, on: loop)
+                    }
+                    served.attach(store, on: loop)
+                    return store
                 }
-                served.attach(store, on: loop)
-                let router = CallRouter(store, own, configuration.authorization)
+                let router = CallRouter(
+                    LoopStores(loopStores, configuration.places, on: loop), own, configuration.authorization)
                 let bound = LoopBound(router)
                 loop.execute { bound.value.checkAccess(on: loop) }
                 routers.append(bound)
@@ -173,19 +203,36 @@ package final class DatabaseServer: Sendable {
                 let name = ["0.0.0.0", "[::]"].contains(host) ? "localhost" : host
                 log.console.server = "\(isEncrypted ? "https" : "http")://\(name):\(server.port)"
             }
-            listenLocally(server, in: configuration.store.directory, log)
+            listenLocally(server, in: configuration.socketDirectory ?? configuration.store.directory, log)
             let observation = try configuration.observation.map { options throws(SocketError) in
                 try listen(for: options, besides: transport, pages, routers, on: group)
             }
             let running = DatabaseServer(
-                configuration, served, group: group, server: server, observation: observation, counters: counters,
+                configuration, stores, group: group, server: server, observation: observation, counters: counters,
                 metrics: metrics, readiness: readiness, routers: routers,
-                housekeeping: try HousekeepingThread(served, collections, log: log))
+                housekeeping: try HousekeepingThread(stores, collections, log: log))
             running.scheduleSummary()
             return running
         } catch {
             group.stop()
-            served.store.close()
+            for served in stores { served.store.close() }
+            throw error
+        }
+    }
+
+    private static func open(_ configuration: DatabaseServerConfiguration) throws -> [ServedStore] {
+        let first = StoreSettings(
+            name: configuration.storeName, store: configuration.store, leader: configuration.leader)
+        var stores: [ServedStore] = []
+        do {
+            for settings in [first] + configuration.furtherStores {
+                stores.append(
+                    ServedStore(
+                        name: settings.name, try DocumentStore.open(settings.store), leader: settings.leader))
+            }
+            return stores
+        } catch {
+            for served in stores { served.store.close() }
             throw error
         }
     }
@@ -202,14 +249,18 @@ package final class DatabaseServer: Sendable {
         let link = leader.map { leader in
             LeaderLink(
                 LeaderLink.Context(
-                    leader: leader, authorization: configuration.authorization, store: store,
+                    leader: leader, storeName: configuration.places == nil ? "" : served.name,
+                    authorization: configuration.authorization, store: store,
                     readsAreStrict: configuration.readsAreStrict, staleReadsMax: configuration.staleReadsMax,
                     log: configuration.log), service, on: loop)
         }
         service.forwarder = link
+        var administration = administration
+        administration.served = served
         return LoopStore.Services(
             firestore: service, administration: AdminService(administration, service),
-            indexes: IndexAdminService(store, configuration.log, service), link: link, leader: leader)
+            indexes: IndexAdminService(store, administration.stores, configuration.log, service), link: link,
+            leader: leader)
     }
 
     /// Listens on the port for observation.
@@ -279,7 +330,7 @@ package final class DatabaseServer: Sendable {
         configuration.http.emulatorFiles?.stop()
         group.stop()
         logSummary()
-        served.store.close()
+        for served in stores { served.store.close() }
         log.reportSuppressed()
     }
 
@@ -288,7 +339,7 @@ package final class DatabaseServer: Sendable {
         for (loop, router) in zip(group.loops, routers) {
             let closed = DispatchSemaphore(value: 0)
             loop.execute {
-                router.value.store.services.link?.close()
+                router.value.stores.closeLinks()
                 closed.signal()
             }
             closed.wait()
@@ -329,14 +380,17 @@ package final class DatabaseServer: Sendable {
     private func logSummary() {
         guard log.level <= .info else { return }
         var pairs = totals.values.map { ($0.name, String($0.value)) }
-        let store = store.statistics
-        pairs.append(("commits", String(store.commits)))
-        pairs.append(("documents_written", String(store.documentsWritten)))
-        pairs.append(("documents_expired", String(store.documentsExpired)))
-        pairs.append(("commit_groups", String(store.groups)))
-        pairs.append(("transactions_open", String(store.transactionsOpen)))
-        pairs.append(("transactions_aborted", String(store.transactionsAborted)))
-        pairs.append(("requests_queued", String(store.requestsQueued)))
+        let all = stores.map(\.store.statistics)
+        func append<Value: BinaryInteger>(_ name: String, _ value: (StoreStatistics) -> Value) {
+            pairs.append((name, String(all.reduce(0) { $0 + value($1) })))
+        }
+        append("commits", \.commits)
+        append("documents_written", \.documentsWritten)
+        append("documents_expired", \.documentsExpired)
+        append("commit_groups", \.groups)
+        append("transactions_open", \.transactionsOpen)
+        append("transactions_aborted", \.transactionsAborted)
+        append("requests_queued", \.requestsQueued)
         log.write(.info, "statistics", pairs)
     }
 

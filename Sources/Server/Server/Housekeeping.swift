@@ -14,13 +14,14 @@ final class HousekeepingThread: Sendable {
     private let isStopped = Monitor(false)
     private let thread: SystemThread
 
-    init(_ served: ServedStore, _ collections: CollectionTable, log: Log) throws {
+    init(_ stores: [ServedStore], _ collections: CollectionTable, log: Log) throws {
         thread = try SystemThread(name: "housekeeping") { [isStopped] in
-            var housekeeping = Housekeeping(served, log: log)
+            var parts = stores.map { Housekeeping($0, log: log) }
+            var memory = FreedMemory()
             while !Self.waitForRound(isStopped) {
-                guard served.isOpen else { continue }
-                housekeeping.look()
-                collections.secondPassed(served.store)
+                for index in parts.indices where stores[index].isOpen { parts[index].look() }
+                collections.secondPassed(stores.filter(\.isOpen).map(\.store))
+                memory.look()
             }
         }
     }
@@ -38,12 +39,21 @@ final class HousekeepingThread: Sendable {
     }
 }
 
-/// Ends reads that wait for too long, gives memory back to the system, and logs when commits are refused for lack of
-/// space.
+/// Gives freed memory back to the system.
+private struct FreedMemory {
+    private var trims = TrimSchedule()
+
+    /// glibc keeps freed memory between blocks that are in use; malloc_trim(3) gives back its pages. It takes the locks
+    /// of all heaps in turn, some milliseconds each.
+    mutating func look() {
+        if trims.isDue(ProcessMemory.current) { malloc_trim(0) }
+    }
+}
+
+/// Ends reads of a store that wait for too long, and logs when commits are refused for lack of space.
 private struct Housekeeping {
     let served: ServedStore
     let log: Log
-    private var trims = TrimSchedule()
     private var shortage = ShortageReport()
     private var failure = ShortageReport()
     /// Failures of the store's own commits that have been logged.
@@ -66,14 +76,6 @@ private struct Housekeeping {
         reportFailures()
         reportDamage()
         reportIndexes()
-        trim()
-    }
-
-    /// glibc keeps freed memory between blocks that are in use; malloc_trim(3) gives back its pages. It takes the locks
-    /// of all heaps in turn, some milliseconds each.
-    private mutating func trim() {
-        let memory = ProcessMemory.current
-        if trims.isDue(memory) { malloc_trim(0) }
     }
 
     private mutating func reportShortage() {

@@ -67,15 +67,16 @@ final class Reopening: Sendable {
 
 extension Cluster {
     /// Begins to follow, and to lead when nobody does, and to open the store again when it must be.
-    func start(_ served: ServedStore) throws {
+    /// - Parameter isOnly: the process ends if this server must not serve the store.
+    func start(_ served: ServedStore, isOnly: Bool) throws {
         try start(served.store)
         try reopening.start { [self] in
-            while let reason = reopening.next(), reopen(served, reason) {}
+            while let reason = reopening.next(), reopen(served, reason, isOnly: isOnly) {}
         }
     }
 
     /// - Returns: whether the store is open again.
-    private func reopen(_ served: ServedStore, _ reason: RestartReason) -> Bool {
+    private func reopen(_ served: ServedStore, _ reason: RestartReason, isOnly: Bool) -> Bool {
         var unsettled: RestartReason? = reason
         do {
             endMember(withinMilliseconds: 0)
@@ -91,6 +92,8 @@ extension Cluster {
         } catch {
             if reopening.isStopping { return false }
             log(.error, "cluster_store_not_reopened", ["store": tables.name, "message": ErrorText.describe(error)])
+            // The other stores are served without this one.
+            if error is CommandFailure, !isOnly { return false }
             reopening.fail(Reopening.Failure(error: error, unsettled: unsettled))
             kill(getpid(), SIGTERM)
             return false

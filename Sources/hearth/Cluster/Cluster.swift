@@ -31,8 +31,10 @@ final class Cluster: Sendable {
 
     private let database: String
     let tables: StoreTables
-    private let directory: String
+    let directory: String
     private let baseBytes: Int
+    /// Whether the store is one of several that share the databases.
+    private let isShared: Bool
     let log: Log
     private let reach: Reach
     private let member = Monitor<Member?>(nil)
@@ -41,20 +43,28 @@ final class Cluster: Sendable {
     let reopening = Reopening()
 
     private init(
-        database: String, tables: StoreTables, directory: String, baseBytes: Int, log: Log, _ reach: @escaping Reach
+        database: String, tables: StoreTables, directory: String, baseBytes: Int, isShared: Bool, log: Log,
+        _ reach: @escaping Reach
     ) {
         self.database = database
         self.tables = tables
         self.directory = directory
         self.baseBytes = baseBytes
+        self.isShared = isShared
         self.log = log
         self.reach = reach
     }
 
-    /// The member that a command line asks for; nil without `--cluster`.
+    /// The store that a command line asks for; nil without `--cluster`.
     ///
+    /// - Parameters:
+    ///   - name: of the store.
+    ///   - directory: that caches it.
+    ///   - isShared: whether it is one of several that share the databases.
     /// - Throws: a `CommandFailure` if the directory has an independent store, or caches another one.
-    static func make(_ arguments: ParsedArguments, directory: String, _ log: Log) throws -> Cluster? {
+    static func make(
+        _ arguments: ParsedArguments, name: String, directory: String, isShared: Bool, _ log: Log
+    ) throws -> Cluster? {
         let kept = try ClusterFile.read(in: directory)
         guard let database = arguments.value(of: ServeSettings.cluster) else {
             guard let kept else { return nil }
@@ -67,7 +77,6 @@ final class Cluster: Sendable {
         guard let advertised = arguments.value(of: ServeSettings.advertise) else {
             throw UsageError(message: "--cluster needs --advertise HOST:PORT, the address of this server for others")
         }
-        let name = arguments[ServeSettings.clusterStore]
         if let kept, kept != name {
             throw CommandFailure("\(directory) caches the store \(kept) of a cluster, not \(name)")
         }
@@ -81,7 +90,7 @@ final class Cluster: Sendable {
         )
         return Cluster(
             database: database, tables: StoreTables(name: name, advertised: advertised.flagText), directory: directory,
-            baseBytes: arguments[ServeSettings.clusterBase].bytes, log: log
+            baseBytes: arguments[ServeSettings.clusterBase].bytes, isShared: isShared, log: log
         ) { try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities) }
     }
 
@@ -111,7 +120,8 @@ final class Cluster: Sendable {
         let driver = MemberDriver(
             MemberSettings(
                 database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
-                place: place, timeline: row.timeline),
+                place: place, timeline: row.timeline,
+                levelMax: isShared ? StoreTables.sharingLevel : StoreTables.level),
             places: places, host: host)
         member.update { $0 = Member(host: host, driver: driver) }
     }
@@ -210,16 +220,22 @@ final class Cluster: Sendable {
 
     // MARK: While the store is open
 
-    /// Sets what a server of the cluster is started with. After ``prepare()``.
-    func configure(_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) {
-        let store = configuration.store
-        configured.update { $0 = store }
-        configuration.leader = configure(&configuration.store)
-        configuration.readsAreStrict = true
-        configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
+    /// Sets what the store is opened with for the first time. After ``prepare()``.
+    /// - Returns: learns which server leads.
+    func configureFirst(_ configuration: inout StoreConfiguration) -> KnownLeader? {
+        let common = configuration
+        configured.update { $0 = common }
+        return configure(&configuration)
     }
 
-    /// Sets what a store of the cluster is opened with.
+    /// The epoch in which this server leads now; nil if it does not.
+    var leadingEpoch: UInt64? {
+        guard let state = member.withLock({ $0 })?.driver.state else { return nil }
+        let epoch = state.figures.epoch
+        return state.holdsLease ? epoch : nil
+    }
+
+    /// Sets what the store is opened with.
     /// - Returns: learns which server leads.
     private func configure(_ configuration: inout StoreConfiguration) -> KnownLeader? {
         guard let member = member.withLock({ $0 }) else { return nil }

@@ -68,6 +68,8 @@ struct ClusterReport {
         let renewedMilliseconds: UInt64
         let sequence: UInt64
         let baseSequence: UInt64?
+        /// Databases of a store that shares them with others; nil if it does not.
+        let databases: UInt64?
         let servers: [Server]
     }
 
@@ -92,6 +94,7 @@ struct ClusterReport {
             milliseconds.split(separator: "%").joined(separator: column)
         }
         var stores: [Store] = []
+        let isShared = try session.run(StoreTables.sharesDatabases).first?.number(0) == 1
         for row in try session.run(
             SQLStatement("SELECT name, address, epoch, \(age("renewed")) FROM hearth.stores ORDER BY name"))
         {
@@ -111,7 +114,9 @@ struct ClusterReport {
                 Store(
                     name: tables.name, leader: row.text(1), epoch: row.number(2) ?? 0,
                     renewedMilliseconds: row.number(3) ?? 0, sequence: try tables.lastSequence(session),
-                    baseSequence: BaseRow(try session.run(tables.lastBase))?.place.sequence, servers: servers))
+                    baseSequence: BaseRow(try session.run(tables.lastBase))?.place.sequence,
+                    databases: isShared ? try session.run(tables.ownDatabaseCount).first?.number(0) : nil,
+                    servers: servers))
         }
         self.stores = stores
         let standbys = try session.run(
@@ -137,10 +142,11 @@ struct ClusterReport {
     var text: String {
         var lines: [String] = []
         for store in stores {
+            let databases = store.databases.map { ", \($0) databases" } ?? ""
             let base = store.baseSequence.map { "base at \($0)" } ?? "no base"
             lines.append(
                 "store \(store.name): leader \(store.leader.isEmpty ? "none" : store.leader), epoch \(store.epoch), "
-                    + "renewed \(store.renewedMilliseconds) ms ago, log to \(store.sequence), \(base)")
+                    + "renewed \(store.renewedMilliseconds) ms ago, log to \(store.sequence), \(base)\(databases)")
             for server in store.servers {
                 let lacking = store.sequence > server.sequence ? store.sequence - server.sequence : 0
                 lines.append(
@@ -158,10 +164,11 @@ struct ClusterReport {
                     + "\"role\":\(JSONText.quoted(server.role)),\"sequence\":\(server.sequence),"
                     + "\"seenMilliseconds\":\(server.seenMilliseconds)}"
             }
+            let databases = store.databases.map { "\"databases\":\($0)," } ?? ""
             return "{\"name\":\(JSONText.quoted(store.name)),\"leader\":\(JSONText.quoted(store.leader)),"
                 + "\"epoch\":\(store.epoch),\"renewedMilliseconds\":\(store.renewedMilliseconds),"
                 + "\"sequence\":\(store.sequence),\"baseSequence\":\(store.baseSequence.map(String.init) ?? "null"),"
-                + "\"servers\":[\(servers.joined(separator: ","))]}"
+                + "\(databases)\"servers\":[\(servers.joined(separator: ","))]}"
         }
         return "{\"stores\":[\(stores.joined(separator: ","))],\"synchronousStandbys\":\(synchronousStandbys),"
             + "\"synchronousStandbyNames\":\(JSONText.quoted(standbyNames)),"

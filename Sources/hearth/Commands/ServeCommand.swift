@@ -59,14 +59,15 @@ enum ServeCommand: MainThreadSubcommand {
             configuration.leader = KnownLeader(.at(replica.leader))
             configuration.readsAreStrict = arguments[ServeSettings.strictReads]
         }
-        let cluster = try Cluster.make(arguments, directory: configuration.store.directory, log)
-        try cluster?.prepare()
-        cluster?.configure(&configuration, arguments)
+        let data = configuration.store.directory
+        let cluster = try ClusterStores.make(
+            arguments, data: data, databasesMax: configuration.store.databasesMax, log)
+        try cluster?.prepare(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
-        let history = RulesHistory(dataDirectory: configuration.store.directory)
+        let history = RulesHistory(dataDirectory: data)
         let security = try ServeSecurity.make(
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
-            hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: configuration.store.directory,
+            hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: data,
             history: history, log: log)
         CallerFlags.set(&configuration, arguments, security.mode)
         let indexes = try ServeIndexes.read(arguments)
@@ -76,20 +77,24 @@ enum ServeCommand: MainThreadSubcommand {
         log(
             .info, "starting",
             [
-                "data": configuration.store.directory, "loops": String(configuration.loops), "pid": String(getpid()),
+                "data": data, "loops": String(configuration.loops), "pid": String(getpid()),
             ])
         let gateway: DatabaseServer
         do {
             if arguments[ServeSettings.upgrade] {
-                try upgrade(DirectoryUpgrade(of: configuration.store.directory), configuration.store.directory, log)
+                for directory in configuration.storeDirectories {
+                    try upgrade(DirectoryUpgrade(of: directory), directory, log)
+                }
             }
-            if arguments[ServeSettings.repairIndexes] { try repairIndexes(configuration.store.directory, log) }
+            if arguments[ServeSettings.repairIndexes] {
+                for directory in configuration.storeDirectories { try repairIndexes(directory, log) }
+            }
             try exports.importDocuments()
             gateway = try DatabaseServer.start(configuration)
             try indexes?.declare(in: gateway.store, log)
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
-            throw CommandFailure("cannot serve \(configuration.store.directory): \(ErrorText.describe(error))")
+            throw CommandFailure("cannot serve \(data): \(ErrorText.describe(error))")
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         let certificate = tls.map { "certificate until \($0.expires)" } ?? "off"
@@ -102,7 +107,7 @@ enum ServeCommand: MainThreadSubcommand {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
         replica?.start(gateway.store, rules: configuration.rules?.keeper)
-        try cluster?.start(gateway.served)
+        try cluster?.start(gateway.stores)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)

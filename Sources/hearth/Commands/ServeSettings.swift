@@ -383,6 +383,14 @@ enum ServeSettings {
     static let clusterStore = Flag(
         "cluster-store", "NAME", default: "main", help: "The store of the database that --cluster serves."
     ) { StoreTables.admits($0) ? nil : "at most 30 lower-case letters, digits and _" }
+    static let clusterStores = Flag<String>(
+        "cluster-stores", "NAMES", required: false,
+        help: """
+            Serves several stores of the database that --cluster names, each with its own log and leader, for example \
+            main,b. New databases go to the store that has the fewest. Each server of the cluster must have the same \
+            list. In place of --cluster-store.
+            """
+    ) { ClusterStores.problem(ofList: $0) }
     static let advertise = Flag<Endpoint>(
         "advertise", "HOST:PORT", required: false,
         help: "The address of this server for the clients and servers of the cluster. Needed with --cluster.")
@@ -455,7 +463,8 @@ enum ServeSettings {
             flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities, followReadOnly, strictReads]),
-        FlagGroup(heading: "Cluster", flags: [cluster, clusterStore, advertise, clusterBase, staleReads]),
+        FlagGroup(
+            heading: "Cluster", flags: [cluster, clusterStore, clusterStores, advertise, clusterBase, staleReads]),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),
@@ -529,6 +538,23 @@ enum ServeSettings {
         if !isGiven("max-output") {
             configuration.transport.outputBytesMax = min(configuration.transport.outputBytesMax, bytes / 16)
         }
+    }
+
+    /// Gives each of several stores its part of a budget of memory.
+    static func divide(among count: Int, _ store: inout StoreConfiguration, _ arguments: ParsedArguments) {
+        guard arguments.has(memory) else { return }
+        func isGiven(_ name: String) -> Bool { all.contains { $0.flag.name == name && arguments.has($0.flag) } }
+        if !isGiven("memtable") {
+            store.engine.memtableBytesMax = max(store.engine.memtableBytesMax / count, mebibyte.bytes)
+        }
+        if !isGiven("max-queued-bytes") { store.queuedBytesMax = max(store.queuedBytesMax / count, mebibyte.bytes) }
+        if !isGiven("max-transaction-bytes") {
+            store.transactionBytesMax = max(store.transactionBytesMax / count, mebibyte.bytes)
+        }
+        if !isGiven("max-result-bytes") { store.sessionBytesMax = max(store.sessionBytesMax / count, mebibyte.bytes) }
+        if !isGiven("max-locks") { store.shareLocksMax = max(store.shareLocksMax / count, 1_000) }
+        store.changeFeedBytesMax = max(store.changeFeedBytesMax / count, mebibyte.bytes)
+        store.recentChangesMax = max(store.recentChangesMax / count, 1_000)
     }
 
     /// What a connection takes with TLS and HTTP/2 while a call is open, about, in bytes.

@@ -94,7 +94,7 @@ final class ClusterWriter: Sendable {
             do {
                 while !isStopping.load(ordering: .relaxed) {
                     number += 1
-                    try await client.commit(try writes(of: number))
+                    try await client.commit(try Self.writes(of: number, in: database))
                     acknowledged.withLock { $0.append(number) }
                 }
             } catch {
@@ -114,7 +114,8 @@ final class ClusterWriter: Sendable {
         return try HearthClient(configuration)
     }
 
-    private func writes(of number: Int) throws -> CommitWrites {
+    /// A pair of documents.
+    static func writes(of number: Int, in database: DatabaseName) throws -> CommitWrites {
         var writes = CommitWrites(database: database)
         for side in ["left", "right"] {
             var writer = ByteBuffer()

@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct ReadinessTests {
     @Test func `A server is ready until it drains`() throws {
         let harness = try Harness()
-        let readiness = Readiness(ServedStore(name: "main", harness.store, leader: nil))
+        let readiness = Readiness([ServedStore(name: "main", harness.store, leader: nil)])
         #expect(readiness.notReadyReason == nil)
         readiness.drain()
         #expect(readiness.notReadyReason == "the server is draining")

@@ -23,9 +23,9 @@ struct ReopeningTests {
 
     private static func reopen(_ live: LiveDatabaseServer) throws {
         let configuration = live.gateway.store.configuration
-        try live.gateway.served.close()
-        #expect(!live.gateway.served.isOpen)
-        live.gateway.served.open(try DocumentStore.open(configuration), leader: nil)
+        try live.gateway.stores[0].close()
+        #expect(!live.gateway.stores[0].isOpen)
+        live.gateway.stores[0].open(try DocumentStore.open(configuration), leader: nil)
     }
 
     @Test
@@ -52,7 +52,7 @@ struct ReopeningTests {
         let live = try LiveDatabaseServer()
         #expect(try live.commit("c/x", 1).code == .ok)
         let configuration = live.gateway.store.configuration
-        try live.gateway.served.close()
+        try live.gateway.stores[0].close()
         let refused = try live.commit("c/x", 2)
         #expect(refused.code == .unavailable && refused.message.contains("opened again"))
         #expect(live.call(.healthCheck, HealthCheckRequest(service: "").encodedBytes()).outcome.code == .ok)
@@ -63,7 +63,7 @@ struct ReopeningTests {
         #expect(ready.status == 503 && ready.body.contains("the store main is being opened again"))
         #expect(http.request("GET", "/metrics")?.status == 200)
         #expect(http.request("GET", "/v1/\(Harness.name("c/x"))")?.status == 503)
-        live.gateway.served.open(try DocumentStore.open(configuration), leader: nil)
+        live.gateway.stores[0].open(try DocumentStore.open(configuration), leader: nil)
         #expect(http.request("GET", "/readyz")?.status == 200)
         #expect(try live.number("c/x") == 1)
     }

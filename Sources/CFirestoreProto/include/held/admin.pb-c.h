@@ -126,10 +126,14 @@ struct  Held__Admin__ForwardResponse
 struct  Held__Admin__NewestVersionRequest
 {
   ProtobufCMessage base;
+  /*
+   * The store, if the servers share several; empty for the only one.
+   */
+  ProtobufCBinaryData store;
 };
 #define HELD__ADMIN__NEWEST_VERSION_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__newest_version_request__descriptor) \
-     }
+    , {0,NULL} }
 
 
 struct  Held__Admin__NewestVersionResponse

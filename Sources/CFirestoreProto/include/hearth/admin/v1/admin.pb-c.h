@@ -126,10 +126,14 @@ struct  Hearth__Admin__V1__ForwardResponse
 struct  Hearth__Admin__V1__NewestVersionRequest
 {
   ProtobufCMessage base;
+  /*
+   * The store, if the servers share several; empty for the only one.
+   */
+  char *store;
 };
 #define HEARTH__ADMIN__V1__NEWEST_VERSION_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__newest_version_request__descriptor) \
-     }
+    , (char *)protobuf_c_empty_string }
 
 
 struct  Hearth__Admin__V1__NewestVersionResponse

@@ -1,0 +1,116 @@
+// Which store has a database, where the stores of a cluster share the databases.
+//
+//     hearth.databases   a row for each database; a row never changes and never goes
+//
+// A store shares once the rows have all databases that it had before (level 2 of its row). From then on it takes no
+// database without a row. Only when all stores share is a new database put in one: then none of them can have it.
+
+extension StoreTables {
+    /// The level of a store that has only databases with a row. A server of a single store does not serve it.
+    package static let sharingLevel: UInt64 = 2
+
+    /// Creates the table of databases, unless it exists.
+    package static let creationOfDatabases = SQLStatement(
+        script: """
+            CREATE TABLE IF NOT EXISTS hearth.databases (name text PRIMARY KEY, store text NOT NULL);
+            CREATE INDEX IF NOT EXISTS databases_store ON hearth.databases (store);
+            """)
+
+    /// Whether there is the table of databases; one row with a truth value.
+    package static let sharesDatabases = SQLStatement("SELECT to_regclass('hearth.databases') IS NOT NULL")
+
+    /// How many databases the store has.
+    package var ownDatabaseCount: SQLStatement {
+        SQLStatement("SELECT count(*) FROM hearth.databases WHERE store = $1::text", [.text(name)])
+    }
+
+    /// How many databases there are.
+    package static let databaseCount = SQLStatement("SELECT count(*) FROM hearth.databases")
+
+    /// All databases: name and store.
+    package static let databases = SQLStatement("SELECT name, store FROM hearth.databases")
+
+    /// The store of a database; no row if none has it.
+    package static func store(of database: String) -> SQLStatement {
+        SQLStatement("SELECT store FROM hearth.databases WHERE name = $1::text", [.text(database)])
+    }
+
+    /// Puts a database in the store that has the fewest, unless a store has it, or one of the stores does not share
+    /// yet, or there are too many databases.
+    ///
+    /// - Parameter stores: the names of all stores.
+    package static func adding(_ database: String, to stores: [String], databasesMax: UInt64) -> SQLStatement {
+        SQLStatement(
+            """
+            INSERT INTO hearth.databases (name, store)
+            SELECT $1::text, (
+                SELECT s.name FROM hearth.stores s LEFT JOIN hearth.databases d ON d.store = s.name
+                WHERE s.name = ANY (string_to_array($2::text, ',')) GROUP BY s.name
+                ORDER BY count(d.name), s.name LIMIT 1)
+            WHERE (SELECT count(*) FROM hearth.stores
+                WHERE name = ANY (string_to_array($2::text, ',')) AND level = \(sharingLevel)) = $3::bigint
+            AND (SELECT count(*) FROM hearth.databases) < $4::bigint
+            ON CONFLICT (name) DO NOTHING
+            """,
+            [
+                .text(database), .text(stores.joined(separator: ",")), .number(UInt64(stores.count)),
+                .number(databasesMax),
+            ])
+    }
+
+    /// How many of some stores share.
+    package static func sharingCount(of stores: [String]) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT count(*) FROM hearth.stores
+            WHERE name = ANY (string_to_array($1::text, ',')) AND level = \(sharingLevel)
+            """, [.text(stores.joined(separator: ","))])
+    }
+
+    /// The leaders of some stores, and their addresses: those that have renewed their lease of late.
+    package static func leaders(of stores: [String]) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT name, address FROM hearth.stores WHERE name = ANY (string_to_array($1::text, ','))
+                AND (holder_high <> 0 OR holder_low <> 0) AND renewed > clock_timestamp() - interval '5 seconds'
+            """, [.text(stores.joined(separator: ","))])
+    }
+
+    /// The addresses of the servers that serve all of some stores.
+    package static func servers(of stores: [String]) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT address FROM hearth.servers WHERE store = ANY (string_to_array($1::text, ','))
+                AND seen > clock_timestamp() - interval '10 seconds'
+            GROUP BY address HAVING count(*) = $2::bigint
+            """, [.text(stores.joined(separator: ",")), .number(UInt64(stores.count))])
+    }
+
+    /// Gives the lease up, which this server holds in an epoch, for another server: nobody else claims it for some
+    /// seconds. What this server appends later is refused. One row if that was done.
+    package func handingOver(in epoch: UInt64, to address: String) -> SQLStatement {
+        SQLStatement(
+            """
+            UPDATE hearth.stores SET epoch = epoch + 1, renewals = renewals + 1, holder_high = 0, holder_low = 0,
+                address = $3::text
+            WHERE name = $1::text AND epoch = $2::bigint RETURNING name
+            """, [.text(name), .number(epoch), .text(address)])
+    }
+
+    /// Adds the row of a database that the store has, unless there is one.
+    package func entering(_ database: String) -> SQLStatement {
+        SQLStatement(
+            "INSERT INTO hearth.databases (name, store) VALUES ($1::text, $2::text) ON CONFLICT (name) DO NOTHING",
+            [.text(database), .text(name)])
+    }
+
+    /// The store has only databases with a row, from an epoch on in which this server leads. One row if that is so.
+    package func sharing(in epoch: UInt64) -> SQLStatement {
+        SQLStatement(
+            """
+            UPDATE hearth.stores SET level = \(Self.sharingLevel)
+            WHERE name = $1::text AND (epoch = $2::bigint OR level = \(Self.sharingLevel))
+                AND level <= \(Self.sharingLevel) RETURNING name
+            """, [.text(name), .number(epoch)])
+    }
+}

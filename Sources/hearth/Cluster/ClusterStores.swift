@@ -1,0 +1,132 @@
+// `hearth serve --cluster`: the stores of a cluster that this process serves, one or several.
+//
+//     DIR                  one store (--cluster-store)
+//     DIR/STORES/NAME      each of several stores (--cluster-stores); NAME in the directory of --archive
+
+import Basics
+import DocumentStore
+import EmbeddedEngine
+import FileSystem
+import FirestoreService
+import PostgreSQLLog
+import Server
+
+/// Thread-safe.
+final class ClusterStores: Sendable {
+    let members: [Cluster]
+    /// Which of several stores has a database; nil if there is one store.
+    private let places: ClusterPlaces?
+
+    private static let folder = "STORES"
+    /// Each store has some threads.
+    private static let storesMax = 50
+
+    private init(_ members: [Cluster], _ places: ClusterPlaces?) {
+        self.members = members
+        self.places = places
+    }
+
+    /// The stores that a command line asks for; nil without `--cluster`.
+    ///
+    /// - Parameters:
+    ///   - data: the data directory of the server.
+    ///   - databasesMax: databases of all stores together.
+    /// - Throws: a `CommandFailure` if a directory has an independent store, or caches another one.
+    static func make(
+        _ arguments: ParsedArguments, data: String, databasesMax: Int, _ log: Log
+    ) throws -> ClusterStores? {
+        guard let names = arguments.value(of: ServeSettings.clusterStores) else {
+            if Directory.exists("\(data)/\(folder)") {
+                throw CommandFailure("\(data) caches several stores of a cluster: serve it with --cluster-stores")
+            }
+            return try Cluster.make(
+                arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log
+            ).map { ClusterStores([$0], nil) }
+        }
+        guard let address = arguments.value(of: ServeSettings.cluster) else {
+            throw UsageError(message: "--cluster-stores needs --cluster URL, the database of the stores")
+        }
+        for flag in ["cluster-store", "indexes", "import", "export-on-exit"] where arguments.given.contains(flag) {
+            throw UsageError(message: "--cluster-stores and --\(flag) cannot be combined")
+        }
+        let stores = names.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        if let kept = try ClusterFile.read(in: data) {
+            throw CommandFailure(
+                "\(data) caches the store \(kept) alone: name an empty directory, which is filled from the cluster")
+        }
+        if Directory.exists("\(data)/FORMAT") {
+            throw CommandFailure("\(data) has an independent store: name an empty directory")
+        }
+        let members = try stores.compactMap { name in
+            try Cluster.make(
+                arguments, name: name, directory: "\(data)/\(folder)/\(name)", isShared: true, log)
+        }
+        try Directory.create("\(data)/\(folder)")
+        let places = ClusterPlaces(
+            address: address,
+            members.map { member in
+                ClusterPlaces.Store(tables: member.tables, leadingEpoch: { member.leadingEpoch })
+            }, databasesMax: databasesMax, log: log)
+        return ClusterStores(members, places)
+    }
+
+    /// Why a text is not a list of stores; nil if it is one.
+    static func problem(ofList list: String) -> String? {
+        let names = list.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        guard names.count <= storesMax, Set(names).count == names.count, names.allSatisfy(StoreTables.admits) else {
+            return "at most \(storesMax) names with commas between them, each of at most 30 lower-case letters, digits "
+                + "and _"
+        }
+        return nil
+    }
+
+    /// Sets what a server of the cluster is started with, and fills new directories.
+    func prepare(_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) throws {
+        for member in members { try member.prepare() }
+        configuration.readsAreStrict = true
+        configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
+        configuration.places = places
+        let common = configuration.store
+        configuration.socketDirectory = common.directory
+        var stores: [StoreSettings] = []
+        for (index, member) in members.enumerated() {
+            var store = common
+            store.directory = member.directory
+            if let places {
+                ServeSettings.divide(among: members.count, &store, arguments)
+                store.archive?.directory += "/\(member.tables.name)"
+                store.admitsDatabase = { places.known($0) == index }
+            }
+            let leader = member.configureFirst(&store)
+            stores.append(StoreSettings(name: member.tables.name, store: store, leader: leader))
+        }
+        configuration.storeName = stores[0].name
+        configuration.store = stores[0].store
+        configuration.leader = stores[0].leader
+        configuration.furtherStores = Array(stores.dropFirst())
+    }
+
+    /// Begins to follow, and to lead the stores that nobody leads.
+    func start(_ stores: [ServedStore]) throws {
+        for (member, served) in zip(members, stores) { try member.start(served, isOnly: members.count == 1) }
+        try places?.start(stores)
+    }
+
+    // MARK: The end of the process
+
+    /// The server is ending: what waits for the database gets some seconds more.
+    func beginStopping() {
+        places?.stop()
+        for member in members { member.beginStopping() }
+    }
+
+    /// Ends the members. The stores are closed.
+    func stop() { for member in members { member.stop() } }
+
+    /// Whether the process ends because a store could not be opened again.
+    var mustEnd: Bool { members.contains(where: \.mustEnd) }
+
+    /// Starts the process again if a store could not be opened again, unless this server must not serve it. The stores
+    /// are closed.
+    func restartIfNeeded() throws { for member in members { try member.restartIfNeeded() } }
+}

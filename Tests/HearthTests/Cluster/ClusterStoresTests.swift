@@ -1,0 +1,208 @@
+// hearth serve --cluster-stores as processes over a real PostgreSQL.
+
+import DocumentModel
+import Foundation
+import HearthClient
+import PostgreSQLLog
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(30)))
+struct ClusterStoresTests {
+    private let directory = TemporaryDirectory("stores")
+    private let database: PostgreSQLServer
+    private var archive: String { directory.path(of: "archive") }
+
+    init() throws { database = try PostgreSQLServer() }
+
+    private func nodes(_ count: Int, stores: String = "main,b") throws -> [ClusterNode] {
+        try (0..<count).map { number in
+            try ClusterNode(
+                database.address, data: directory.path(of: "data\(number)"),
+                arguments: ["--cluster-stores", stores, "--archive", archive, "--archive-interval", "1s"])
+        }
+    }
+
+    private func run(_ arguments: [String], _ node: ClusterNode, _ project: String) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(arguments + ["--address", node.address, "--project", project])
+    }
+
+    private func set(
+        _ node: ClusterNode, _ project: String, _ path: String, _ number: Int
+    ) throws -> HearthBinary.Outcome {
+        try run(["set", path, "{\"n\":\(number)}"], node, project)
+    }
+
+    private func get(_ node: ClusterNode, _ project: String, _ path: String) throws -> String {
+        let read = try run(["get", path], node, project)
+        return read.output + read.errors
+    }
+
+    /// The stores of the databases, as the table has them.
+    private func places() throws -> [String: String] {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        let rows = try session.run(StoreTables.databases).map { ($0.text(0), $0.text(1)) }
+        return Dictionary(rows) { first, _ in first }
+    }
+
+    private func leaders() throws -> [String: String] {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        let rows = try session.run(StoreTables.leaders(of: ["main", "b"])).map { ($0.text(0), $0.text(1)) }
+        return Dictionary(rows) { first, _ in first }
+    }
+
+    private func leads(_ node: ClusterNode, _ store: String) -> Bool {
+        node.metrics.contains("hearth_cluster_leads{store=\"\(store)\"} 1\n")
+    }
+
+    private func startTime(_ node: ClusterNode) -> Substring? {
+        node.metrics.split(separator: "\n").first { $0.hasPrefix("process_start_time_seconds ") }
+    }
+
+    private func expectSound(_ nodes: [ClusterNode]) throws {
+        for node in nodes {
+            for store in ["main", "b"] {
+                let check = try HearthBinary.run(["check", "--data", "\(node.data)/STORES/\(store)"])
+                #expect(check.status == 0, "\(check.output) \(check.errors)")
+            }
+        }
+        for store in ["main", "b"] {
+            let check = try HearthBinary.run(["archive", "check", "\(archive)/\(store)"])
+            #expect(check.status == 0, "\(check.output) \(check.errors)")
+        }
+    }
+
+    @Test
+    func `Databases are spread over two stores, any server takes any call, and both have leaders after kill -9`()
+        async throws
+    {
+        let nodes = try nodes(2)
+        for node in nodes { try node.start() }
+        for number in 0..<4 {
+            let written = try set(nodes[number % 2], "p\(number)", "c/d", number)
+            #expect(written.status == 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
+            let read = try get(nodes[(number + 1) % 2], "p\(number)", "c/d")
+            #expect(read.contains("\"n\":\(number)}"), "\(read)")
+        }
+        let places = try places()
+        #expect(places.count == 4)
+        #expect(["main", "b"].allSatisfy { store in places.values.count { $0 == store } == 2 }, "\(places)")
+        // What only reads brings no database into being.
+        #expect(try get(nodes[0], "nowhere", "c/d").contains("not found"))
+        #expect(try self.places().count == 4)
+        let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
+        #expect(status.output.split(separator: "\n").count { $0.contains(", 2 databases") } == 2, "\(status)")
+        let listed = try HearthBinary.run(["databases", "list", "--project", "-", "--address", nodes[1].address])
+        // A line for each, with the id alone.
+        #expect(listed.output.split(separator: "\n").count == 4, "\(listed)")
+
+        nodes[0].kill()
+        for number in 0..<4 {
+            try await eventually("p\(number) takes commits: \(nodes[1].log.suffix(2_000))") {
+                try set(nodes[1], "p\(number)", "c/e", number).status == 0
+            }
+        }
+        #expect(leads(nodes[1], "main") && leads(nodes[1], "b"))
+        try nodes[0].start()
+        for number in 0..<4 {
+            #expect(try get(nodes[0], "p\(number)", "c/e").contains("\"n\":\(number)}"))
+            #expect(try get(nodes[0], "p\(number)", "c/d").contains("\"n\":\(number)}"))
+        }
+        #expect(try self.places() == places)
+
+        let alone = try HearthBinary.run(
+            [
+                "serve", "--data", directory.path(of: "alone"), "--cluster", database.address, "--advertise",
+                "127.0.0.1:1",
+            ]
+                + ["--port", "0"])
+        #expect(alone.status == 1 && alone.errors.contains("serve it with --cluster-stores"), "\(alone)")
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        let single = try HearthBinary.run(
+            ["serve", "--data", nodes[0].data, "--cluster", database.address, "--advertise", "127.0.0.1:1"]
+                + ["--port", "0"])
+        #expect(single.status == 1 && single.errors.contains("serve it with --cluster-stores"), "\(single)")
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A server that leads both stores hands one over, and commits to the other one do not fail`() async throws {
+        let nodes = try nodes(2)
+        try nodes[0].start()
+        for number in 0..<2 {
+            let written = try set(nodes[0], "p\(number)", "c/d", number)
+            #expect(written.status == 0, "\(written) \(nodes[0].log.suffix(1_000))")
+        }
+        let places = try places()
+        #expect(Set(places.values) == ["main", "b"], "\(places)")
+        #expect(leads(nodes[0], "main") && leads(nodes[0], "b"))
+        let started = startTime(nodes[0])
+        // The last store by its name is handed over; a client of the other one commits all the while.
+        let staying = try #require(places.first { $0.value == "b" }?.key.split(separator: "/")[1])
+        let client = try ClusterWriter.client(of: nodes[0])
+        let isStopping = Atomic(false)
+        let failures = Mutex<[String]>([])
+        let committed = Atomic(0)
+        let writing = Task {
+            var number = 0
+            while !isStopping.load(ordering: .relaxed) {
+                number += 1
+                do {
+                    try await client.commit(
+                        try ClusterWriter.writes(of: number, in: DatabaseName(project: String(staying))))
+                    committed.wrappingAdd(1, ordering: .relaxed)
+                } catch {
+                    failures.withLock { $0.append("\(error)") }
+                }
+            }
+        }
+        try nodes[1].start()
+        try await eventually("each server leads one store: \(nodes.map { $0.log.suffix(1_000) })") {
+            leads(nodes[1], "main") && leads(nodes[0], "b")
+        }
+        let before = committed.load(ordering: .relaxed)
+        try await eventually("commits are acknowledged") { committed.load(ordering: .relaxed) > before + 10 }
+        isStopping.store(true, ordering: .relaxed)
+        await writing.value
+        await client.close()
+        #expect(failures.withLock { $0 }.isEmpty, "\(failures.withLock { $0.prefix(3) })")
+        #expect(startTime(nodes[0]) == started)
+        for number in 0..<2 {
+            for node in nodes {
+                try await eventually("p\(number) takes commits at \(node.address)") {
+                    try set(node, "p\(number)", "c/f", number).status == 0
+                }
+            }
+        }
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A store that was alone before keeps its databases when it shares them with another one`() async throws {
+        let alone = try ClusterNode(database.address, data: directory.path(of: "alone"))
+        try alone.start()
+        for number in 0..<3 {
+            try await eventually("p\(number) takes commits: \(alone.log.suffix(1_000))") {
+                try set(alone, "p\(number)", "c/d", number).status == 0
+            }
+        }
+        #expect(alone.stop() == 0)
+        let nodes = try nodes(2)
+        for node in nodes { try node.start() }
+        for number in 0..<3 {
+            #expect(try get(nodes[number % 2], "p\(number)", "c/d").contains("\"n\":\(number)}"), "\(nodes[0].log)")
+        }
+        for number in 3..<6 { #expect(try set(nodes[number % 2], "p\(number)", "c/d", number).status == 0) }
+        let places = try places()
+        for number in 0..<6 {
+            let name = "projects/p\(number)/databases/(default)"
+            #expect(places[name] == (number < 3 ? "main" : "b"), "\(places)")
+        }
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try expectSound(nodes)
+    }
+}
