@@ -10,22 +10,10 @@
 #include "books.h"
 #include "frames.h"
 #include "load.h"
+#include "protocol.h"
 #include "wire.h"
 
-enum {
-    MAX_DEPTH = 256,
-    FRAME_HEADER = 12,
-    ROOM = 1 << 20,
-    KIND_HELLO = 1,
-    KIND_REQUEST = 2,
-    KIND_MESSAGE = 3,
-    KIND_STATUS = 5,
-    KIND_WINDOW = 7,
-    FLAG_END = 1,
-    METHOD_GET = 1,
-    METHOD_COMMIT = 8,
-    METHOD_QUERY = 10
-};
+enum { MAX_DEPTH = 256, ROOM = 1 << 20 };
 
 static const char DATABASE[] = "projects/bench/databases/(default)";
 static const char DOCUMENTS_ROOT[] = "projects/bench/databases/(default)/documents";
@@ -41,14 +29,6 @@ typedef struct {
 static uint64_t documents, next_document;
 static int is_commit, is_query;
 static const char *collection = "books";
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t next_random(void) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 // A book's fields in canonical order (author, pages, published, tags, title, urls), last first.
 static void put_book(Back *b, uint64_t number) {
@@ -130,11 +110,7 @@ static size_t write_request(Connection *c, uint8_t *out, uint64_t now) {
     }
     uint32_t length = (uint32_t)(sizeof b.bytes - b.at);
     uint16_t code = is_commit ? METHOD_COMMIT : is_query ? METHOD_QUERY : METHOD_GET;
-    memcpy(out, &length, 4);
-    out[4] = KIND_REQUEST;
-    out[5] = FLAG_END;
-    memcpy(out + 6, &code, 2);
-    memcpy(out + 8, &c->next_stream, 4);
+    write_request_header(out, length, code, c->next_stream);
     memcpy(out + FRAME_HEADER, b.bytes + b.at, length);
     c->sent_at[(c->next_stream >> 1) % MAX_DEPTH] = now;
     c->next_stream += 2;
@@ -196,7 +172,7 @@ static void receive(void *connection) {
 
 int main(int argc, char **argv) {
     if (argc < 6) DIE("usage: frame_load PORT CONNECTIONS DEPTH get|query|commit|insert DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
-    int connections = atoi(argv[2]), depth = atoi(argv[3]), one = 1;
+    int connections = atoi(argv[2]), depth = atoi(argv[3]);
     is_query = !strcmp(argv[4], "query");
     is_commit = !strcmp(argv[4], "commit") || !strcmp(argv[4], "insert");
     if (!is_commit && !is_query && strcmp(argv[4], "get")) DIE("no such call: %s", argv[4]);
@@ -206,18 +182,13 @@ int main(int argc, char **argv) {
     int runs = argc > 7 ? atoi(argv[7]) : 3, pid = argc > 8 ? atoi(argv[8]) : 0;
     if (depth < 1 || depth > MAX_DEPTH || runs < 1 || runs > MAX_RUNS || !documents) DIE("depth 1...%d, runs 1...%d, documents > 0", MAX_DEPTH, MAX_RUNS);
     int loop = epoll_create1(0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1])), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     for (int i = 0; i < connections; i++) {
         Connection *c = calloc(1, sizeof *c);
         c->in = malloc(ROOM);
         c->next_stream = 1;
-        c->fd = socket(AF_INET, SOCK_STREAM, 0);
-        if (connect(c->fd, (struct sockaddr *)&address, sizeof address)) DIE("cannot connect");
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        c->fd = connect_to_hearth(atoi(argv[1]));
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
         epoll_ctl(loop, EPOLL_CTL_ADD, c->fd, &event);
-        const uint8_t hello[] = {0x89, 0x48, 0x45, 0x41, 0x52, 0x54, 0x48, 0x0a, 0, 0, 0, 0, KIND_HELLO, 0, 1, 0, 0, 0, 0, 0};
-        send_all(c->fd, hello, sizeof hello);
         send_requests(c, depth);
     }
     measure(loop, receive, connections, depth, seconds, runs, pid);

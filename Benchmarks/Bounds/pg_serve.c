@@ -9,10 +9,11 @@
 #define _GNU_SOURCE
 #include "frames.h"
 #include "pg_log.h"
+#include "protocol.h"
 #include <signal.h>
 #include <sys/epoll.h>
 
-enum { FRAME_HEADER = 12, KIND_REQUEST = 2, KIND_MESSAGE = 3, FLAG_END = 1, MAGIC = 8, REPLY_BYTES = 32, WAITING_MAX = 4096 };
+enum { MAGIC = 8, REPLY_BYTES = 32, WAITING_MAX = 4096 };
 
 typedef struct {
     int fd, has_begun;

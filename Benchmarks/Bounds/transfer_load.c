@@ -6,29 +6,18 @@
 #define _GNU_SOURCE
 #include "frames.h"
 #include "load.h"
+#include "protocol.h"
 #include "wire.h"
 
 enum {
-    FRAME_HEADER = 12,
     ROOM = 1 << 18,
     NAME_ROOM = 128,
     TRANSACTION_ROOM = 64,
     ACCOUNTS_IN_CALL = 50, // a request of one frame
-    OPENING_BALANCE = 1000,
-    KIND_HELLO = 1,
-    KIND_REQUEST = 2,
-    KIND_MESSAGE = 3,
-    KIND_STATUS = 5,
-    KIND_WINDOW = 7,
-    FLAG_END = 1,
-    FLAG_MORE = 2,
-    METHOD_BATCH_GET = 6,
-    METHOD_COMMIT = 8,
-    STATUS_ABORTED = 10
+    OPENING_BALANCE = 1000
 };
 
 static const char DATABASE[] = "projects/bench/databases/(default)";
-static const uint8_t PREFACE[] = {0x89, 0x48, 0x45, 0x41, 0x52, 0x54, 0x48, 0x0a, 0, 0, 0, 0, KIND_HELLO, 0, 1, 0, 0, 0, 0, 0};
 
 typedef struct {
     const uint8_t *bytes, *end;
@@ -47,14 +36,7 @@ typedef struct {
 } Connection;
 
 static unsigned accounts;
-static uint64_t aborted, random_state = 88172645463325252u;
-
-static uint64_t next_random(void) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
+static uint64_t aborted;
 
 static void write_name(char *out, unsigned account) { snprintf(out, NAME_ROOM, "%s/documents/accounts/%u", DATABASE, account); }
 
@@ -87,11 +69,7 @@ static void put_document(Back *b, unsigned account) {
 static void send_message(Connection *c, const Back *b, uint16_t method) {
     uint8_t frame[FRAME_HEADER + sizeof b->bytes];
     uint32_t length = (uint32_t)(sizeof b->bytes - b->at);
-    memcpy(frame, &length, 4);
-    frame[4] = KIND_REQUEST;
-    frame[5] = FLAG_END;
-    memcpy(frame + 6, &method, 2);
-    memcpy(frame + 8, &c->next_stream, 4);
+    write_request_header(frame, length, method, c->next_stream);
     memcpy(frame + FRAME_HEADER, b->bytes + b->at, length);
     c->next_stream += 2;
     if (write(c->fd, frame, FRAME_HEADER + length) != FRAME_HEADER + length) DIE("write: %s", strerror(errno));
@@ -237,12 +215,7 @@ static void receive(void *connection) {
 // MARK: Before and after
 
 static void connect_to(Connection *c, int port) {
-    int one = 1;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    *c = (Connection){.fd = socket(AF_INET, SOCK_STREAM, 0), .next_stream = 1, .in = malloc(ROOM)};
-    if (connect(c->fd, (struct sockaddr *)&address, sizeof address)) DIE("cannot connect");
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (write(c->fd, PREFACE, sizeof PREFACE) != sizeof PREFACE) DIE("write: %s", strerror(errno));
+    *c = (Connection){.fd = connect_to_hearth(port), .next_stream = 1, .in = malloc(ROOM)};
 }
 
 // Waits for the end of the call under way; returns the sum of the balances that came, if it reads.

@@ -25,23 +25,15 @@ struct StoreFigures {
 
     /// Appends all families.
     func append(to page: inout MetricsText) {
+        let all = parts { $0 }
         for metric in StoreMetric.all {
-            single(metric.name, metric.kind, metric.help, in: &page) { metric.value($0) }
+            all.append(metric.name, metric.kind, metric.help, to: &page) { metric.value($0) }
         }
         appendCommitGroups(&page)
         appendFiles(&page)
         appendIndexSizes(&page)
         appendArchive(&page)
         appendCluster(&page)
-    }
-
-    /// A family of one number for each store.
-    private func single(
-        _ name: String, _ kind: MetricsText.Kind, _ help: String, in page: inout MetricsText,
-        _ value: (StoreStatistics) -> any MetricsNumber
-    ) {
-        page.family(name, kind, help)
-        for store in stores { page.append("", store.labels, value(store.statistics).metricsText) }
     }
 
     /// A family with some labels for each store.
@@ -114,20 +106,29 @@ struct StoreFigures {
 
     // MARK: Archive and cluster
 
-    /// The stores with a part of the figures that not every store has.
-    private func part<Part>(_ value: (StoreStatistics) -> Part?) -> [(labels: [(String, String)], part: Part)] {
-        stores.compactMap { store in value(store.statistics).map { (store.labels, $0) } }
+    /// Figures of the stores that have them, for families of one number for each store.
+    private struct Parts<Part> {
+        let all: [(labels: [(String, String)], part: Part)]
+
+        func append(
+            _ name: String, _ kind: MetricsText.Kind, _ help: String, to page: inout MetricsText,
+            _ value: (Part) -> any MetricsNumber
+        ) {
+            if all.isEmpty { return }
+            page.family(name, kind, help)
+            for store in all { page.append("", store.labels, value(store.part).metricsText) }
+        }
+    }
+
+    private func parts<Part>(_ value: (StoreStatistics) -> Part?) -> Parts<Part> {
+        Parts(all: stores.compactMap { store in value(store.statistics).map { (store.labels, $0) } })
     }
 
     private func appendArchive(_ page: inout MetricsText) {
-        let archives = part(\.archive)
-        if archives.isEmpty { return }
+        let archives = parts(\.archive)
         func single(
             _ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: (ArchiveStatistics) -> any MetricsNumber
-        ) {
-            page.family(name, kind, help)
-            for archive in archives { page.append("", archive.labels, value(archive.part).metricsText) }
-        }
+        ) { archives.append(name, kind, help, to: &page, value) }
         single("hearth_archive_lag_seconds", .gauge, "Time since the archive had every commit; 0 if it has.") {
             Double($0.lagMilliseconds) / 1e3
         }
@@ -146,14 +147,10 @@ struct StoreFigures {
     }
 
     private func appendCluster(_ page: inout MetricsText) {
-        let members = part(\.cluster)
-        if members.isEmpty { return }
+        let members = parts(\.cluster)
         func single(
             _ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: (ClusterFigures) -> any MetricsNumber
-        ) {
-            page.family(name, kind, help)
-            for member in members { page.append("", member.labels, value(member.part).metricsText) }
-        }
+        ) { members.append(name, kind, help, to: &page, value) }
         single("hearth_cluster_leads", .gauge, "1 if this server leads the store and holds the lease.") { $0.leads }
         single(
             "hearth_cluster_epoch", .gauge, "The epoch in which this server led last; 0 if it never did."

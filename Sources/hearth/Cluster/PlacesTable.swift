@@ -20,7 +20,9 @@ final class PlacesTable {
     private var areAllSharing = false
     /// When the table is looked at again, in milliseconds.
     private var lookAt: UInt64 = 0
+    /// What was logged last about the database that has the table, and about a database in two stores.
     private var lastFailure = ""
+    private var lastConflict = ""
     private var spread = LeaseSpread()
 
     private static let intervalMilliseconds: UInt64 = 1_000
@@ -114,8 +116,8 @@ final class PlacesTable {
                     the database \(name) is in the stores \(store.tables.name) and \(other); no databases are created \
                     until it is deleted in one of them
                     """
-                if message != lastFailure { places.log(.error, "database_twice", ["message": message]) }
-                return lastFailure = message
+                if message != lastConflict { places.log(.error, "database_twice", ["message": message]) }
+                return lastConflict = message
             }
         }
         if try !session.run(store.tables.sharing(in: epoch)).isEmpty { sharing.insert(index) }

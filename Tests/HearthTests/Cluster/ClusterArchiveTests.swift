@@ -14,18 +14,7 @@ struct ClusterArchiveTests {
     init() throws { database = try PostgreSQLServer() }
 
     private func nodes(_ count: Int, _ arguments: [String]) throws -> [ClusterNode] {
-        try (0..<count).map { number in
-            try ClusterNode(database.address, data: directory.path(of: "data\(number)"), arguments: arguments)
-        }
-    }
-
-    private func leader(of nodes: [ClusterNode]) async throws -> ClusterNode {
-        var found: ClusterNode?
-        try await eventually("a server leads") {
-            found = nodes.first { $0.server != nil && $0.leads }
-            return found != nil
-        }
-        return try #require(found)
+        try ClusterNode.several(count, database, in: directory, arguments)
     }
 
     private func set(_ node: ClusterNode, _ path: String, _ number: Int) throws {
@@ -60,15 +49,20 @@ struct ClusterArchiveTests {
         }
     }
 
+    /// A leader that has archived five documents, and its follower.
+    private func startedPair() async throws -> (leader: ClusterNode, follower: ClusterNode) {
+        let nodes = try nodes(2, archiving)
+        for node in nodes { try node.start() }
+        let leader = try await ClusterNode.leader(of: nodes)
+        for number in 0..<5 { try set(leader, "c/d\(number)", number) }
+        try await expectArchived(by: leader)
+        return (leader, try #require(nodes.first { $0 !== leader }))
+    }
+
     @Test
     func `Leaders that follow each other write one archive without a gap, and it becomes a cluster again`() async throws
     {
-        let nodes = try nodes(2, archiving)
-        for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
-        let second = try #require(nodes.first { $0 !== first })
-        for number in 0..<5 { try set(first, "c/d\(number)", number) }
-        try await expectArchived(by: first)
+        let (first, second) = try await startedPair()
         #expect(!second.log.contains("event=archive_opened"))
         for number in 5..<10 { try set(first, "c/d\(number)", number) }
         first.kill()
@@ -109,12 +103,7 @@ struct ClusterArchiveTests {
     @Test
     func `A leader that stands still keeps the archive from the next one, which continues it afterwards`() async throws
     {
-        let nodes = try nodes(2, archiving)
-        for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
-        let second = try #require(nodes.first { $0 !== first })
-        for number in 0..<5 { try set(first, "c/d\(number)", number) }
-        try await expectArchived(by: first)
+        let (first, second) = try await startedPair()
         first.signal(SIGSTOP)
         for number in 5..<10 { try set(second, "c/d\(number)", number) }
         #expect(second.server?.process.waitForError("event=archive_waiting") == true)
@@ -136,7 +125,7 @@ struct ClusterArchiveTests {
     func `A replica of a server of a cluster follows it over its restarts, and archives the cluster`() async throws {
         let nodes = try nodes(2, [])
         for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
+        let first = try await ClusterNode.leader(of: nodes)
         let source = try #require(nodes.first { $0 !== first })
         for number in 0..<3 { try set(first, "c/d", number) }
         let replica = try ServerProcess(

@@ -7,6 +7,7 @@ import Foundation
 import HearthClient
 import Synchronization
 import TestSupport
+import Testing
 
 /// A server of a cluster, which can be ended and started again on its directory and port.
 final class ClusterNode: @unchecked Sendable {
@@ -172,5 +173,26 @@ struct ListenedState {
         await client.close()
         self.token = found
         self.isReset = isReset
+    }
+}
+
+extension ClusterNode {
+    /// Servers that are not started yet, each with a directory below one.
+    static func several(
+        _ count: Int, _ database: PostgreSQLServer, in directory: TemporaryDirectory, _ arguments: [String] = []
+    ) throws -> [ClusterNode] {
+        try (0..<count).map { number in
+            try ClusterNode(database.address, data: directory.path(of: "data\(number)"), arguments: arguments)
+        }
+    }
+
+    /// Waits until one of the servers leads.
+    static func leader(of nodes: [ClusterNode]) async throws -> ClusterNode {
+        var found: ClusterNode?
+        try await eventually("a server leads") {
+            found = nodes.first { $0.server != nil && $0.leads }
+            return found != nil
+        }
+        return try #require(found)
     }
 }

@@ -17,11 +17,9 @@ struct ClusterStoresTests {
     init() throws { database = try PostgreSQLServer() }
 
     private func nodes(_ count: Int, stores: String = "main,b") throws -> [ClusterNode] {
-        try (0..<count).map { number in
-            try ClusterNode(
-                database.address, data: directory.path(of: "data\(number)"),
-                arguments: ["--cluster-stores", stores, "--archive", archive, "--archive-interval", "1s"])
-        }
+        try ClusterNode.several(
+            count, database, in: directory,
+            ["--cluster-stores", stores, "--archive", archive, "--archive-interval", "1s"])
     }
 
     private func run(_ arguments: [String], _ node: ClusterNode, _ project: String) throws -> HearthBinary.Outcome {

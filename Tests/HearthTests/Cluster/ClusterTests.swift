@@ -13,18 +13,7 @@ struct ClusterTests {
     init() throws { database = try PostgreSQLServer() }
 
     private func nodes(_ count: Int, _ arguments: [String] = []) throws -> [ClusterNode] {
-        try (0..<count).map { number in
-            try ClusterNode(database.address, data: directory.path(of: "data\(number)"), arguments: arguments)
-        }
-    }
-
-    private func leader(of nodes: [ClusterNode]) async throws -> ClusterNode {
-        var found: ClusterNode?
-        try await eventually("a server leads") {
-            found = nodes.first { $0.server != nil && $0.leads }
-            return found != nil
-        }
-        return try #require(found)
+        try ClusterNode.several(count, database, in: directory, arguments)
     }
 
     private func set(_ node: ClusterNode, _ path: String, _ number: Int) throws -> HearthBinary.Outcome {
@@ -53,7 +42,7 @@ struct ClusterTests {
     func `Any of three servers takes writes and strict reads, and another one leads after kill -9`() async throws {
         let nodes = try nodes(3)
         for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
+        let first = try await ClusterNode.leader(of: nodes)
         // Any server takes any call, and a read at any server sees what was acknowledged before.
         for number in 0..<12 {
             let written = try set(nodes[number % 3], "c/d", number)
@@ -71,7 +60,7 @@ struct ClusterTests {
         // A call that comes before another server leads waits for it.
         let other = try #require(nodes.first { $0 !== first })
         #expect(try set(other, "c/d10", 10).status == 0)
-        let second = try await leader(of: nodes)
+        let second = try await ClusterNode.leader(of: nodes)
         try first.start()
         for node in nodes { try await expect(node, "c/d10", is: 10) }
 
@@ -108,14 +97,14 @@ struct ClusterTests {
     func `A leader that is deposed follows in the same process, also under load, and nothing is lost`() async throws {
         let nodes = try nodes(2)
         for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
+        let first = try await ClusterNode.leader(of: nodes)
         let started = startTime(first)
         let writer = try ClusterWriter(nodes)
         let writing = Task { try await writer.run() }
         for round in 1...3 {
             let before = writer.numbers.count
             try await eventually("commits are acknowledged in round \(round)") { writer.numbers.count > before + 10 }
-            let leading = try await leader(of: nodes)
+            let leading = try await ClusterNode.leader(of: nodes)
             let count = { leading.log.components(separatedBy: "event=cluster_store_reopened").count }
             let reopened = count()
             try depose()
@@ -140,7 +129,7 @@ struct ClusterTests {
     func `A directory of a cluster is served by nothing else, and a cluster takes no other directory`() async throws {
         let node = try nodes(1)[0]
         try node.start()
-        _ = try await leader(of: [node])
+        _ = try await ClusterNode.leader(of: [node])
         #expect(try set(node, "c/d", 1).status == 0)
         #expect(node.stop() == 0)
         let alone = try HearthBinary.run(["serve", "--data", node.data, "--port", "0"])
@@ -165,7 +154,7 @@ struct ClusterTests {
     func `Servers of a database that has lost groups discard them, agree, and begin a new time line`() async throws {
         let nodes = try nodes(2)
         for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
+        let first = try await ClusterNode.leader(of: nodes)
         #expect(try set(first, "c/kept", 1).status == 0)
         let session = try PostgreSQLSession(address: database.address)
         let last = try session.run(SQLStatement("SELECT max(sequence) FROM hearth.log_main_0")).first?.number(0)
@@ -207,7 +196,7 @@ struct ClusterTests {
         try await eventually("the first one has the new time line: \(nodes[0].log.suffix(1_000))") {
             (try? await ListenedState(nodes[0], resuming: newToken).isReset) == true
         }
-        _ = try await leader(of: nodes)
+        _ = try await ClusterNode.leader(of: nodes)
         for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
@@ -216,14 +205,14 @@ struct ClusterTests {
     func `A server that derives something else than its leader names the key space and begins again`() async throws {
         let nodes = try nodes(2)
         for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
+        let first = try await ClusterNode.leader(of: nodes)
         let second = try #require(nodes.first { $0 !== first })
         for number in 0..<3 { #expect(try set(first, "c/d", number).status == 0) }
         second.kill()
         // From now on the group is not in the memory of the leader.
         #expect(first.stop() == 0)
         try first.start()
-        _ = try await leader(of: nodes)
+        _ = try await ClusterNode.leader(of: nodes)
         let session = try PostgreSQLSession(address: database.address)
         defer { session.close() }
         // A leader that derives other documents from the last group that has some.
@@ -259,7 +248,7 @@ struct ClusterTests {
     func `A server that lost its disk starts from a base and the groups after it`() async throws {
         let nodes = try nodes(2, ["--cluster-base", "64KiB"])
         for node in nodes { try node.start() }
-        let first = try await leader(of: nodes)
+        let first = try await ClusterNode.leader(of: nodes)
         let text = String(repeating: "text ", count: 2_000)
         for number in 0..<20 {
             let outcome = try HearthBinary.run(
@@ -279,7 +268,7 @@ struct ClusterTests {
         #expect(documents[0].split(separator: "\n").count == 21)
         // The one with the base can lead.
         first.kill()
-        let leader = try await leader(of: nodes)
+        let leader = try await ClusterNode.leader(of: nodes)
         #expect(try set(leader, "c/last", 7).status == 0)
         #expect(leader.stop() == 0, "\(leader.log)")
         try expectSound([leader])
