@@ -47,6 +47,9 @@ final class SegmentPool: Sendable {
         var spareFilesMax: Int
 
         var needsSegment: Bool { (ready.last?.byteCount ?? 0) < demandBytes }
+
+        /// The place of a file among `free` that becomes a segment of a size without new space.
+        func recyclable(byteCount: Int) -> Int? { free.lastIndex { $0.byteCount == byteCount } }
     }
 
     /// A segment file with nothing worth keeping.
@@ -136,7 +139,7 @@ final class SegmentPool: Sendable {
             }
             state.spareFilesMax = self.spareFilesMax
             // What was released can be used again, without new space.
-            if state.free.contains(where: { $0.byteCount == self.segmentBytes }) { state.error = nil }
+            if state.recyclable(byteCount: self.segmentBytes) != nil { state.error = nil }
         }
     }
 
@@ -261,7 +264,7 @@ final class SegmentPool: Sendable {
         let now = SystemClock.monotonicNanoseconds()
         if state.needsSegment, state.error == nil || now >= state.retryNanoseconds {
             let isUsual = state.demandBytes == segmentBytes
-            let recyclable = isUsual ? state.free.lastIndex { $0.byteCount == segmentBytes } : nil
+            let recyclable = isUsual ? state.recyclable(byteCount: segmentBytes) : nil
             return .prepare(
                 sequence: state.nextSequence, byteCount: state.demandBytes,
                 recycling: recyclable.map { state.free.remove(at: $0) })
@@ -293,7 +296,10 @@ final class SegmentPool: Sendable {
             }
         } catch {
             state.update { state in
-                state.error = error
+                // What was released during the attempt needs no new space: it is used at once.
+                let isWorthRetry =
+                    old == nil && byteCount == self.segmentBytes && state.recyclable(byteCount: byteCount) != nil
+                state.error = isWorthRetry ? nil : error
                 state.isReserveWanted = false
                 state.retryNanoseconds = SystemClock.monotonicNanoseconds() + Self.retryAfterNanoseconds
             }

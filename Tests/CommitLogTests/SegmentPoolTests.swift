@@ -75,6 +75,27 @@ import Testing
         try fixture.stop()
     }
 
+    @Test func `Segments released during an attempt that finds no space are used, and the attempt refuses nothing`()
+        throws
+    {
+        let isFull = Atomic(false)
+        let pool = Mutex<SegmentPool?>(nil)
+        let fixture = Fixture { operation in
+            guard operation == .allocateSegment, isFull.load(ordering: .acquiring) else { return 0 }
+            pool.withLock { $0 }?.release(before: 3)
+            return ENOSPC
+        }
+        pool.withLock { $0 = fixture.pool }
+        for _ in 1...2 { _ = try fixture.next() }
+        try waitUntil("the third segment is ready") { fixture.pool.counts.spare == 1 }
+        isFull.store(true, ordering: .releasing)
+        for sequence in 3...4 as ClosedRange<UInt64> {
+            #expect(try fixture.next().sequence == sequence)
+        }
+        #expect(fixture.pool.counts.inUse == 2)
+        try fixture.stop()
+    }
+
     @Test func `Released segments are used again instead of new files`() throws {
         let created = Atomic(0)
         let fixture = Fixture(spares: 2) { operation in
