@@ -214,8 +214,8 @@ struct SessionTable {
     /// Keeps the result of a request that was applied.
     ///
     /// - Parameters:
-    ///   - slot: of its record, at recovery and on a follower: which slots are free depends on what a table has seen. Nil
-    ///     chooses one.
+    ///   - slot: of its record, at recovery and on a follower: which slots are free depends on what a table has seen.
+    ///     Nil chooses one.
     ///   - database: the number of the one that the request wrote to; 0 if it is not known.
     /// - Returns: the slot to write it to.
     mutating func keep(
