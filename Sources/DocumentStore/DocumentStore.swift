@@ -36,6 +36,8 @@ package final class DocumentStore: Sendable {
     let queue: CommitQueue
     private let pipeline: CommitPipeline
     let counters = StoreCounters()
+    let changedPaths = ChangedPaths()
+    let moveSources = MoveSources()
     let standing: WriteStanding
     /// What is known of replicas, or of the source.
     package let replication = ReplicationState()
@@ -83,7 +85,7 @@ package final class DocumentStore: Sendable {
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
             indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes,
-            standing: standing, replication: replication)
+            standing: standing, replication: replication, changedPaths: changedPaths)
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {
@@ -240,6 +242,8 @@ package final class DocumentStore: Sendable {
         in database: DatabaseName, _ kind: StoreTransaction.Kind, _ owner: TransactionOwner?,
         _ retried: AbortedAttempt? = nil
     ) throws(RequestError) -> TransactionIdentifier {
+        // Refused here rather than by its first read.
+        if case .readOnly(let time) = kind { _ = try databases.number(of: database, at: time) }
         let readMicroseconds: UInt64? = if case .readOnly(let microseconds) = kind { microseconds } else { nil }
         let identifier = transactions.reserveIdentifier(readMicroseconds: readMicroseconds)
         try transactions.begin(identifier, in: database, kind: kind, retried: retried, account: owner?.account)

@@ -15,4 +15,5 @@ struct StoreServices: Sendable {
     let changes: ChangeFeed
     let standing: WriteStanding
     let replication: ReplicationState
+    let changedPaths: ChangedPaths
 }

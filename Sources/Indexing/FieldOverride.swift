@@ -164,7 +164,7 @@ extension FieldOverride {
     }
 
     /// Reads a list; nil when it is none.
-    static func list(_ reader: inout WireReader) -> [FieldOverride]? {
+    package static func list(_ reader: inout WireReader) -> [FieldOverride]? {
         guard let count = try? reader.varint(), count <= reader.bytes.byteCount else { return nil }
         var overrides: [FieldOverride] = []
         for _ in 0..<count {

@@ -111,6 +111,15 @@ package struct IndexStates: Sendable {
             || groups.common.state.hasWork
     }
 
+    /// What a database declares, with the changes that are under way.
+    package func declaration(of database: UInt32) -> IndexDeclaration {
+        let overrides = groups.all.filter { $0.database == database }.flatMap(\.declared)
+        let implied = Set(overrides.flatMap(\.shapes))
+        let present = declared.filter { $0.database == database && $0.state.phase != .clearing }
+        return IndexDeclaration(
+            indexes: present.map(\.shape).filter { !implied.contains($0) }, fieldOverrides: overrides)
+    }
+
     /// The fields of a collection as queries at a version may use them.
     package func fields(ofCollection path: RawSpan, in database: UInt32, at version: CommitVersion) -> IndexedFields {
         if !automatic.isComplete(at: version) { return .none }

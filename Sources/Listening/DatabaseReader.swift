@@ -72,7 +72,7 @@ struct DatabaseReader {
         var name = ByteBuffer(capacity: namePrefix.count + path.byteCount)
         name.append(namePrefix)
         name.append(path)
-        let point = reader.readPoint(atReadTime: version, in: database)
+        let point = try reader.readPoint(atReadTime: version, in: database)
         tally.documents &+= 1
         try reader.withDocument(name.bytes, at: point, cold) { (found) throws(RequestError) in
             if let found { try body(LentDocument(found, path: path)) } else { try body(nil) }
@@ -98,7 +98,7 @@ struct DatabaseReader {
         var execution = run.take() ?? QueryExecution(query.plan)
         let scannedBefore = execution.scannedDocuments
         do throws(RequestError) {
-            let source = try reader.source(at: reader.readPoint(atReadTime: version, in: database), cold)
+            let source = try reader.source(at: try reader.readPoint(atReadTime: version, in: database), cold)
             let progress = try execution.next(from: source, emit: body)
             tally.documents &+= UInt64(execution.scannedDocuments - scannedBefore)
             if case .finished = progress { return true }

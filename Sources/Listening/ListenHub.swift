@@ -237,6 +237,10 @@ package final class ListenHub {
         guard readTime > position else { return }
         shared.removeAll()
         for database in store.deletedDatabases(after: position, through: readTime) { endTargets(of: database) }
+        for (database, error) in store.releasedDatabases(after: position, through: readTime) {
+            // The client comes back with tokens of times before this one, and finds the database at another store.
+            for session in sessions.values where session.database == database { session.end(error) }
+        }
         if let batches = subscription.changes(after: position, through: readTime) {
             for batch in batches { batch.forEachChange(after: position, through: readTime) { route($0) } }
         } else {

@@ -433,11 +433,13 @@ package final class ListenSession {
         hub.advance()
         guard target.isActive else { return }
         target.since = hub.position
-        failure = hub.store.strictReadRefusal
+        failure = hub.store.strictReadRefusal ?? hub.store.moveRefusal(of: database, at: target.since)
         if failure != nil { return }
         hub.insert(target, of: database)
         guard let resumption = target.resumption else { return load(target, from: nil) }
-        if let version = resumption.version, version >= hub.store.oldestResumeTime, version <= target.since {
+        if let version = resumption.version, version >= hub.store.oldestResumeTime(of: database),
+            version <= target.since
+        {
             return load(target, from: version)
         }
         queue.append(.reset, [target.id])
@@ -486,6 +488,12 @@ package final class ListenSession {
         queue.append(.reset, [target.id])
         load(target, from: nil)
         return true
+    }
+
+    /// Ends the stream with an error, before anything else is sent.
+    func end(_ error: RequestError) {
+        failure = error
+        touch()
     }
 
     /// Removes all targets with an error; the stream continues.

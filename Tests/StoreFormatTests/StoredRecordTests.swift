@@ -11,12 +11,14 @@ import Testing
 struct StoredRecordTests {
     @Test(
         arguments: [
-            (nil, false), (UInt64(7), false), (nil, true), (UInt64(7), true),
-        ] as [(UInt64?, Bool)])
-    func `A stored record gives back times, path and fields`(created: UInt64?, isCut: Bool) throws {
+            (nil, nil, false), (UInt64(7), nil, false), (nil, nil, true), (UInt64(7), nil, true),
+            (UInt64(7), UInt64(8), false), (UInt64(7), UInt64(8), true),
+        ] as [(UInt64?, UInt64?, Bool)])
+    func `A stored record gives back times, path and fields`(created: UInt64?, updated: UInt64?, isCut: Bool) throws {
         let path = Array("users/alice".utf8)
         var writer = ByteBuffer()
-        StoredRecord.writeHeader(createMicroseconds: created, path: path.byteSpan, isCut: isCut, into: &writer)
+        StoredRecord.writeHeader(
+            createMicroseconds: created, updateMicroseconds: updated, path: path.byteSpan, isCut: isCut, into: &writer)
         if created == nil && !isCut { #expect(writer.count == 1) }
         writer.append([1, 2, 3])
         guard let view = StoredRecordView(writer.bytes, versionMicroseconds: 99) else {
@@ -25,13 +27,17 @@ struct StoredRecordTests {
         }
         let (create, update) = (view.createMicroseconds, view.updateMicroseconds)
         #expect(create == created ?? 99)
-        #expect(update == 99)
+        #expect(update == updated ?? 99)
         let (storedPath, fields) = ([UInt8](copying: view.path), [UInt8](copying: view.fields))
         #expect(storedPath == (isCut ? path : []))
         #expect(fields == [1, 2, 3])
     }
 
-    @Test(arguments: [[], [4], [1, 2, 3], [2, 0x85], [2, 5, 1]] as [[UInt8]])
+    @Test(
+        arguments: [
+            [], [4], [1, 2, 3], [2, 0x85], [2, 5, 1], [8], [4, 1, 2, 3, 4, 5, 6, 7, 8],
+            [5, 1, 2, 3, 4, 5, 6, 7, 8, 1],
+        ] as [[UInt8]])
     func `Bytes that are not a record are refused`(bytes: [UInt8]) {
         let isRecord = StoredRecordView(bytes.byteSpan, versionMicroseconds: 1) != nil
         #expect(!isRecord)

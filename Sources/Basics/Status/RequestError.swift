@@ -14,6 +14,8 @@ package struct RequestError: Error, Sendable, Equatable {
     package var details: String?
     /// Nothing failed: the request has to be repeated when storage is ready.
     package var isPending = false
+    /// Another store has the database of the request, or will have. Who knows the stores of databases finds out which.
+    package var isDatabaseElsewhere = false
 
     package init(_ code: StatusCode, _ message: String, documentName: String? = nil, fieldPath: String? = nil) {
         self.code = code

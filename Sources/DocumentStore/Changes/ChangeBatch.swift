@@ -120,7 +120,8 @@ struct ChangeCollector: ~Copyable {
 
     /// Adds the change of a document.
     mutating func append(_ item: borrowing LogItem, replacing prior: borrowing PriorDocument) {
-        guard isCollecting else { return }
+        // Nobody sees a copy while it is made.
+        guard isCollecting, !item.kind.isCopy else { return }
         entries.append(
             ChangeBatch.Entry(
                 version: version, database: database, path: append(item.path),

@@ -1,5 +1,6 @@
 // What a listener asks of the store: the change feed, read times, and reads at versions it has been given.
 
+package import Basics
 package import DocumentModel
 internal import Storage
 
@@ -22,6 +23,12 @@ extension DocumentStore {
     /// compared with the present one: it is too old, or it may come from a directory of which this one is a backup.
     package var oldestResumeTime: UInt64 { max(oldestReadTime, engine.timelineStart.microseconds) }
 
+    /// The same for a database, whose history may have stayed in another store.
+    package func oldestResumeTime(of database: DatabaseName) -> UInt64 {
+        let tenure = databases.entry(of: database)?.tenure
+        return tenure?.state == .owned ? max(oldestResumeTime, tenure?.version ?? 0) : oldestResumeTime
+    }
+
     /// The number that stands for a database in changes; nil while the database does not exist.
     package func number(of database: DatabaseName) -> UInt32? { databases.number(of: database) }
 
@@ -38,7 +45,11 @@ extension DocumentStore {
 
 extension StoreReader {
     /// The state of a database at a time that the store has given out as read time.
-    package func readPoint(atReadTime microseconds: UInt64, in database: DatabaseName) -> ReadPoint {
-        point(database, version: microseconds, readTime: microseconds)
+    ///
+    /// - Throws: `UNAVAILABLE` if another store has the database, or `FAILED_PRECONDITION` if another one had it then.
+    package func readPoint(
+        atReadTime microseconds: UInt64, in database: DatabaseName
+    ) throws(RequestError) -> ReadPoint {
+        try point(database, version: microseconds, readTime: microseconds)
     }
 }

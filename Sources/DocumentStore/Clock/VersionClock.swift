@@ -243,6 +243,9 @@ final class VersionClock: Sendable {
         }
     }
 
+    /// Has later versions and times be above a time of another store, in microseconds.
+    func raise(above time: UInt64) { hold(time) }
+
     /// Takes back a version that nothing was staged with.
     /// - Parameter isReported: a client learns of it as a commit time, so it must stay below every later version.
     func returnVersion(_ version: CommitVersion, last: CommitVersion, isReported: Bool) {

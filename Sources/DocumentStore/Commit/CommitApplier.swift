@@ -36,7 +36,8 @@ struct CommitApplier: ~Copyable {
     private var database: UInt32 = 0
     private var newDatabase: DatabaseName?
     private var changedDatabase: DatabaseRecord?
-    private var answered: RequestIdentifier?
+    private var changedTenure: TenureRecord?
+    private var answered: [RequestIdentifier] = []
     private var forgotten: [SessionTable.SessionName] = []
 
     private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
@@ -104,15 +105,12 @@ struct CommitApplier: ~Copyable {
         _ item: borrowing LogItem, at location: borrowing DocumentLocation, replacing before: RawSpan,
         into mutations: inout MutationBatch
     ) throws(StorageError) {
-        let delta = item.kind == .created ? 1 : item.kind == .deleted ? -1 : 0
+        let delta = item.kind.addsDocument ? 1 : item.kind == .deleted ? -1 : 0
         let collection = try catalogue.adjust(location.collection, path: item.path, by: delta, latest: latest)
         if item.kind == .deleted {
             mutations.delete(key: location.key)
         } else {
-            let isNew = item.kind == .created || item.createMicroseconds == version.microseconds
-            StoredRecord.writeHeader(
-                createMicroseconds: isNew ? nil : item.createMicroseconds, path: item.path,
-                isCut: location.parts.isCut, into: &value)
+            item.writeHeader(at: version, isCut: location.parts.isCut, into: &value)
             mutations.put(key: location.key, value: value.bytes, item.payload)
         }
         guard indexes.keepsEntries else { return }
@@ -130,8 +128,9 @@ struct CommitApplier: ~Copyable {
         into mutations: inout MutationBatch
     ) -> UInt32 {
         let slot = sessions.keep(
-            identifier, encodedResult: encodedResult, slot: slot, nowMilliseconds: nowMilliseconds)
-        answered = identifier
+            identifier, encodedResult: encodedResult, slot: slot, database: database,
+            nowMilliseconds: nowMilliseconds)
+        answered.append(identifier)
         SessionTable.SlotName(session: SessionTable.SessionName(identifier), slot: slot).writeKey(into: &key)
         value.reset()
         value.appendVarint(identifier.sequence)
@@ -140,7 +139,7 @@ struct CommitApplier: ~Copyable {
     }
 
     /// Applies a record without documents: a step of an index build, index definitions, the end of sessions, the
-    /// settings of a database, or a note of the clock.
+    /// settings of a database, the right to one, or a note of the clock.
     /// - Throws: `corrupt` if the record cannot be read.
     mutating func apply(systemRecord record: RawSpan, into mutations: inout MutationBatch) throws(StorageError) {
         switch record.byteCount > 0 ? record[byteAt: 0] : 0 {
@@ -151,6 +150,7 @@ struct CommitApplier: ~Copyable {
             try indexes.apply(try DefinitionRecord(record), catalogue: &catalogue, into: &mutations)
         case LogRecord.sessionsKind: forget(try SessionsRecord.read(record), into: &mutations)
         case LogRecord.databaseKind: change(try DatabaseRecord(record), into: &mutations)
+        case LogRecord.tenureKind: change(try TenureRecord(record), into: &mutations)
         default: throw StorageError(LogRecord.Malformed(offset: 0))
         }
     }
@@ -160,6 +160,14 @@ struct CommitApplier: ~Copyable {
         DatabaseDirectory.writeSettingsKey(of: record.number, into: &key)
         value.reset()
         record.settings.append(to: &value)
+        mutations.put(key: key.bytes, value: value.bytes)
+    }
+
+    private mutating func change(_ record: TenureRecord, into mutations: inout MutationBatch) {
+        changedTenure = record
+        DatabaseDirectory.writeTenureKey(of: record.number, into: &key)
+        value.reset()
+        record.tenure.append(to: &value)
         mutations.put(key: key.bytes, value: value.bytes)
     }
 
@@ -187,20 +195,22 @@ struct CommitApplier: ~Copyable {
         indexes.keepCommit()
         if let newDatabase { databases.markStored(newDatabase, number: database, version: version.microseconds) }
         if let changed = changedDatabase.take() { databases.set(changed.settings, of: changed.number) }
+        if let changed = changedTenure.take() { databases.set(changed.tenure, of: changed.number) }
         if !forgotten.isEmpty {
             for session in forgotten { sessions.remove(session) }
             forgotten.removeAll()
         }
-        answered = nil
+        if !answered.isEmpty { answered.removeAll(keepingCapacity: true) }
     }
 
     /// The commit came to nothing: the tables are as before `begin`.
     mutating func rollBack() {
         catalogue.rollBackCommit()
         indexes.rollBackCommit()
-        if let answered { sessions.undo(answered) }
-        answered = nil
+        for identifier in answered.reversed() { sessions.undo(identifier) }
+        answered.removeAll(keepingCapacity: true)
         changedDatabase = nil
+        changedTenure = nil
         forgotten.removeAll()
     }
 }

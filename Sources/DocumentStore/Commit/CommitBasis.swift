@@ -10,7 +10,7 @@ package import Basics
 package struct CommitBasis: Sendable {
     /// What was seen of a document.
     fileprivate enum Sight: Equatable {
-        /// Its version in microseconds, 0 if it was missing.
+        /// Its update time in microseconds, 0 if it was missing.
         case version(UInt64)
         /// Only whether it existed.
         case existence(Bool)
@@ -38,7 +38,7 @@ package struct CommitBasis: Sendable {
     ///
     /// - Parameters:
     ///   - path: the document's path below `documents`, UTF-8, as in `users/alice`.
-    ///   - version: its version in microseconds; 0 if it was missing.
+    ///   - version: its update time in microseconds; 0 if it was missing.
     package mutating func note(_ path: RawSpan, version: UInt64) { note(path, .version(version)) }
 
     /// Takes note of a document of which only the existence was seen: changes of its content do not matter, unless its
@@ -65,7 +65,7 @@ package struct CommitBasis: Sendable {
 
     /// Whether every document is as it was seen.
     ///
-    /// - Parameter version: finds the version of a document by its path, in microseconds; 0 if it is missing.
+    /// - Parameter version: finds the update time of a document by its path, in microseconds; 0 if it is missing.
     func stands(_ version: (RawSpan) throws(RequestError) -> UInt64) throws(RequestError) -> Bool {
         var start = 0
         for entry in entries {

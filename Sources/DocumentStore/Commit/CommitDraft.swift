@@ -25,6 +25,7 @@ struct CommitDraft: ~Copyable {
     private let onDerived: StoreConfiguration.DerivedObserver?
     private let derived: DerivedHashes
     private let derivedSpaces: DerivedSpaces
+    private let changedPaths: ChangedPaths
 
     private(set) var version = CommitVersion.zero
     private(set) var database: UInt32 = 0
@@ -37,7 +38,8 @@ struct CommitDraft: ~Copyable {
 
     init(
         applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, feed: ChangeFeed,
-        derived: DerivedHashes, derivedSpaces: DerivedSpaces, onDerived: StoreConfiguration.DerivedObserver?
+        derived: DerivedHashes, derivedSpaces: DerivedSpaces, changedPaths: ChangedPaths,
+        onDerived: StoreConfiguration.DerivedObserver?
     ) {
         self.applier = applier
         self.changes = changes
@@ -46,6 +48,7 @@ struct CommitDraft: ~Copyable {
         self.onDerived = onDerived
         self.derived = derived
         self.derivedSpaces = derivedSpaces
+        self.changedPaths = changedPaths
     }
 
     /// Starts a commit.
@@ -131,7 +134,9 @@ struct CommitDraft: ~Copyable {
             mayUseReserve = false
         }
         record.append(item)
-        changes.append(key: location.key, version: version.microseconds)
+        // No transaction can have read a copy while it is made.
+        if !item.kind.isCopy { changes.append(key: location.key, version: version.microseconds) }
+        if changedPaths.isWanted { changedPaths.note(item.path, in: database, version: version.microseconds) }
         documentsWritten += 1
         collector.append(item, replacing: prior)
         do throws(StorageError) {

@@ -28,7 +28,7 @@ extension CommitPipeline {
             // No document has a path of one segment.
             guard let number, path.firstOffset(of: UInt8(ascii: "/")) ?? 0 > 0 else { return 0 }
             DocumentKey.write(path, database: number, into: &key)
-            return try validation.latestVersion(of: key.bytes)
+            return try validation.latestUpdate(of: key.bytes)
         }
     }
 }

@@ -45,7 +45,7 @@ final class CommitPipeline: @unchecked Sendable {
     private let writer: EngineWriter
     private let housekeeper: Housekeeper
     private var decider: CommitDecider
-    private let standing: WriteStanding
+    let standing: WriteStanding
     private var replay: RecordReplay
     private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
@@ -78,7 +78,7 @@ final class CommitPipeline: @unchecked Sendable {
             changes: RecentChanges(maximum: configuration.recentChangesMax, since: writer.lastVersion.microseconds),
             entriesMax: configuration.indexEntriesPerDocumentMax, feed: services.changes,
             derived: services.replication.derived, derivedSpaces: services.replication.derivedSpaces,
-            onDerived: configuration.onDerived)
+            changedPaths: services.changedPaths, onDerived: configuration.onDerived)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
         decider = CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)
@@ -243,6 +243,13 @@ final class CommitPipeline: @unchecked Sendable {
         case .changeDatabase(let change, let database, let completion):
             let result = Result { () throws(RequestError) in try self.change(change, database) }
             replies.append(.declaration(PendingResult(result), completion))
+        case .move(let step, let completion):
+            let result = Result { () throws(RequestError) in try move(step) }
+            replies.append(
+                .declaration(PendingResult(result.map { _ in }), { durable in completion(durable.flatMap { result }) }))
+        case .collectResults(let database, let completion):
+            let results = stage.draft.applier.sessions.results(of: database)
+            replies.append(.declaration(PendingResult(.success(())), { completion($0.map { results }) }))
         case .follow(let records, let completion):
             let result = Result { () throws(RequestError) in try follow(records) }
             replies.append(.followed(PendingResult(result), completion))
@@ -274,7 +281,7 @@ final class CommitPipeline: @unchecked Sendable {
     ) throws(RequestError) -> BatchWriteResult {
         try checkJudgement(of: request)
         try endTransaction(of: request)
-        let (database, isStored) = try databases.reserve(request.writes.database)
+        let (database, isStored) = try reserve(for: request)
         // From here on an error rolls the commit back and returns its version.
         let commit = stage.begin(database: database, newDatabase: isStored ? nil : request.writes.database)
         let result = try Self.decide(request.writes, isBatch: isBatch, with: &decider, into: &stage.draft)
@@ -289,6 +296,18 @@ final class CommitPipeline: @unchecked Sendable {
         counters.commits.add(1, ordering: .relaxed)
         counters.documentsWritten.add(stage.draft.documentsWritten, ordering: .relaxed)
         return result
+    }
+
+    /// - Throws: `ABORTED` for the transaction of a database that was moved; what ``DatabaseDirectory`` throws.
+    private func reserve(
+        for request: borrowing CommitRequest
+    ) throws(RequestError) -> (number: UInt32, isStored: Bool) {
+        do throws(RequestError) {
+            return try databases.reserve(request.writes.database)
+        } catch {
+            if error.isDatabaseElsewhere, request.transaction != nil { throw .lostTransaction }
+            throw error
+        }
     }
 
     private func addAnswer(_ encodedResult: borrowing ByteBuffer, to identifier: RequestIdentifier) {
@@ -339,7 +358,7 @@ final class CommitPipeline: @unchecked Sendable {
 
     /// Changes what a database declares; indexes are built and cleared in the steps that follow.
     private func declare(_ change: DeclarationChange, in name: DatabaseName) throws(RequestError) {
-        if let refusal = standing.refusal { throw refusal }
+        if let refusal = standing.refusal ?? databases.refusal(of: name) { throw refusal }
         var wanted = IndexDeclaration()
         if let number = databases.number(of: name) { wanted = stage.draft.applier.indexes.declaration(of: number) }
         let known = wanted
@@ -358,7 +377,7 @@ final class CommitPipeline: @unchecked Sendable {
 
     /// Creates a database, changes its settings, or begins its deletion.
     private func change(_ change: DatabaseChange, _ name: DatabaseName) throws(RequestError) {
-        if let refusal = standing.refusal { throw refusal }
+        if let refusal = standing.refusal ?? databases.refusal(of: name) { throw refusal }
         let wanted = try change.apply(databases.entry(of: name).map { DatabaseDescription(name, $0) })
         let (database, isStored) = try databases.reserve(name)
         do throws(StorageError) {

@@ -20,14 +20,18 @@ enum QueuedRequest: Sendable {
     case changeDatabase(DatabaseChange, DatabaseName, @Sendable (Result<Void, RequestError>) -> Void)
     /// The transaction of this number has ended without a commit.
     case release(UInt64)
+    /// A step of the move of a database.
+    case move(MoveStep, @Sendable (Result<DatabaseTenure, RequestError>) -> Void)
+    /// The remembered results of the database of this number.
+    case collectResults(UInt32, @Sendable (Result<[RememberedResult], RequestError>) -> Void)
     /// Records of the leader.
     case follow(FollowedRecords, @Sendable (Result<Void, RequestError>) -> Void)
 
     /// Whether the request ends with a commit to the log.
     var needsLog: Bool {
         switch self {
-        case .commit, .batch, .declare, .changeDatabase: true
-        case .begin, .lock, .release, .follow: false
+        case .commit, .batch, .declare, .changeDatabase, .move: true
+        case .begin, .lock, .release, .follow, .collectResults: false
         }
     }
 
@@ -39,7 +43,8 @@ enum QueuedRequest: Sendable {
         case .lock(let request): 256 + request.keys.count * MemoryLayout<UInt64>.stride
         case .declare(let change, _, _): 256 + change.byteCount
         case .follow(let records, _): 256 + records.bytes.count
-        case .begin, .release: 256
+        case .move(let step, _): 256 + step.byteCount
+        case .begin, .release, .collectResults: 256
         case .changeDatabase: 1_024
         }
     }
@@ -53,6 +58,8 @@ enum QueuedRequest: Sendable {
         case .lock(let read): read.completion(.failure(error))
         case .declare(_, _, let completion): completion(.failure(error))
         case .changeDatabase(_, _, let completion): completion(.failure(error))
+        case .move(_, let completion): completion(.failure(error))
+        case .collectResults(_, let completion): completion(.failure(error))
         case .follow(_, let completion): completion(.failure(error))
         case .release: break
         }

@@ -83,7 +83,7 @@ struct RecordReplay: ~Copyable {
         switch earlier.replace(location.key, by: fields) {
         case .some(let range?): prior.take(fields: record.extracting(range))
         case .some(nil): prior.clear()
-        case nil where item.kind == .created: prior.clear()
+        case nil where item.kind.addsDocument: prior.clear()
         case nil: try prior.read(location, latest: latest)
         }
     }

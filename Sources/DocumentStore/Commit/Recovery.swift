@@ -77,6 +77,7 @@ final class Recovery {
 
     private static let databasesEnd: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "d") + 1]
     private static let settingsEnd: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "s") + 1]
+    private static let tenuresEnd: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "o") + 1]
     private static let sessionsStart: [UInt8] = [KeySpace.sessions.rawValue]
     private static let sessionsEnd: [UInt8] = [KeySpace.sessions.rawValue + 1]
 
@@ -91,6 +92,9 @@ final class Recovery {
         let (settingsStart, settingsEnd) = (DatabaseDirectory.settingsPrefix, Recovery.settingsEnd)
         var settings = try latest.cursor(from: settingsStart.byteSpan, to: settingsEnd.byteSpan)
         try loadSettings(&settings)
+        let (tenuresStart, tenuresEnd) = (DatabaseDirectory.tenurePrefix, Recovery.tenuresEnd)
+        var tenures = try latest.cursor(from: tenuresStart.byteSpan, to: tenuresEnd.byteSpan)
+        try loadTenures(&tenures)
         var sessions = try latest.cursor(from: sessionsStart.byteSpan, to: sessionsEnd.byteSpan)
         try loadSessions(&sessions)
     }
@@ -109,6 +113,14 @@ final class Recovery {
             guard let number = DatabaseDirectory.number(ofSettingsKey: cursor.key),
                 let settings = DatabaseSettings(cursor.value), databases.set(settings, of: number)
             else { throw StorageError(.corrupt, "the settings of a database are damaged") }
+        }
+    }
+
+    private func loadTenures(_ cursor: inout EngineCursor) throws(StorageError) {
+        while try cursor.next() {
+            guard let number = DatabaseDirectory.number(ofSettingsKey: cursor.key),
+                let tenure = DatabaseTenure(cursor.value), databases.set(tenure, of: number)
+            else { throw StorageError(.corrupt, "the right to a database is damaged") }
         }
     }
 

@@ -19,8 +19,10 @@ enum SystemCommit {
     case declaration(IndexDeclaration, database: UInt32, analysis: String)
     /// Puts definitions of indexes for searches, those that are dropped among them.
     case renewSearches([DeclaredIndex])
-    /// Puts the settings of a database; their times become those of the commit.
-    case database(DatabaseSettings, number: UInt32)
+    /// Puts the settings of a database; their times become those of the commit, unless they come from another store.
+    case database(DatabaseSettings, number: UInt32, keepsTimes: Bool = false)
+    /// Puts the right of the store to a database; its version becomes that of the commit.
+    case tenure(DatabaseTenure, number: UInt32)
     /// Deletes the remembered results of sessions.
     case forgetSessions([SessionTable.SessionName])
     /// Only a version: later versions are above it, also after a restart.
@@ -30,7 +32,7 @@ enum SystemCommit {
     var changesIndexes: Bool {
         switch self {
         case .indexStep, .rebuild, .adapt, .declaration, .renewSearches: true
-        case .forgetSessions, .clockNote, .database: false
+        case .forgetSessions, .clockNote, .database, .tenure: false
         }
     }
 
@@ -58,10 +60,14 @@ enum SystemCommit {
         case .forgetSessions(let sessions):
             SessionsRecord.write(sessions, into: &record)
             return !sessions.isEmpty
-        case .database(var settings, let number):
-            settings.updateMicroseconds = version.microseconds
+        case .database(var settings, let number, let keepsTimes):
+            if !keepsTimes { settings.updateMicroseconds = version.microseconds }
             if settings.state == .deleting { settings.deleteMicroseconds = version.microseconds }
             DatabaseRecord(number: number, settings: settings).write(into: &record)
+            return true
+        case .tenure(var tenure, let number):
+            tenure.version = version.microseconds
+            TenureRecord(number: number, tenure: tenure).write(into: &record)
             return true
         case .clockNote:
             record.append(byte: LogRecord.clockKind)

@@ -2,6 +2,7 @@
 //
 //     01 | 'd' | projects/{p}/databases/{d}, <= 248    ->    | number, 4 | the full name |
 //     01 | 's' | number, 4                             ->    settings, see `DatabaseSettings`
+//     01 | 'o' | number, 4                             ->    the right to it, see `DatabaseTenure`
 //
 // A database comes into being with its first document, or when it is created. Its number is part of every key, in place
 // of its long name. Names longer than a key's part are cut as paths are. The version of the first key is when the
@@ -31,10 +32,19 @@ final class DatabaseDirectory: Sendable {
         var settings: DatabaseSettings?
         /// Versions at which a deleted database is empty for readers, whatever is left of its documents.
         var hidden: Range<UInt64>?
+        /// Nil for a database that was never moved.
+        var tenure: DatabaseTenure?
 
+        /// Whether its documents are being removed.
         var isBeingDeleted: Bool { settings?.state == .deleting }
         /// Whether it is there for clients.
-        var exists: Bool { isStored && settings?.state != .deleting && settings?.state != .deleted }
+        var exists: Bool {
+            isStored && settings?.state != .deleting && settings?.state != .deleted && !isElsewhere
+        }
+        /// Whether another store has it, or will have.
+        var isElsewhere: Bool { tenure.map { $0.state != .owned } ?? false }
+        /// Whether documents of it may be there.
+        var hasCopy: Bool { isStored && settings?.state != .deleted }
     }
 
     fileprivate struct State {
@@ -53,10 +63,12 @@ final class DatabaseDirectory: Sendable {
     private let state = Mutex(State())
     private let maximum: Int
     private let admits: @Sendable (DatabaseName) -> Bool
-    /// Increases with each deletion, so that numbers which readers keep are looked up again.
+    /// Increases with each deletion and each step of a move, so that numbers which readers keep are looked up again.
     private let deletions = Atomic<UInt64>(0)
     /// The version of the last deletion, in microseconds.
     private let deletedLast = Atomic<UInt64>(0)
+    /// The same of the last release of a database to another store.
+    private let releasedLast = Atomic<UInt64>(0)
 
     private let deletingCount = Atomic<Int>(0)
 
@@ -79,16 +91,23 @@ final class DatabaseDirectory: Sendable {
     /// The number of a database as a reader of a version sees it: nil if it is empty there because it was deleted.
     /// Readers may learn of a number before its first commit is visible: they find the database empty.
     ///
-    /// - Returns: also whether the answer is the same for every version until ``generation`` changes.
-    func number(of name: DatabaseName, at version: UInt64) -> (number: UInt32?, isLasting: Bool) {
-        state.withLock { state in
-            guard let entry = state.entries[name] else { return (nil, false) }
-            guard let hidden = entry.hidden else { return (entry.number, true) }
-            return (hidden.contains(version) ? nil : entry.number, false)
+    /// - Returns: also the version from which on the answer is the same until ``generation`` changes; nil if there is
+    ///   none.
+    /// - Throws: `UNAVAILABLE` if another store has the database at this version, or will have (`isDatabaseElsewhere`);
+    ///   `FAILED_PRECONDITION` for a version before the database was moved here.
+    func number(
+        of name: DatabaseName, at version: UInt64
+    ) throws(RequestError) -> (number: UInt32?, lastingSince: UInt64?) {
+        try state.withLock { (state) throws(RequestError) in
+            guard let entry = state.entries[name] else { return (nil, nil) }
+            var start: UInt64 = 0
+            if let tenure = entry.tenure { start = try tenure.checkRead(at: version, of: name) }
+            guard let hidden = entry.hidden else { return (entry.number, entry.isElsewhere ? nil : start) }
+            return (hidden.contains(version) ? nil : entry.number, nil)
         }
     }
 
-    /// Changes before a deletion becomes visible.
+    /// Changes before a deletion or a step of a move becomes visible.
     var generation: UInt64 { deletions.load(ordering: .acquiring) }
 
     /// Databases that are empty for readers since a version of this range, in microseconds.
@@ -102,6 +121,17 @@ final class DatabaseDirectory: Sendable {
         }
     }
 
+    /// Databases that another store has since a version of this range, in microseconds.
+    func released(after position: UInt64, through version: UInt64) -> [DatabaseName] {
+        if releasedLast.load(ordering: .acquiring) <= position { return [] }
+        return state.withLock { state in
+            state.entries.filter { entry in
+                guard let tenure = entry.value.tenure, tenure.state == .released else { return false }
+                return tenure.version > position && tenure.version <= version
+            }.map(\.key)
+        }
+    }
+
     /// Whether a database is empty for readers of a version because it was deleted.
     func isHidden(_ number: UInt32, at version: UInt64) -> Bool {
         if deletedLast.load(ordering: .acquiring) == 0 { return false }
@@ -110,10 +140,22 @@ final class DatabaseDirectory: Sendable {
         }
     }
 
+    /// Why calls about a database are refused; nil unless another store has it, or will have.
+    func refusal(of name: DatabaseName) -> RequestError? {
+        entry(of: name)?.isElsewhere == true ? .databaseIsElsewhere(name) : nil
+    }
+
     func entry(of name: DatabaseName) -> Entry? { state.withLock { $0.entries[name] } }
 
     /// All stored databases with their numbers, those that are being deleted and that were deleted too.
     var all: [(name: DatabaseName, number: UInt32)] { names { $0.isStored } }
+
+    /// The databases that another store has, or will have.
+    var elsewhere: [(name: DatabaseName, entry: Entry)] {
+        state.withLock { state in
+            state.entries.filter { $0.value.isElsewhere }.map { (name: $0.key, entry: $0.value) }
+        }
+    }
 
     /// All databases that exist, with their numbers.
     var existing: [(name: DatabaseName, number: UInt32)] { names(where: \.exists) }
@@ -140,13 +182,18 @@ final class DatabaseDirectory: Sendable {
     // MARK: Changing
 
     /// A database's number, set aside now if it has none, and whether the database is stored.
+    /// - Parameter isReceived: whether the database comes from another store.
     /// - Throws: `RESOURCE_EXHAUSTED` when there are too many; `FAILED_PRECONDITION` for one that is being deleted;
     ///   `UNAVAILABLE` for one that is another store's.
-    func reserve(_ name: DatabaseName) throws(RequestError) -> (number: UInt32, isStored: Bool) {
+    func reserve(
+        _ name: DatabaseName, isReceived: Bool = false
+    ) throws(RequestError) -> (number: UInt32, isStored: Bool) {
         try state.withLock { (state) throws(RequestError) in
             if let last = state.last, last.name == name { return (last.number, true) }
             let entry = state.entries[name]
-            if entry?.exists != true, !admits(name) { throw .databaseIsElsewhere(name) }
+            if !isReceived, entry?.exists != true, entry?.isElsewhere == true || !admits(name) {
+                throw .databaseIsElsewhere(name)
+            }
             if let entry {
                 if entry.isBeingDeleted { throw .databaseIsBeingDeleted(name) }
                 if entry.exists { state.last = (name, entry.number) }
@@ -203,6 +250,27 @@ final class DatabaseDirectory: Sendable {
         }
     }
 
+    /// Takes note that the right to a database is staged, or was found at opening.
+    /// - Returns: false if no database has the number.
+    @discardableResult
+    func set(_ tenure: DatabaseTenure, of number: UInt32) -> Bool {
+        state.withLock { state in
+            guard let name = state.names[number], var entry = state.entries[name] else { return false }
+            let isProgress = entry.tenure?.state == .receiving && tenure.state == .receiving
+            entry.tenure = tenure
+            // Unless it was deleted here since, and came into being again.
+            if tenure.createMicroseconds > 0, entry.createMicroseconds <= tenure.version {
+                entry.createMicroseconds = tenure.createMicroseconds
+            }
+            state.entries[name] = entry
+            if isProgress { return true }
+            if state.last?.name == name { state.last = nil }
+            deletions.add(1, ordering: .releasing)
+            if tenure.state == .released { releasedLast.max(tenure.version, ordering: .releasing) }
+            return true
+        }
+    }
+
     /// Whether the database of a number has settings, which end when it comes into being again.
     func hasSettings(_ number: UInt32) -> Bool {
         state.withLock { state in state.names[number].flatMap { state.entries[$0]?.settings } != nil }
@@ -228,6 +296,9 @@ final class DatabaseDirectory: Sendable {
         value.append(name.utf8)
     }
 
+    /// The first bytes of the keys of rights to databases.
+    static let tenurePrefix: [UInt8] = [KeySpace.meta.rawValue, UInt8(ascii: "o")]
+
     /// Writes the key of a database's settings into an empty writer.
     static func writeSettingsKey(of number: UInt32, into key: inout ByteBuffer) {
         key.reset()
@@ -235,7 +306,14 @@ final class DatabaseDirectory: Sendable {
         key.append(bigEndian: number)
     }
 
-    /// The number in the key of a database's settings; nil if it is none.
+    /// Writes the key of the right to a database into an empty writer.
+    static func writeTenureKey(of number: UInt32, into key: inout ByteBuffer) {
+        key.reset()
+        key.append(tenurePrefix)
+        key.append(bigEndian: number)
+    }
+
+    /// The number in the key of a database's settings, or of the right to it; nil if it is none.
     static func number(ofSettingsKey key: RawSpan) -> UInt32? {
         guard key.byteCount == settingsPrefix.count + 4 else { return nil }
         // In bounds by the check above.
@@ -263,7 +341,9 @@ extension DatabaseDirectory.State {
 
 extension RequestError {
     static func databaseIsElsewhere(_ name: DatabaseName) -> RequestError {
-        RequestError(.unavailable, "The database \(name) is not one of this store. Please try again.")
+        var error = RequestError(.unavailable, "The database \(name) is not one of this store. Please try again.")
+        error.isDatabaseElsewhere = true
+        return error
     }
 
     package static func databaseIsBeingDeleted(_ name: DatabaseName) -> RequestError {

@@ -20,16 +20,16 @@ package struct DatabaseDescription: Sendable {
     package let settings: DatabaseSettings?
     /// Whether it is there for clients.
     package let exists: Bool
+    /// Whether its documents are being removed, because it was deleted.
+    package let isBeingDeleted: Bool
 
     init(_ name: DatabaseName, _ entry: DatabaseDirectory.Entry) {
         self.name = name
         createMicroseconds = entry.createMicroseconds
         settings = entry.settings
         exists = entry.exists
+        isBeingDeleted = entry.isBeingDeleted && !entry.isElsewhere
     }
-
-    /// Whether its documents are being removed.
-    package var isBeingDeleted: Bool { settings?.state == .deleting }
 }
 
 /// A change of a database, decided by the commit thread: nothing comes between reading and writing.

@@ -58,11 +58,7 @@ extension IndexMaintenance {
 
     /// What a database declares, with the changes that are under way.
     func declaration(of database: UInt32) -> IndexDeclaration {
-        let overrides = groups.all.filter { $0.database == database }.flatMap(\.declared)
-        let implied = Set(overrides.flatMap(\.shapes))
-        let present = declared.all.filter { $0.database == database && $0.state.phase != .clearing }
-        return IndexDeclaration(
-            indexes: present.map(\.shape).filter { !implied.contains($0) }, fieldOverrides: overrides)
+        states.declaration(of: database)
     }
 
     /// Decides the next step of the first declared index or overridden group that has one.

@@ -308,6 +308,10 @@ private struct StoreWalk: ~Copyable {
             if DatabaseDirectory.number(ofSettingsKey: key) == nil || DatabaseSettings(value) == nil {
                 report.note("the settings of a database are damaged")
             }
+        case UInt8(ascii: "o"):
+            if DatabaseDirectory.number(ofSettingsKey: key) == nil || DatabaseTenure(value) == nil {
+                report.note("the right to a database is damaged")
+            }
         case UInt8(ascii: "n"), UInt8(ascii: "f"):
             var reader = WireReader(value)
             if (try? reader.varint()) == nil { report.note("a counter of collections or fields is damaged") }

@@ -145,10 +145,7 @@ final class SalvageTable: SalvageSink {
         while let item = try reader.next() {
             if item.identifier != nil { continue }
             location.locate(item.path, database: reader.database)
-            let isNew = item.kind == .created || item.createMicroseconds == version.microseconds
-            StoredRecord.writeHeader(
-                createMicroseconds: isNew ? nil : item.createMicroseconds, path: item.path,
-                isCut: location.parts.isCut, into: &header)
+            item.writeHeader(at: version, isCut: location.parts.isCut, into: &header)
             if item.kind == .deleted {
                 try keep(location.key, version, kind: 0, nothing.byteSpan, nothing.byteSpan)
             } else {

@@ -19,8 +19,8 @@ package final class StoreReader {
     private struct Hot: ~Copyable {
         /// Made at the first read, so that making a `StoreReader` cannot fail.
         var engineReader: EngineReader?
-        /// The database used last, with its number where that is the same for every version.
-        var lastDatabase: (name: DatabaseName, number: UInt32?)?
+        /// The database used last, with its number where that is the same for every version from one on.
+        var lastDatabase: (name: DatabaseName, number: UInt32?, since: UInt64)?
         /// The directory's generation when the number was looked up.
         var generation: UInt64 = 0
         /// The key that is being looked up.
@@ -87,15 +87,20 @@ package final class StoreReader {
         switch selector {
         case .latest:
             let time = store.versions.readTime()
-            // After the time is chosen.
+            // After the time is chosen: a leader that was replaced meanwhile may lack what was acknowledged.
             if let refusal = newestReadRefusal { throw refusal }
-            return point(database, version: time, readTime: time)
+            do throws(RequestError) {
+                return try point(database, version: time, readTime: time)
+            } catch {
+                // The move of the database to this store is not visible here yet.
+                throw error == .snapshotTooOld ? .databaseIsElsewhere(database) : error
+            }
         case .time(let time):
             let microseconds = try store.readableTime(time)
             guard store.versions.reserve(microseconds) else {
                 throw RequestError(.unavailable, "Commits up to the read time are not on disk yet.")
             }
-            return point(database, version: microseconds, readTime: microseconds)
+            return try point(database, version: microseconds, readTime: microseconds)
         case .transaction(let identifier):
             let transaction = try store.transactions.transaction(identifier)
             guard transaction.database == database else { throw .unknownTransaction }
@@ -103,7 +108,7 @@ package final class StoreReader {
             if let refusal = newestReadRefusal { throw refusal }
             return ReadPoint(
                 database: database, version: CommitVersion(microseconds: time), readMicroseconds: time,
-                databaseNumber: number(of: database, at: time), transaction: transaction)
+                databaseNumber: try number(of: database, at: time), transaction: transaction)
         }
     }
 
@@ -117,23 +122,23 @@ package final class StoreReader {
         return try DatabaseName(bytes)
     }
 
-    func point(_ database: DatabaseName, version: UInt64, readTime: UInt64) -> ReadPoint {
+    func point(_ database: DatabaseName, version: UInt64, readTime: UInt64) throws(RequestError) -> ReadPoint {
         ReadPoint(
             database: database, version: CommitVersion(microseconds: version), readMicroseconds: readTime,
-            databaseNumber: number(of: database, at: version), transaction: nil)
+            databaseNumber: try number(of: database, at: version), transaction: nil)
     }
 
     /// A database's number, which never changes once there is one; nil at versions at which a deleted database is
     /// empty.
-    private func number(of database: DatabaseName, at version: UInt64) -> UInt32? {
+    private func number(of database: DatabaseName, at version: UInt64) throws(RequestError) -> UInt32? {
         let generation = store.databases.generation
-        if let last = hot.state.lastDatabase, last.number != nil, last.name == database,
+        if let last = hot.state.lastDatabase, last.number != nil, last.since <= version, last.name == database,
             hot.state.generation == generation
         {
             return last.number
         }
-        let (number, isLasting) = store.databases.number(of: database, at: version)
-        hot.state.lastDatabase = (database, isLasting ? number : nil)
+        let (number, since) = try store.databases.number(of: database, at: version)
+        hot.state.lastDatabase = (database, since == nil ? nil : number, since ?? 0)
         hot.state.generation = generation
         return number
     }
@@ -142,11 +147,12 @@ package final class StoreReader {
     private func number(ofDatabaseOf name: borrowing ResourceNameView) throws(RequestError) -> UInt32? {
         if let last = hot.state.lastDatabase, let number = last.number,
             last.name.utf8.byteSpan.equalsBytes(name.databaseBytes),
-            hot.state.generation == store.databases.generation
+            hot.state.generation == store.databases.generation,
+            last.since == 0 || last.since <= store.engine.publishedVersion.microseconds
         {
             return number
         }
-        return number(of: try DatabaseName(name.databaseBytes), at: store.engine.publishedVersion.microseconds)
+        return try number(of: try DatabaseName(name.databaseBytes), at: store.engine.publishedVersion.microseconds)
     }
 
     // MARK: Single documents

@@ -7,9 +7,13 @@
 //             | updated  2 | path length | path | create time, 8 | fields length | fields |
 //             | deleted  3 | path length | path |
 //             | answer   5 | session, 16 | sequence | oldest pending | slot | length | encoded result |
+//             | copied   6 | path length | path | create time, 8 | update time, 8 | fields length | fields |
+//             | copied   7 | the same, in place of a document that was there
 //
 // Kind 4 is an answer without a slot, of builds before 2026-12. The slot is in the record because the choice depends on
 // what a server has seen of a session since it started.
+//
+// Copied documents come from another store, whose times they keep (`Moving/`).
 //
 // Records of other kinds, which no client asks for, are in `SystemRecords.swift`.
 //
@@ -20,6 +24,8 @@
 
 internal import Basics
 internal import DocumentModel
+internal import Storage
+internal import StoreFormat
 
 /// Constants of the log record.
 enum LogRecord {
@@ -35,6 +41,8 @@ enum LogRecord {
     static let sessionsKind: UInt8 = 5
     /// The settings of a database.
     static let databaseKind: UInt8 = 6
+    /// The right of the store to a database.
+    static let tenureKind: UInt8 = 7
 
     /// What an item says.
     enum ItemKind: UInt8 {
@@ -43,6 +51,13 @@ enum LogRecord {
         case deleted = 3
         case answer = 4
         case answerInSlot = 5
+        case copied = 6
+        case copiedAgain = 7
+
+        /// Whether a document is there that was not there before.
+        var addsDocument: Bool { self == .created || self == .copied }
+        /// Whether the document comes from another store.
+        var isCopy: Bool { self == .copied || self == .copiedAgain }
     }
 
     /// The first byte of a record.
@@ -88,7 +103,8 @@ struct LogRecordWriter: ~Copyable {
         } else {
             appendCounted(item.path)
             if item.kind == .deleted { return }
-            if item.kind == .updated { buffer.append(littleEndian: item.createMicroseconds) }
+            if item.kind != .created { buffer.append(littleEndian: item.createMicroseconds) }
+            if item.kind.isCopy { buffer.append(littleEndian: item.updateMicroseconds) }
         }
         appendCounted(item.payload)
     }
@@ -115,8 +131,10 @@ struct LogItem: ~Escapable {
     let path: RawSpan
     /// The document's fields, or the encoded result of an answer.
     let payload: RawSpan
-    /// When an updated document was created.
+    /// When an updated or copied document was created.
     let createMicroseconds: UInt64
+    /// When a copied document was changed last.
+    let updateMicroseconds: UInt64
     /// The request that an answer is for; nil for documents.
     let identifier: RequestIdentifier?
     /// The slot of the session that the answer takes; nil for documents, and for answers of kind 4.
@@ -125,12 +143,13 @@ struct LogItem: ~Escapable {
     @_lifetime(copy path, copy payload)
     init(
         _ kind: LogRecord.ItemKind, path: RawSpan, payload: RawSpan, createMicroseconds: UInt64 = 0,
-        identifier: RequestIdentifier? = nil, slot: UInt32? = nil
+        updateMicroseconds: UInt64 = 0, identifier: RequestIdentifier? = nil, slot: UInt32? = nil
     ) {
         self.kind = kind
         self.path = path
         self.payload = payload
         self.createMicroseconds = createMicroseconds
+        self.updateMicroseconds = updateMicroseconds
         self.identifier = identifier
         self.slot = slot
     }
@@ -141,9 +160,32 @@ struct LogItem: ~Escapable {
         self.init(isNew ? .created : .updated, path: path, payload: fields, createMicroseconds: createMicroseconds)
     }
 
+    /// A document that is copied from another store.
+    /// - Parameter isNew: whether none was there before.
+    @_lifetime(copy path, copy fields)
+    init(copy path: RawSpan, fields: RawSpan, createMicroseconds: UInt64, updateMicroseconds: UInt64, isNew: Bool) {
+        self.init(
+            isNew ? .copied : .copiedAgain, path: path, payload: fields, createMicroseconds: createMicroseconds,
+            updateMicroseconds: updateMicroseconds)
+    }
+
     @_lifetime(copy path)
     init(deleted path: RawSpan) {
         self.init(.deleted, path: path, payload: path.extracting(0..<0))
+    }
+}
+
+extension LogItem {
+    /// Writes the header of the stored document into an empty writer.
+    ///
+    /// - Parameters:
+    ///   - version: of the commit.
+    ///   - isCut: see `DocumentKey.Parts`.
+    func writeHeader(at version: CommitVersion, isCut: Bool, into writer: inout ByteBuffer) {
+        let isNew = kind == .created || !kind.isCopy && createMicroseconds == version.microseconds
+        StoredRecord.writeHeader(
+            createMicroseconds: isNew ? nil : createMicroseconds,
+            updateMicroseconds: kind.isCopy ? updateMicroseconds : nil, path: path, isCut: isCut, into: &writer)
     }
 }
 
@@ -189,6 +231,13 @@ struct LogRecordReader: ~Escapable {
                 let path = try documentPath()
                 let created = try reader.fixed64()
                 return LogItem(kind, path: path, payload: try reader.lengthDelimited(), createMicroseconds: created)
+            case .copied, .copiedAgain:
+                let path = try documentPath()
+                let created = try reader.fixed64()
+                let updated = try reader.fixed64()
+                return LogItem(
+                    kind, path: path, payload: try reader.lengthDelimited(), createMicroseconds: created,
+                    updateMicroseconds: updated)
             case .deleted:
                 return LogItem(kind, path: try documentPath(), payload: nothing)
             case .answer, .answerInSlot:

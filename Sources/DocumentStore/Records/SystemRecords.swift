@@ -6,6 +6,7 @@
 //                      definition  | key length | key | dropped?, 1 | value length | value |
 //     sessions    | kind 5 | session, 16 | session, 16 | ...
 //     database    | kind 6 | number, 4 | settings                    see `DatabaseSettings`
+//     tenure      | kind 7 | number, 4 | tenure                      see `DatabaseTenure`
 //
 // `from` and `to` are the range of keys that a step of an index build covers, both empty if the record is not a step.
 // `state` is the `IndexState` after the step. Definitions are keys and values as they are stored after the commit;

@@ -39,6 +39,8 @@ struct SessionTable {
         var sequence: UInt64
         var slot: UInt32
         var encodedResult: [UInt8]
+        /// The number of the database that the request wrote to; 0 if it is not known any more.
+        var database: UInt32 = 0
 
         /// Bytes of memory beside those of its slot, about.
         var byteCount: Int { Self.fixedBytes + encodedResult.count }
@@ -74,7 +76,8 @@ struct SessionTable {
 
         /// - Parameter slot: chosen before, by this table or another; nil chooses one.
         mutating func keep(
-            _ identifier: RequestIdentifier, _ encodedResult: [UInt8], slot chosen: UInt32?, nowMilliseconds: UInt64
+            _ identifier: RequestIdentifier, _ encodedResult: [UInt8], slot chosen: UInt32?, database: UInt32,
+            nowMilliseconds: UInt64
         ) -> UInt32 {
             lastUsedMilliseconds = nowMilliseconds
             forgetBelow(identifier.oldestPending)
@@ -82,7 +85,8 @@ struct SessionTable {
             hasGrown = slot >= slotCount
             // What the slot had is not wanted, as the table that chose it knew.
             if chosen != nil, let position = kept.firstIndex(where: { $0.slot == slot }) { _ = drop(at: position) }
-            restore(Kept(sequence: identifier.sequence, slot: slot, encodedResult: encodedResult))
+            restore(
+                Kept(sequence: identifier.sequence, slot: slot, encodedResult: encodedResult, database: database))
             return slot
         }
 
@@ -91,6 +95,7 @@ struct SessionTable {
             guard let position = kept.firstIndex(where: { $0.sequence == sequence }) else { return }
             let slot = drop(at: position)
             if hasGrown, slot == slotCount - 1 { slotCount -= 1 } else { freeSlots.append(slot) }
+            hasGrown = false
         }
 
         mutating func restore(_ found: Kept) {
@@ -208,15 +213,18 @@ struct SessionTable {
 
     /// Keeps the result of a request that was applied.
     ///
-    /// - Parameter slot: of its record, at recovery and on a follower: which slots are free depends on what a table has
-    ///   seen. Nil chooses one.
+    /// - Parameters:
+    ///   - slot: of its record, at recovery and on a follower: which slots are free depends on what a table has seen.
+    ///     Nil chooses one.
+    ///   - database: the number of the one that the request wrote to; 0 if it is not known.
     /// - Returns: the slot to write it to.
     mutating func keep(
-        _ identifier: RequestIdentifier, encodedResult: RawSpan, slot: UInt32? = nil, nowMilliseconds: UInt64
+        _ identifier: RequestIdentifier, encodedResult: RawSpan, slot: UInt32? = nil, database: UInt32 = 0,
+        nowMilliseconds: UInt64
     ) -> UInt32 {
         let result = [UInt8](copying: encodedResult)
         return change(SessionName(identifier), nowMilliseconds: nowMilliseconds) {
-            $0.keep(identifier, result, slot: slot, nowMilliseconds: nowMilliseconds)
+            $0.keep(identifier, result, slot: slot, database: database, nowMilliseconds: nowMilliseconds)
         }
     }
 
@@ -251,6 +259,21 @@ struct SessionTable {
         }.map(\.key)
     }
 
+    /// The results of a database that clients may still ask for, by session and number; those of which the database is
+    /// not known are among them.
+    func results(of database: UInt32) -> [RememberedResult] {
+        let all = sessions.flatMap { name, session in
+            session.kept.filter { $0.database == database || $0.database == 0 }.map { kept in
+                RememberedResult(
+                    identifier: RequestIdentifier(
+                        sessionHigh: name.high, sessionLow: name.low, sequence: kept.sequence,
+                        oldestPending: min(session.oldestPending, kept.sequence)),
+                    encodedResult: kept.encodedResult)
+            }
+        }
+        return all.sorted { $0.order < $1.order }
+    }
+
     /// How many slots of a session may have been written: those below the count.
     func slotCount(of session: SessionName) -> UInt32 { sessions[session]?.slotCount ?? 0 }
 
@@ -261,6 +284,17 @@ struct SessionTable {
 
     /// Whether there are more sessions than wanted, or they are larger, and some can be forgotten.
     var hasTooMany: Bool { count > sessionsMax || byteCount > bytesMax && count > 1 }
+}
+
+/// The result of a request, for another store.
+struct RememberedResult: Sendable {
+    let identifier: RequestIdentifier
+    let encodedResult: [UInt8]
+
+    /// By session, then by number.
+    fileprivate var order: (UInt64, UInt64, UInt64) {
+        (identifier.sessionHigh, identifier.sessionLow, identifier.sequence)
+    }
 }
 
 extension SessionTable.SessionName {

@@ -77,6 +77,20 @@ struct ReadValidation {
         }
     }
 
+    /// The update time of a document now, in microseconds; 0 if there is none. Its version, unless it was copied from
+    /// another store.
+    func latestUpdate(of key: RawSpan) throws(RequestError) -> UInt64 {
+        do throws(StorageError) {
+            guard let stored = try latest.value(forKey: key) else { return 0 }
+            guard let record = StoredRecordView(stored.bytes, versionMicroseconds: stored.version.microseconds) else {
+                throw StorageError(.corrupt, "a document's record is damaged")
+            }
+            return record.updateMicroseconds
+        } catch {
+            throw RequestError(error)
+        }
+    }
+
     /// Whether a transaction can only be aborted, as far as a few steps show.
     ///
     /// - Parameter steps: documents and changes that may still be looked at; less afterwards.

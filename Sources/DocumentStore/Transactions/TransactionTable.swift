@@ -17,6 +17,8 @@ struct AbortedAttempt: Sendable {
     var winners: [UInt64] = []
     /// The commit that got `ABORTED`, so that its repetition gets the same.
     var request: RequestIdentifier?
+    /// Its database was moved to another store.
+    var hasMoved = false
 }
 
 /// Finds transactions by their identifiers. Thread-safe.
@@ -97,7 +99,8 @@ final class TransactionTable: Sendable {
 
     /// Why a transaction that is not open cannot continue.
     func absence(of identifier: TransactionIdentifier) -> RequestError {
-        isForeign(identifier) ? .lostTransaction : .unknownTransaction
+        let isLost = isForeign(identifier) || abortedAttempt(identifier)?.hasMoved == true
+        return isLost ? .lostTransaction : .unknownTransaction
     }
 
     /// Opens a transaction.
@@ -196,12 +199,14 @@ final class TransactionTable: Sendable {
 
     // MARK: Aborted attempts
 
+    /// - Parameter hasMoved: whether it was aborted because its database was moved.
     func noteAborted(
-        _ transaction: StoreTransaction, conflicts: [UInt64], winners: [UInt64], request: RequestIdentifier?
+        _ transaction: StoreTransaction, conflicts: [UInt64], winners: [UInt64], request: RequestIdentifier?,
+        hasMoved: Bool = false
     ) {
         let attempt = AbortedAttempt(
             nonce: transaction.identifier.nonce, age: transaction.age, conflicts: conflicts, winners: winners,
-            request: request)
+            request: request, hasMoved: hasMoved)
         state.withLock { state in
             state.aborted[transaction.identifier.number] = attempt
             // Some clients name their first attempt in every retry: it stands for all of them.

@@ -22,7 +22,9 @@ struct LogRecordTests {
         writer.append(.deleted, "a/d", fields: [])
         writer.append(.answer, "", fields: [9], identifier: identifier)
         writer.append(.answerInSlot, "", fields: [8], identifier: identifier, slot: 300)
-        #expect(writer.itemCount == 5)
+        writer.append(.copied, "a/e", createMicroseconds: 6, updateMicroseconds: 7, fields: [4])
+        writer.append(.copiedAgain, "a/f", createMicroseconds: 8, updateMicroseconds: 9, fields: [])
+        #expect(writer.itemCount == 7)
 
         var reader = try LogRecordReader(writer.bytes)
         let (number, name) = (reader.database, [UInt8](copying: reader.newDatabaseName))
@@ -33,10 +35,12 @@ struct LogRecordTests {
             let path = String(repairingUTF8: item.path)
             seen.append("\(item.kind) \(path) \([UInt8](copying: item.payload)) \(item.createMicroseconds)")
             if item.kind == .answer || item.kind == .answerInSlot { #expect(item.identifier == identifier) }
+            #expect(item.updateMicroseconds == (item.kind.isCopy ? item.createMicroseconds + 1 : 0))
             #expect(item.slot == (item.kind == .answerInSlot ? 300 : nil))
         }
         let documents = ["created a/b [1, 2] 0", "updated a/c [] 5", "deleted a/d [] 0"]
-        #expect(seen == documents + ["answer  [9] 0", "answerInSlot  [8] 0"])
+        let copies = ["copied a/e [4] 6", "copiedAgain a/f [] 8"]
+        #expect(seen == documents + ["answer  [9] 0", "answerInSlot  [8] 0"] + copies)
     }
 
     @Test

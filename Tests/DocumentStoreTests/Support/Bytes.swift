@@ -8,14 +8,14 @@ import Synchronization
 
 extension LogRecordWriter {
     mutating func append(
-        _ kind: LogRecord.ItemKind, _ path: String, createMicroseconds: UInt64 = 0, fields: [UInt8],
-        identifier: RequestIdentifier? = nil, slot: UInt32? = nil
+        _ kind: LogRecord.ItemKind, _ path: String, createMicroseconds: UInt64 = 0,
+        updateMicroseconds: UInt64 = 0, fields: [UInt8], identifier: RequestIdentifier? = nil, slot: UInt32? = nil
     ) {
         let path = Array(path.utf8)
         append(
             LogItem(
                 kind, path: path.byteSpan, payload: fields.byteSpan, createMicroseconds: createMicroseconds,
-                identifier: identifier, slot: slot))
+                updateMicroseconds: updateMicroseconds, identifier: identifier, slot: slot))
     }
 }
 

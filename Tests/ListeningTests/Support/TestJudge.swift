@@ -86,7 +86,7 @@ final class TestJudge: TargetJudge {
         _ condition: Condition, at version: UInt64, _ cold: ColdRead
     ) throws(RequestError) -> Bool {
         let name = Array(harness.name(condition.path).utf8)
-        let point = harness.reader.readPoint(atReadTime: version, in: harness.database)
+        let point = try harness.reader.readPoint(atReadTime: version, in: harness.database)
         var (exists, isOK) = (false, false)
         try harness.reader.withDocument(name.byteSpan, at: point, cold) { (found) throws(RequestError) in
             guard let found else { return }

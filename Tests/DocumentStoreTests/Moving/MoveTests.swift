@@ -1,0 +1,308 @@
+// The steps of a move, one by one.
+
+import Basics
+import DocumentModel
+import Storage
+import TestSupport
+import Testing
+
+@testable import DocumentStore
+@testable import Indexing
+
+@Suite(.timeLimit(.minutes(20)))
+struct MoveTests {
+    private static func identifier(_ sequence: UInt64, session: UInt64 = 5) -> RequestIdentifier {
+        RequestIdentifier(sessionHigh: session, sessionLow: 1, sequence: sequence, oldestPending: 1)
+    }
+
+    private static func time(_ microseconds: UInt64) -> ReadSelector {
+        .time(TimestampValue(microseconds: Int64(microseconds)))
+    }
+
+    @Test
+    func `Documents move with their times, and later writes have later ones although the clock is slow`() async throws {
+        let stores = try MovingStores()
+        stores.source.clock.advance(milliseconds: 3_600_000)
+        let long = "c/" + String(repeating: "x", count: 400)
+        try await stores.source.commit([.set("c/a", fields(1)), .set("c/b", fields(2)), .set(long, fields(3))])
+        try await stores.source.commit([.set("c/b", fields(4)), .set("c/a/s/d", fields(5)), .set("e/gone", fields(6))])
+        try await stores.source.commit([.delete("e/gone")])
+        let paths = ["c/a", "c/b", long, "c/a/s/d", "e/gone"]
+        let before = try paths.map { try stores.source.get($0) }
+        let readTime = stores.source.store.currentReadTime
+        try await stores.move()
+        #expect(stores.target.store.tenure(of: stores.database).state == .owned)
+        #expect(stores.target.store.tenure(of: stores.database).version > readTime)
+        #expect(try paths.map { try stores.target.get($0) } == before)
+        #expect(try stores.target.ids("c").count == 3)
+        let created = try #require(before[1]?.createMicroseconds)
+        let written = try await stores.target.result(committing: [.set("c/b", fields(7)), .set("c/n", fields(8))])
+        #expect(written.commitMicroseconds > readTime)
+        #expect(
+            try stores.target.get("c/b")
+                == SeenDocument(
+                    fields: fields(7), createMicroseconds: created, updateMicroseconds: written.commitMicroseconds))
+        #expect(stores.target.store.currentReadTime >= written.commitMicroseconds)
+        // A precondition names the time that the document had in the source.
+        let time = TimestampValue(microseconds: Int64(try #require(before[0]?.updateMicroseconds)))
+        try await stores.target.commit([.set("c/a", fields(9), .updateTime(time))])
+        let stale = try await stores.target.failure([.set("c/a", fields(10), .updateTime(time))])
+        #expect(stale?.code == .failedPrecondition)
+        try stores.finish()
+    }
+
+    @Test
+    func `After the release the source refuses everything, and answers what it has answered before`() async throws {
+        let stores = try MovingStores()
+        let source = stores.source
+        let first = try await source.result(
+            committing: [.increment("c/a", field: "n", by: 1)], identifier: Self.identifier(1))
+        let before = source.store.currentReadTime
+        let optimistic = try await source.begin()
+        let pessimistic = try await source.begin(.readWrite(retryTransaction: [], concurrency: .pessimistic))
+        #expect(try source.integer("c/a", "n", .transaction(optimistic)) == 1)
+        #expect(try await stores.receive().state == .receiving)
+        try await stores.copy()
+        let released = try await stores.release()
+        #expect(released.state == .released && released.target == "target" && released.isCopyLeft)
+        #expect(try await stores.release() == released)
+
+        for refused in [
+            try await source.failure([.set("c/a", fields(2))]), source.readError("c/a"),
+            source.readError("c/a", Self.time(released.version)),
+            await #expect(throws: RequestError.self) { try await source.begin() },
+            await #expect(throws: RequestError.self) { try await source.begin(.readOnly(readTime: nil)) },
+            await #expect(throws: RequestError.self) { try await source.batch([.set("c/a", fields(2))]) },
+        ] {
+            #expect(refused?.code == .unavailable && refused?.isDatabaseElsewhere == true, "\(refused as Any)")
+        }
+        for transaction in [optimistic, pessimistic] {
+            #expect(source.readError("c/a", .transaction(transaction))?.code == .aborted)
+            let late = try await source.failure([.set("c/b", fields(2))], transaction: transaction)
+            #expect(late?.code == .aborted)
+        }
+        #expect(try source.integer("c/a", "n", Self.time(before)) == 1)
+        let again = try await source.result(
+            committing: [.increment("c/a", field: "n", by: 1)], identifier: Self.identifier(1))
+        #expect(again == first)
+        #expect(source.store.databaseNames == [])
+        #expect(source.store.moveRefusal(of: stores.database) != nil)
+
+        try await stores.copy()
+        let owned = try await stores.target.result(
+            committing: [.increment("c/a", field: "n", by: 1)], identifier: Self.identifier(1))
+        #expect(owned == first)
+        #expect(try stores.target.integer("c/a") == 1)
+        let next = try await stores.target.result(
+            committing: [.increment("c/a", field: "n", by: 1)], identifier: Self.identifier(2))
+        #expect(next.commitMicroseconds > released.version)
+        #expect(try stores.target.integer("c/a") == 2)
+
+        #expect(try await stores.deleteReleased().state == .released)
+        try await MovingStores.waitUntilRemoved(source)
+        #expect(try StoreCheck.run(source.store).documents == 0)
+        #expect(source.readError("c/a")?.isDatabaseElsewhere == true)
+        let late = try await source.failure([.set("c/a", fields(2))])
+        #expect(late?.isDatabaseElsewhere == true)
+        let restarted = try source.reopened()
+        #expect(restarted.store.tenure(of: stores.database).state == .released)
+        #expect(restarted.readError("c/a")?.isDatabaseElsewhere == true)
+        try restarted.finish()
+        try stores.target.finish()
+    }
+
+    @Test
+    func `A receiving store refuses everything until it owns the database, and reads of times before the move`()
+        async throws
+    {
+        let stores = try MovingStores()
+        try await stores.source.commit([.set("c/a", fields(1))])
+        // Its history here is of no meaning for the database.
+        let other = try DatabaseName(project: "p", database: "other")
+        let write = CommitRequest(writes: try stores.target.list([.set("c/o", fields(1))], in: other))
+        _ = try await stores.target.outcome(write).get()
+        let received = try await stores.receive()
+        #expect(received.state == .receiving && received.progress == [])
+        #expect(try await stores.receive() == received)
+        try await stores.copy()
+        for target in [stores.target, try stores.target.crashed()] {
+            #expect(target.store.databaseNames == [other])
+            for refused in [
+                try await target.failure([.set("c/a", fields(2))]), target.readError("c/a"),
+                await #expect(throws: RequestError.self) { try await target.begin() },
+            ] {
+                #expect(refused?.code == .unavailable && refused?.isDatabaseElsewhere == true)
+            }
+        }
+        #expect(try await stores.release().state == .released)
+        let before = stores.target.store.currentReadTime
+        try await stores.copy()
+        let tenure = stores.target.store.tenure(of: stores.database)
+        #expect(stores.target.readError("c/a", Self.time(before)) == .snapshotTooOld)
+        #expect(try stores.target.integer("c/a", "n", Self.time(tenure.version)) == 1)
+        #expect(stores.target.store.oldestResumeTime(of: stores.database) == tenure.version)
+        #expect(Set(stores.target.store.databaseNames) == [other, stores.database])
+        // Another loop of a server has another reader.
+        let reader = stores.target.store.makeReader()
+        for selector in [.latest, Self.time(before), .latest, Self.time(before)] {
+            let point = try? reader.readPoint(selector, in: stores.database)
+            if case .latest = selector { #expect(point != nil) } else { #expect(point == nil) }
+        }
+        try stores.finish()
+    }
+
+    @Test
+    func `A move that is given up leaves the source as it was, and nothing at the target`() async throws {
+        let stores = try MovingStores()
+        for start in stride(from: 0, to: 400, by: 100) {
+            try await stores.source.commit((start..<start + 100).map { .set("c/d\($0)", fields(Int64($0))) })
+        }
+        #expect(try await stores.receive().state == .receiving)
+        try await stores.copy()
+        #expect(try StoreCheck.run(stores.target.store).documents == 400)
+        #expect(try await stores.discard().state == .discarded)
+        #expect(try await stores.discard().state == .discarded)
+        let late = await #expect(throws: RequestError.self) { try await stores.receive() }
+        #expect(late?.code == .failedPrecondition)
+        stores.source.store.endMoveSource(of: stores.database)
+        try await MovingStores.waitUntilRemoved(stores.target)
+        #expect(try StoreCheck.run(stores.target.store).documents == 0)
+        #expect(stores.target.readError("c/d1")?.isDatabaseElsewhere == true)
+        stores.target = try stores.target.crashed()
+        #expect(stores.target.store.tenure(of: stores.database).state == .discarded)
+        try await stores.source.commit([.set("c/d1", fields(1_000))])
+        // The next attempt.
+        stores.generation += 1
+        try await stores.move()
+        #expect(try stores.target.ids("c").count == 400)
+        #expect(try stores.target.integer("c/d1") == 1_000)
+        try stores.finish()
+    }
+
+    @Test
+    func `A database moves back, which waits until the old copy is gone`() async throws {
+        let stores = try MovingStores()
+        try await stores.source.commit([.set("c/a", fields(1)), .set("c/b", fields(1))])
+        try await stores.move()
+        stores.source.store.endMoveSource(of: stores.database)
+        try await stores.target.commit([.delete("c/a"), .set("c/d", fields(2))])
+        let before = try stores.target.get("c/d")
+        stores.turn()
+        // The removal begins by itself.
+        let early = await #expect(throws: RequestError.self) { try await stores.receive() }
+        #expect(early?.code == .unavailable)
+        try await MovingStores.waitUntilRemoved(stores.target)
+        try await stores.move()
+        #expect(try stores.target.ids("c") == ["b", "d"])
+        #expect(try stores.target.get("c/d") == before)
+        #expect(stores.source.readError("c/b")?.isDatabaseElsewhere == true)
+        stores.generation = 1
+        let outdated = await #expect(throws: RequestError.self) { try await stores.release() }
+        #expect(outdated?.code == .failedPrecondition)
+        try stores.finish()
+    }
+
+    @Test
+    func `Indexes, overrides and settings move, and entries are derived with the numbers of the target`() async throws {
+        let stores = try MovingStores()
+        // Numbers of collections and fields differ.
+        let other = try DatabaseName(project: "p", database: "other")
+        let write = CommitRequest(
+            writes: try stores.target.list([.set("x/o", fields(1, "z")), .set("y/o", fields(1, "y"))], in: other))
+        _ = try await stores.target.outcome(write).get()
+        let declaration = IndexDeclaration(
+            indexes: [
+                IndexShape(
+                    collectionID: "c", isGroup: false,
+                    parts: [
+                        .init(field: try FieldPath("n"), kind: .ascending),
+                        .init(field: try FieldPath("m"), kind: .descending),
+                    ])
+            ],
+            fieldOverrides: [
+                FieldOverride(collectionID: "c", field: try FieldPath("secret"), indexes: []),
+                FieldOverride(collectionID: "t", field: try FieldPath("until"), indexes: nil, expires: true),
+            ])
+        try await withCheckedContinuation { continuation in
+            stores.source.store.declareIndexes(declaration, in: stores.database) { continuation.resume(returning: $0) }
+        }.get()
+        for number in 0..<20 {
+            try await stores.source.commit([
+                .set(
+                    "c/d\(number)",
+                    MapValue([
+                        ("n", .integer(Int64(number % 3))), ("m", .integer(Int64(number))), ("secret", .integer(1)),
+                    ]))
+            ])
+        }
+        try await withCheckedContinuation { continuation in
+            stores.source.store.changeDatabase(stores.database) { _ in
+                DatabaseSettings(state: .created, isProtected: true, location: "here")
+            } completion: {
+                continuation.resume(returning: $0)
+            }
+        }.get()
+        let described = try #require(stores.source.store.describeDatabase(stores.database))
+        try await stores.move()
+        let moved = try #require(stores.target.store.describeDatabase(stores.database))
+        #expect(moved.settings == described.settings)
+        #expect(moved.createMicroseconds == described.createMicroseconds)
+        let number = try #require(stores.target.store.number(of: stores.database))
+        #expect(stores.target.store.indexState.current.declaration(of: number) == declaration)
+        try await eventually("the indexes are built") {
+            stores.target.clock.advance(milliseconds: 1_000)
+            stores.target.store.noticeTime()
+            return stores.target.store.declaredIndexes(in: stores.database).allSatisfy { $0.state == .ready }
+        }
+        // The check derives all entries again.
+        stores.target = try stores.target.reopened()
+        let reopened = stores.target.store.describeDatabase(stores.database)
+        #expect(reopened?.createMicroseconds == described.createMicroseconds)
+        try stores.finish()
+    }
+
+    @Test
+    func `A judgement of security rules stands for a document that was moved`() async throws {
+        let stores = try MovingStores()
+        try await stores.source.commit([.set("c/a", fields(1))])
+        try await stores.move()
+        let seen = try #require(try stores.target.get("c/a"))
+        var basis = CommitBasis()
+        let path = Array("c/a".utf8)
+        basis.note(path.byteSpan, version: seen.updateMicroseconds)
+        let request = CommitRequest(writes: try stores.target.list([.set("c/b", fields(1))]), basis: basis)
+        _ = try await stores.target.outcome(request).get()
+        try await stores.target.commit([.set("c/a", fields(2))])
+        let outdated = await stores.target.outcome(request)
+        #expect(throws: RequestError.judgementOutdated) { try outdated.get() }
+        try stores.finish()
+    }
+
+    @Test
+    func `Chunks that are malformed or of another move change nothing`() async throws {
+        let stores = try MovingStores()
+        try await stores.source.commit([.set("c/a", fields(1)), .set("c/b", fields(2))])
+        #expect(try await stores.receive().state == .receiving)
+        let chunk = try stores.chunk()
+        for length in stride(from: 0, to: chunk.bytes.count, by: 3) {
+            let cut = Array(chunk.bytes[..<length])
+            let error = await #expect(throws: RequestError.self) {
+                try await withCheckedContinuation { continuation in
+                    stores.target.store.applyMove(chunk: cut, to: stores.database, generation: 1) {
+                        continuation.resume(returning: $0)
+                    }
+                }.get()
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(try StoreCheck.run(stores.target.store).documents == 0)
+        stores.generation = 2
+        let other = await #expect(throws: RequestError.self) { try await stores.apply(chunk) }
+        #expect(other?.code == .failedPrecondition)
+        stores.generation = 1
+        let applied = try await stores.apply(chunk)
+        #expect(try await stores.apply(chunk) == applied)
+        #expect(try StoreCheck.run(stores.target.store).documents == 2)
+        try stores.finish()
+    }
+}
