@@ -1,19 +1,26 @@
 // Which store has a database, where the stores of a cluster share the databases.
 //
-//     hearth.databases   a row for each database; a row never changes and never goes
+//     hearth.databases   a row for each database; a row never goes, and changes when the database moves
 //
 // A store shares once the rows have all databases that it had before (level 2 of its row). From then on it takes no
-// database without a row. Only when all stores share is a new database put in one: then none of them can have it.
+// database without a row. Only when all stores share is a new database put in one: then none of them can have it. A
+// store to or from which a database has moved has level 3 (StoreTables+Moves).
 
 extension StoreTables {
     /// The level of a store that has only databases with a row. A server of a single store does not serve it.
     package static let sharingLevel: UInt64 = 2
+    /// The level of a store that may have records of moves, and shares.
+    package static let movesLevel: UInt64 = 3
 
-    /// Creates the table of databases, unless it exists.
+    /// Whether a store shares, as a condition.
+    static let shares = "level BETWEEN \(sharingLevel) AND \(movesLevel)"
+
+    /// Creates the table of databases, unless it exists, and adds what one of an earlier version lacks.
     package static let creationOfDatabases = SQLStatement(
         script: """
             CREATE TABLE IF NOT EXISTS hearth.databases (name text PRIMARY KEY, store text NOT NULL);
             CREATE INDEX IF NOT EXISTS databases_store ON hearth.databases (store);
+            \(columnsOfMoves)
             """)
 
     /// Whether there is the table of databases; one row with a truth value.
@@ -23,9 +30,6 @@ extension StoreTables {
     package var ownDatabaseCount: SQLStatement {
         SQLStatement("SELECT count(*) FROM hearth.databases WHERE store = $1::text", [.text(name)])
     }
-
-    /// How many databases there are.
-    package static let databaseCount = SQLStatement("SELECT count(*) FROM hearth.databases")
 
     /// All databases: name and store.
     package static let databases = SQLStatement("SELECT name, store FROM hearth.databases")
@@ -48,7 +52,7 @@ extension StoreTables {
                 WHERE s.name = ANY (string_to_array($2::text, ',')) GROUP BY s.name
                 ORDER BY count(d.name), s.name LIMIT 1)
             WHERE (SELECT count(*) FROM hearth.stores
-                WHERE name = ANY (string_to_array($2::text, ',')) AND level = \(sharingLevel)) = $3::bigint
+                WHERE name = ANY (string_to_array($2::text, ',')) AND \(shares)) = $3::bigint
             AND (SELECT count(*) FROM hearth.databases) < $4::bigint
             ON CONFLICT (name) DO NOTHING
             """,
@@ -63,7 +67,7 @@ extension StoreTables {
         SQLStatement(
             """
             SELECT count(*) FROM hearth.stores
-            WHERE name = ANY (string_to_array($1::text, ',')) AND level = \(sharingLevel)
+            WHERE name = ANY (string_to_array($1::text, ',')) AND \(shares)
             """, [.text(stores.joined(separator: ","))])
     }
 
@@ -108,9 +112,9 @@ extension StoreTables {
     package func sharing(in epoch: UInt64) -> SQLStatement {
         SQLStatement(
             """
-            UPDATE hearth.stores SET level = \(Self.sharingLevel)
-            WHERE name = $1::text AND (epoch = $2::bigint OR level = \(Self.sharingLevel))
-                AND level <= \(Self.sharingLevel) RETURNING name
+            UPDATE hearth.stores SET level = greatest(level, \(Self.sharingLevel))
+            WHERE name = $1::text AND (epoch = $2::bigint OR \(Self.shares)) AND level <= \(Self.movesLevel)
+            RETURNING name
             """, [.text(name), .number(epoch)])
     }
 }

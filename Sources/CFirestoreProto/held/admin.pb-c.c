@@ -7,6 +7,30 @@
 #endif
 
 #include "held/admin.pb-c.h"
+void   held__admin__move_database_request__init
+                     (Held__Admin__MoveDatabaseRequest         *message)
+{
+  static const Held__Admin__MoveDatabaseRequest init_value = HELD__ADMIN__MOVE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+void   held__admin__moved_database__init
+                     (Held__Admin__MovedDatabase         *message)
+{
+  static const Held__Admin__MovedDatabase init_value = HELD__ADMIN__MOVED_DATABASE__INIT;
+  *message = init_value;
+}
+void   held__admin__receive_database_request__init
+                     (Held__Admin__ReceiveDatabaseRequest         *message)
+{
+  static const Held__Admin__ReceiveDatabaseRequest init_value = HELD__ADMIN__RECEIVE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+void   held__admin__received_database__init
+                     (Held__Admin__ReceivedDatabase         *message)
+{
+  static const Held__Admin__ReceivedDatabase init_value = HELD__ADMIN__RECEIVED_DATABASE__INIT;
+  *message = init_value;
+}
 void   held__admin__forward_request__init
                      (Held__Admin__ForwardRequest         *message)
 {
@@ -211,6 +235,314 @@ void   held__admin__single_field_index__init
   static const Held__Admin__SingleFieldIndex init_value = HELD__ADMIN__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
 }
+static const ProtobufCFieldDescriptor held__admin__move_database_request__field_descriptors[2] =
+{
+  {
+    "database",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MoveDatabaseRequest, database),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MoveDatabaseRequest, store),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__move_database_request__field_indices_by_name[] = {
+  0,   /* field[0] = database */
+  1,   /* field[1] = store */
+};
+static const ProtobufCIntRange held__admin__move_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor held__admin__move_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.MoveDatabaseRequest",
+  "MoveDatabaseRequest",
+  "Held__Admin__MoveDatabaseRequest",
+  "held.admin",
+  sizeof(Held__Admin__MoveDatabaseRequest),
+  2,
+  held__admin__move_database_request__field_descriptors,
+  held__admin__move_database_request__field_indices_by_name,
+  1,  held__admin__move_database_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__move_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__moved_database__field_descriptors[6] =
+{
+  {
+    "store",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MovedDatabase, store),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "moving_to",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MovedDatabase, moving_to),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "generation",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MovedDatabase, generation),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "releasing",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MovedDatabase, releasing),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "documents",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MovedDatabase, documents),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "note",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__MovedDatabase, note),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__moved_database__field_indices_by_name[] = {
+  4,   /* field[4] = documents */
+  2,   /* field[2] = generation */
+  1,   /* field[1] = moving_to */
+  5,   /* field[5] = note */
+  3,   /* field[3] = releasing */
+  0,   /* field[0] = store */
+};
+static const ProtobufCIntRange held__admin__moved_database__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor held__admin__moved_database__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.MovedDatabase",
+  "MovedDatabase",
+  "Held__Admin__MovedDatabase",
+  "held.admin",
+  sizeof(Held__Admin__MovedDatabase),
+  6,
+  held__admin__moved_database__field_descriptors,
+  held__admin__moved_database__field_indices_by_name,
+  1,  held__admin__moved_database__number_ranges,
+  (ProtobufCMessageInit) held__admin__moved_database__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__receive_database_request__field_descriptors[4] =
+{
+  {
+    "store",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceiveDatabaseRequest, store),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "database",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceiveDatabaseRequest, database),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "generation",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceiveDatabaseRequest, generation),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "chunk",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceiveDatabaseRequest, chunk),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__receive_database_request__field_indices_by_name[] = {
+  3,   /* field[3] = chunk */
+  1,   /* field[1] = database */
+  2,   /* field[2] = generation */
+  0,   /* field[0] = store */
+};
+static const ProtobufCIntRange held__admin__receive_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor held__admin__receive_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ReceiveDatabaseRequest",
+  "ReceiveDatabaseRequest",
+  "Held__Admin__ReceiveDatabaseRequest",
+  "held.admin",
+  sizeof(Held__Admin__ReceiveDatabaseRequest),
+  4,
+  held__admin__receive_database_request__field_descriptors,
+  held__admin__receive_database_request__field_indices_by_name,
+  1,  held__admin__receive_database_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__receive_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__received_database__field_descriptors[4] =
+{
+  {
+    "state",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceivedDatabase, state),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "generation",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceivedDatabase, generation),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "progress",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceivedDatabase, progress),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "index_work",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__ReceivedDatabase, index_work),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__received_database__field_indices_by_name[] = {
+  1,   /* field[1] = generation */
+  3,   /* field[3] = index_work */
+  2,   /* field[2] = progress */
+  0,   /* field[0] = state */
+};
+static const ProtobufCIntRange held__admin__received_database__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor held__admin__received_database__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.ReceivedDatabase",
+  "ReceivedDatabase",
+  "Held__Admin__ReceivedDatabase",
+  "held.admin",
+  sizeof(Held__Admin__ReceivedDatabase),
+  4,
+  held__admin__received_database__field_descriptors,
+  held__admin__received_database__field_indices_by_name,
+  1,  held__admin__received_database__number_ranges,
+  (ProtobufCMessageInit) held__admin__received_database__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor held__admin__forward_request__field_descriptors[6] =
 {
   {

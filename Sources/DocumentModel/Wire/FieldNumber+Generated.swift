@@ -920,6 +920,34 @@ extension FieldNumber {
     }
     /// Messages of `hearth.admin.v1`.
     @usableFromInline package enum Admin {
+        /// The fields of `hearth.admin.v1.MoveDatabaseRequest`.
+        @usableFromInline package enum MoveDatabaseRequest {
+            @inlinable @inline(__always) package static var database: Int { 1 }
+            @inlinable @inline(__always) package static var store: Int { 2 }
+        }
+        /// The fields of `hearth.admin.v1.MovedDatabase`.
+        @usableFromInline package enum MovedDatabase {
+            @inlinable @inline(__always) package static var store: Int { 1 }
+            @inlinable @inline(__always) package static var movingTo: Int { 2 }
+            @inlinable @inline(__always) package static var generation: Int { 3 }
+            @inlinable @inline(__always) package static var releasing: Int { 4 }
+            @inlinable @inline(__always) package static var documents: Int { 5 }
+            @inlinable @inline(__always) package static var note: Int { 6 }
+        }
+        /// The fields of `hearth.admin.v1.ReceiveDatabaseRequest`.
+        @usableFromInline package enum ReceiveDatabaseRequest {
+            @inlinable @inline(__always) package static var store: Int { 1 }
+            @inlinable @inline(__always) package static var database: Int { 2 }
+            @inlinable @inline(__always) package static var generation: Int { 3 }
+            @inlinable @inline(__always) package static var chunk: Int { 4 }
+        }
+        /// The fields of `hearth.admin.v1.ReceivedDatabase`.
+        @usableFromInline package enum ReceivedDatabase {
+            @inlinable @inline(__always) package static var state: Int { 1 }
+            @inlinable @inline(__always) package static var generation: Int { 2 }
+            @inlinable @inline(__always) package static var progress: Int { 3 }
+            @inlinable @inline(__always) package static var indexWork: Int { 4 }
+        }
         /// The fields of `hearth.admin.v1.ForwardRequest`.
         @usableFromInline package enum ForwardRequest {
             @inlinable @inline(__always) package static var method: Int { 1 }

@@ -19,5 +19,21 @@ package struct ClusterFigures: Sendable {
     /// Appends whose outcome had to be looked up.
     package var outcomesUnknown: UInt64 = 0
 
+    /// Of databases that this server has moved away from the store; nil if it is the only store.
+    package var moves: Moves?
+
     package init() {}
+
+    /// What moves of databases have come to.
+    package struct Moves: Sendable {
+        /// Those under way.
+        package var active = 0
+        package var completed: UInt64 = 0
+        /// Documents that were sent to other stores.
+        package var documents: UInt64 = 0
+        /// How long no store took commits to the database in the last move, in milliseconds.
+        package var lastPauseMilliseconds: UInt64 = 0
+
+        package init() {}
+    }
 }

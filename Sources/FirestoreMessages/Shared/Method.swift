@@ -58,12 +58,14 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case createDatabase = 220
     case updateDatabase = 221
     case deleteDatabase = 222
+    case adminMoveDatabase = 223
+    case adminReceiveDatabase = 224
 
     /// Whether the TCP port serves it, to callers that may administer the server.
     package var isServedOverTCP: Bool {
         switch self {
         case .adminListIndexes, .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow,
-            .adminStepDown, .adminForward, .adminNewestVersion:
+            .adminStepDown, .adminForward, .adminNewestVersion, .adminMoveDatabase, .adminReceiveDatabase:
             true
         // What is left of this service writes files where its caller says, or blocks threads.
         default: service != .administration
@@ -120,7 +122,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .serverReflectionInfo: .reflection
         case .adminGetServer, .adminBackup, .adminFork, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes,
             .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow, .adminStepDown,
-            .adminForward, .adminNewestVersion:
+            .adminForward, .adminNewestVersion, .adminMoveDatabase, .adminReceiveDatabase:
             .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
             .listDatabases, .createDatabase, .updateDatabase, .deleteDatabase:
@@ -185,6 +187,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .adminStepDown: "StepDown"
         case .adminForward: "Forward"
         case .adminNewestVersion: "NewestVersion"
+        case .adminMoveDatabase: "MoveDatabase"
+        case .adminReceiveDatabase: "ReceiveDatabase"
         case .adminCheckpoint: "Checkpoint"
         case .adminApplyIndexes: "ApplyIndexes"
         case .adminListIndexes, .listIndexes: "ListIndexes"

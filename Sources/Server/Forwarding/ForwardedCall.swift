@@ -20,6 +20,7 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     private let request: [UInt8]
     private let forwarding: FirestoreMessages.Method.Forwarding
     private let isInTransaction: Bool
+    private let method: FirestoreMessages.Method
     /// Names the request in all attempts; nil if its client has named it, or nothing changes.
     private let ticket: CommitSequence.Ticket?
     var attempts: ForwardedAttempts
@@ -47,6 +48,7 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
         service = link.service
         self.call = call
         self.isInTransaction = isInTransaction
+        method = head.method
         // Writes that a pipeline leaves to its transaction have no identifier.
         forwarding = isInTransaction && head.method == .executePipeline ? .changes : head.method.forwarding
         let isNamed = call.head.requestID != nil
@@ -61,6 +63,19 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
             request.documentID.isEmpty
         else { return [] }
         return CreateDocumentRequest.suffix(documentID: GeneratedID.random())
+    }
+
+    var database: DatabaseName? {
+        let bytes = request
+        do {
+            let message = try ForwardRequestView(bytes.byteSpan).message
+            guard let range = method.nameRange(in: message) else { return nil }
+            let name = message.extracting(range)
+            guard let count = DatabaseName.prefixByteCount(of: name) else { return nil }
+            return try DatabaseName(name.extracting(first: count))
+        } catch {
+            return nil
+        }
     }
 
     func begin() {

@@ -22,7 +22,7 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     private let call: Call
     private let head: ForwardedHead
     private let first: [UInt8]
-    private let database: [UInt8]
+    private let databaseName: [UInt8]
     /// The stream's id and its last token; empty before the first answer.
     private var streamID: [UInt8]
     private var token: [UInt8]
@@ -61,11 +61,16 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
         self.call = call
         self.head = head
         let view = try WriteRequestView(message)
-        database = [UInt8](copying: view.database)
+        databaseName = [UInt8](copying: view.database)
         streamID = [UInt8](copying: view.streamID)
         token = [UInt8](copying: view.streamToken)
         first = head.request(message)
         attempts = ForwardedAttempts(of: call)
+    }
+
+    var database: DatabaseName? {
+        let name = databaseName
+        return try? DatabaseName(name.byteSpan)
     }
 
     func begin() {
@@ -128,8 +133,8 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     /// The first message that takes the stream up where it was.
     private var continuation: [UInt8] {
         typealias Field = FieldNumber.WriteRequest
-        var message = ByteBuffer(capacity: database.count + streamID.count + token.count + 16)
-        message.writeIfSet(Field.database, bytes: database)
+        var message = ByteBuffer(capacity: databaseName.count + streamID.count + token.count + 16)
+        message.writeIfSet(Field.database, bytes: databaseName)
         message.writeIfSet(Field.streamId, bytes: streamID)
         message.writeIfSet(Field.streamToken, bytes: token)
         return head.request(message.bytes)

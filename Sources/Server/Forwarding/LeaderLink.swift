@@ -11,6 +11,7 @@
 internal import Authorization
 internal import Basics
 internal import Calls
+internal import DocumentModel
 internal import DocumentStore
 internal import EventLoops
 internal import FirestoreMessages
@@ -184,6 +185,8 @@ protocol ForwardedWork: AnyObject, Sendable {
     /// Bytes of the request that is kept for repetitions.
     var requestBytes: Int { get }
     var link: LeaderLink { get }
+    /// The database that the call is about; nil if it is not about one.
+    var database: DatabaseName? { get }
     var attempts: ForwardedAttempts { get set }
     /// The pause before the next attempt.
     var pause: EventLoop.Timer? { get set }
@@ -197,6 +200,8 @@ protocol ForwardedWork: AnyObject, Sendable {
 extension ForwardedWork {
     /// - Parameter reason: why there is no reply yet, in words; may be empty.
     func tryLater(_ reason: String) {
+        // The leader of another store takes its calls by now.
+        if let database, let refusal = link.context.store.moveRefusal(of: database) { return fail(refusal) }
         let milliseconds = attempts.nextPause()
         guard !attempts.isOver(link.loop.nowMilliseconds + milliseconds) else { return fail(.noLeader(reason)) }
         pause = link.loop.schedule(afterMilliseconds: milliseconds) { [self] in attempt() }

@@ -173,5 +173,22 @@ struct StoreFigures {
             "hearth_cluster_unknown_outcomes_total", .counter,
             "Appends whose connection ended before the reply, so that the outcome had to be looked up."
         ) { $0.outcomesUnknown }
+        appendMoves(&page)
+    }
+
+    private func appendMoves(_ page: inout MetricsText) {
+        let moves = parts { $0.cluster?.moves }
+        moves.append(
+            "hearth_moves_active", .gauge, "Databases that this server moves away from the store.", to: &page
+        ) { $0.active }
+        moves.append(
+            "hearth_moves_completed_total", .counter, "Databases that this server has moved away.", to: &page
+        ) { $0.completed }
+        moves.append(
+            "hearth_moves_documents_total", .counter, "Documents that were sent to other stores.", to: &page
+        ) { $0.documents }
+        moves.append(
+            "hearth_moves_last_pause_seconds", .gauge, "How long no store took commits in the last move.", to: &page
+        ) { Double($0.lastPauseMilliseconds) / 1e3 }
     }
 }

@@ -161,7 +161,7 @@ extension CallRouter {
 
 extension LoopStore {
     /// `UNAVAILABLE` if another server takes the writes: the follower looks for it then.
-    fileprivate var leaderIsElsewhere: RequestError? { services.leader?.isHere ?? true ? nil : .takesNoWrites }
+    var leaderIsElsewhere: RequestError? { services.leader?.isHere ?? true ? nil : .takesNoWrites }
 }
 
 extension RequestError {

@@ -70,6 +70,8 @@ final class CallRouter: ServiceHandler {
             try authorization?.admit(call.origin, for: method.purpose)
             switch method {
             case .adminNewestVersion: try newestVersion(call, payload)
+            case .adminMoveDatabase: try moveDatabase(call, payload)
+            case .adminReceiveDatabase: try receiveDatabase(call, payload)
             case .healthCheck:
                 let answer = try health.check(payload)
                 stores.first.firestore.succeed(call) { $0.append(answer) }

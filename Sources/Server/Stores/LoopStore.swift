@@ -1,5 +1,6 @@
 internal import Basics
 internal import Calls
+internal import DocumentModel
 internal import DocumentStore
 internal import FirestoreService
 
@@ -44,6 +45,9 @@ final class LoopStore {
         services = make(served)
         isRetired = false
     }
+
+    /// Whether calls for a database are taken: it is neither on its way to this store nor away from it.
+    func serves(_ database: DatabaseName) -> Bool { services.firestore.store.moveRefusal(of: database) == nil }
 
     /// Releases what the reads of a turn have shared.
     func releaseSnapshots() { services.firestore.loopWillWait() }

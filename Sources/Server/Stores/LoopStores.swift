@@ -1,7 +1,7 @@
 // The stores of a server on one loop, and the way of a call to the one that has its database.
 //
 //     request ──► name ──► known here ──────────────────────────► services of the store
-//                            └── not known: asked, the call waits ──┘
+//                            └── not known, or moved: asked, the call waits ──┘
 //
 // While a call waits, later calls for the same database wait too: calls of a connection keep their order.
 
@@ -19,7 +19,8 @@ final class LoopStores {
 
     /// At least one; the first has what no other one has.
     let all: [LoopStore]
-    private let places: (any DatabasePlaces)?
+    /// Which of them has a database; nil if there is one.
+    let places: (any DatabasePlaces)?
     private let loop: EventLoop
     /// The store of the database that was named last.
     private var last: (name: DatabaseName, store: LoopStore)?
@@ -94,14 +95,16 @@ final class LoopStores {
     func store(of method: FirestoreMessages.Method, in request: RawSpan) -> LoopStore? {
         guard let places else { return first }
         guard let name = database(of: method, in: request) else { return first }
-        if let last, last.name == name { return last.store }
+        if let last, last.name == name, last.store.serves(name) { return last.store }
         if waiting[name] != nil { return nil }
         var store = known[name]
         if store == nil, let number = places.known(name) {
             store = all[number]
             remember(name, all[number])
         }
-        if let store { last = (name, store) }
+        // One that moves, or has moved while this server did not look.
+        guard let store, store.serves(name) else { return nil }
+        last = (name, store)
         return store
     }
 
@@ -179,8 +182,11 @@ final class LoopStores {
         known[database] = store
     }
 
-    /// Databases have come into being. Listeners that found one of them empty end, and begin again at its store.
+    /// Databases have come into being, or have moved. Listeners that found one of them empty end, and begin again at
+    /// its store.
     private func learn(_ databases: [DatabaseName: Int]) {
+        for (name, number) in databases where known[name] != nil { known[name] = all[number] }
+        if let name = last?.name, databases[name] != nil { last = nil }
         let moved = Set(databases.filter { absent.contains($0.key) && all[$0.value] !== first }.keys)
         absent.subtract(databases.keys)
         if !moved.isEmpty { endListeners(of: moved) }

@@ -36,7 +36,9 @@ final class Cluster: Sendable {
     /// Whether the store is one of several that share the databases.
     private let isShared: Bool
     let log: Log
-    private let reach: Reach
+    let reach: Reach
+    /// What the moves of databases away from the store have come to at this server.
+    let moveFigures = MoveFigures()
     private let member = Monitor<Member?>(nil)
     /// What the store is opened with, before the member's part of it.
     private let configured = Monitor<StoreConfiguration?>(nil)
@@ -121,7 +123,7 @@ final class Cluster: Sendable {
             MemberSettings(
                 database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
                 place: place, timeline: row.timeline,
-                levelMax: isShared ? StoreTables.sharingLevel : StoreTables.level),
+                levelMax: isShared ? StoreTables.movesLevel : StoreTables.level),
             places: places, host: host)
         member.update { $0 = Member(host: host, driver: driver) }
     }
@@ -228,6 +230,9 @@ final class Cluster: Sendable {
         return configure(&configuration)
     }
 
+    /// Whether this server leads the store, and no other can.
+    var holdsLease: Bool { member.withLock { $0 }?.driver.state.holdsLease ?? false }
+
     /// The epoch in which this server leads now; nil if it does not.
     var leadingEpoch: UInt64? {
         guard let state = member.withLock({ $0 })?.driver.state else { return nil }
@@ -244,7 +249,12 @@ final class Cluster: Sendable {
         configuration.engine.sharedLog = member.driver
         configuration.clock = ClusterClock(state: state)
         configuration.holdsLease = { state.holdsLease }
-        configuration.clusterFigures = { ClusterFigures(state) }
+        let moves = isShared ? moveFigures : nil
+        configuration.clusterFigures = {
+            var figures = ClusterFigures(state)
+            figures.moves = moves?.figures
+            return figures
+        }
         // Each server may have the archive; the one that leads writes to it.
         configuration.archive?.mayWrite = { state.holdsLease }
         // The database is waited for; the commit thread must not.

@@ -83,6 +83,8 @@ struct ClusterReport {
     }
 
     let stores: [Store]
+    /// Databases that move from one store to another.
+    let moves: [DatabaseMoveRow]
     /// Standbys that a commit waits for.
     let synchronousStandbys: UInt64
     /// The setting of the database.
@@ -119,6 +121,7 @@ struct ClusterReport {
                     servers: servers))
         }
         self.stores = stores
+        moves = isShared ? try Self.moves(session) : []
         let standbys = try session.run(
             SQLStatement(
                 """
@@ -127,6 +130,16 @@ struct ClusterReport {
                 """))
         synchronousStandbys = standbys.first?.number(0) ?? 0
         standbyNames = standbys.first?.text(1) ?? ""
+    }
+
+    private static func moves(_ session: PostgreSQLSession) throws(SQLFailure) -> [DatabaseMoveRow] {
+        do throws(SQLFailure) {
+            return StoreTables.moveRows(try session.run(StoreTables.moves))
+        } catch {
+            // The servers are of a version without moves.
+            guard error.isMissingColumn else { throw error }
+            return []
+        }
     }
 
     /// What the loss of the database's machine would cost.
@@ -154,6 +167,12 @@ struct ClusterReport {
                         + "seen \(server.seenMilliseconds) ms ago")
             }
         }
+        for move in moves {
+            let note = move.note.isEmpty ? "" : "; it waits: \(move.note)"
+            lines.append(
+                "\(move.name) moves from \(move.row.store) to \(move.row.movingTo ?? ""): \(move.documents) documents "
+                    + "copied\(move.row.isReleasing ? ", the rest without commits" : "")\(note)")
+        }
         return (lines + ["database: \(durability)"]).joined(separator: "\n")
     }
 
@@ -170,7 +189,13 @@ struct ClusterReport {
                 + "\"sequence\":\(store.sequence),\"baseSequence\":\(store.baseSequence.map(String.init) ?? "null"),"
                 + "\(databases)\"servers\":[\(servers.joined(separator: ","))]}"
         }
-        return "{\"stores\":[\(stores.joined(separator: ","))],\"synchronousStandbys\":\(synchronousStandbys),"
+        let moves = moves.map { move in
+            "{\"database\":\(JSONText.quoted(move.name)),\"from\":\(JSONText.quoted(move.row.store)),"
+                + "\"to\":\(JSONText.quoted(move.row.movingTo ?? "")),\"releasing\":\(move.row.isReleasing),"
+                + "\"documents\":\(move.documents),\"note\":\(JSONText.quoted(move.note))}"
+        }
+        return "{\"stores\":[\(stores.joined(separator: ","))],\"moves\":[\(moves.joined(separator: ","))],"
+            + "\"synchronousStandbys\":\(synchronousStandbys),"
             + "\"synchronousStandbyNames\":\(JSONText.quoted(standbyNames)),"
             + "\"durability\":\(JSONText.quoted(durability))}"
     }

@@ -2,14 +2,16 @@
 //
 //     loop ── find ──► questions ──► thread "databases" ──► hearth.databases
 //                                        │
-//     loops ◄── learnt ──────────────────┘   once a second: what other servers have added
+//     loops ◄── learnt ──────────────────┘   once a second: what other servers have added or moved
 //
-// Rows never change, so what was learnt stays true. The thread also enters the databases of the stores that this
-// server leads, which is needed once for each store (StoreTables+Databases).
+// A server that has not learnt yet that a database has moved does no harm: the store where it was refuses calls for it.
+// Such calls wait here until the table names a store that serves the database. The thread also enters the databases of
+// the stores that this server leads, which is needed once for each store (StoreTables+Databases).
 
 import Basics
 import DocumentModel
 import DocumentStore
+import FirestoreMessages
 import FirestoreService
 import PostgreSQLLog
 import Server
@@ -29,14 +31,24 @@ final class ClusterPlaces: DatabasePlaces {
     struct Question: Sendable {
         let database: DatabaseName
         let creates: Bool
-        /// Until when it waits for stores that do not share yet, in milliseconds.
+        /// Until when it waits for stores that do not share yet, and for the end of a move, in milliseconds.
         let deadline: UInt64
         let completion: Completion
+    }
+
+    /// A move that an operator begins, gives up or asks about.
+    struct MoveOrder: Sendable {
+        let request: MoveDatabaseRequest
+        let database: DatabaseName
+        let completion: @Sendable (Result<MovedDatabase, RequestError>) -> Void
     }
 
     private struct State {
         var known: [DatabaseName: Int] = [:]
         var questions: [Question] = []
+        var orders: [MoveOrder] = []
+        /// Whether the table has changed, as far as this server knows.
+        var mustLook = false
         var observers: [@Sendable ([DatabaseName: Int]) -> Void] = []
         var isStopping = false
         var thread: SystemThread?
@@ -44,6 +56,8 @@ final class ClusterPlaces: DatabasePlaces {
 
     private struct Turn {
         var questions: [Question] = []
+        var orders: [MoveOrder] = []
+        var mustLook = false
         var isStopping = false
     }
 
@@ -84,6 +98,21 @@ final class ClusterPlaces: DatabasePlaces {
         state.update { $0.observers.append(observer) }
     }
 
+    func move(
+        _ request: MoveDatabaseRequest, of database: DatabaseName,
+        completion: @escaping @Sendable (Result<MovedDatabase, RequestError>) -> Void
+    ) {
+        let order = MoveOrder(request: request, database: database, completion: completion)
+        let isTaken = state.update { state in
+            if !state.isStopping { state.orders.append(order) }
+            return !state.isStopping
+        }
+        if !isTaken { completion(.failure(.shuttingDown)) }
+    }
+
+    /// A row was changed by this server: the thread looks at the table at once.
+    func look() { state.update { $0.mustLook = true } }
+
     // MARK: The thread
 
     /// Begins to answer questions.
@@ -111,24 +140,30 @@ final class ClusterPlaces: DatabasePlaces {
             let questions = postponed + turn.questions
             if turn.isStopping {
                 for question in questions { question.completion(.failure(.shuttingDown)) }
+                for order in turn.orders { order.completion(.failure(.shuttingDown)) }
                 return table.close()
             }
+            if turn.mustLook || !turn.orders.isEmpty { table.lookSoon() }
+            table.carryOut(turn.orders)
             postponed = table.answer(questions)
         }
     }
 
     private func nextTurn(until milliseconds: UInt64) -> Turn {
         state.wait(untilNanoseconds: milliseconds * 1_000_000) { state -> Turn? in
-            guard state.isStopping || !state.questions.isEmpty else { return nil }
-            defer { state.questions = [] }
-            return Turn(questions: state.questions, isStopping: state.isStopping)
+            let hasWork = !state.questions.isEmpty || !state.orders.isEmpty || state.mustLook
+            guard state.isStopping || hasWork else { return nil }
+            defer { (state.questions, state.orders, state.mustLook) = ([], [], false) }
+            return Turn(
+                questions: state.questions, orders: state.orders, mustLook: state.mustLook,
+                isStopping: state.isStopping)
         } ?? Turn()
     }
 
-    /// Databases were found in the table.
+    /// Databases were found in the table, or have another store than before.
     func learn(_ databases: [DatabaseName: Int]) {
         let (news, observers) = state.update { state in
-            let news = databases.filter { state.known[$0.key] == nil }
+            let news = databases.filter { state.known[$0.key] != $0.value }
             state.known.merge(news) { $1 }
             return (news, state.observers)
         }

@@ -16,14 +16,17 @@ final class ClusterStores: Sendable {
     let members: [Cluster]
     /// Which of several stores has a database; nil if there is one store.
     private let places: ClusterPlaces?
+    /// Moves databases between them; nil if there is one store.
+    private let moves: DatabaseMoves?
 
     private static let folder = "STORES"
     /// Each store has some threads.
     private static let storesMax = 50
 
-    private init(_ members: [Cluster], _ places: ClusterPlaces?) {
+    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: DatabaseMoves?) {
         self.members = members
         self.places = places
+        self.moves = moves
     }
 
     /// The stores that a command line asks for; nil without `--cluster`.
@@ -41,7 +44,7 @@ final class ClusterStores: Sendable {
             }
             return try Cluster.make(
                 arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log
-            ).map { ClusterStores([$0], nil) }
+            ).map { ClusterStores([$0], nil, nil) }
         }
         guard let address = arguments.value(of: ServeSettings.cluster) else {
             throw UsageError(message: "--cluster-stores needs --cluster URL, the database of the stores")
@@ -67,7 +70,15 @@ final class ClusterStores: Sendable {
             members.map { member in
                 ClusterPlaces.Store(tables: member.tables, leadingEpoch: { member.leadingEpoch })
             }, databasesMax: databasesMax, log: log)
-        return ClusterStores(members, places)
+        let moves = members.first.map { first in
+            DatabaseMoves(
+                address: address,
+                members.map { member in
+                    DatabaseMoves.Store(
+                        name: member.tables.name, leads: { member.holdsLease }, figures: member.moveFigures)
+                }, places, log: log, first.reach)
+        }
+        return ClusterStores(members, places, moves)
     }
 
     /// Why a text is not a list of stores; nil if it is one.
@@ -110,12 +121,14 @@ final class ClusterStores: Sendable {
     func start(_ stores: [ServedStore]) throws {
         for (member, served) in zip(members, stores) { try member.start(served, isOnly: members.count == 1) }
         try places?.start(stores)
+        try moves?.start(stores)
     }
 
     // MARK: The end of the process
 
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
+        moves?.stop()
         places?.stop()
         for member in members { member.beginStopping() }
     }

@@ -3,6 +3,7 @@
 import Basics
 import DocumentModel
 import DocumentStore
+import FirestoreMessages
 import PostgreSQLLog
 import Server
 
@@ -13,7 +14,10 @@ final class PlacesTable {
     private let address: String
     private var session: PostgreSQLSession?
     private var isMade = false
-    private var rowCount: UInt64 = 0
+    /// What the rows had in common when they were read last.
+    private var mark: [UInt64] = []
+    /// Whether a database was moving when the table was looked at last.
+    private var isMoving = false
     /// Stores that have only databases with a row, as far as this server has seen to it.
     private var sharing: Set<Int> = []
     /// Whether that is so of all stores: then a database without a row is in none.
@@ -26,6 +30,8 @@ final class PlacesTable {
     private var spread = LeaseSpread()
 
     private static let intervalMilliseconds: UInt64 = 1_000
+    /// While a database moves.
+    private static let movingMilliseconds: UInt64 = 200
     private static let waitedForMilliseconds: UInt64 = 100
     private static let connectMilliseconds: UInt64 = 5_000
 
@@ -41,9 +47,21 @@ final class PlacesTable {
         return min(lookAt, SystemClock.monotonicMilliseconds() + Self.waitedForMilliseconds)
     }
 
+    /// The table is looked at in the next turn.
+    func lookSoon() { lookAt = 0 }
+
     func close() {
         session?.close()
         session = nil
+    }
+
+    /// A session has failed.
+    private func failed(_ error: any Error) {
+        close()
+        lookAt = SystemClock.monotonicMilliseconds() + Self.intervalMilliseconds
+        let message = ErrorText.describe(error)
+        if message != lastFailure { places.log(.warning, "databases_unreachable", ["message": message]) }
+        lastFailure = message
     }
 
     /// Looks at the table if that is due, and answers questions.
@@ -61,11 +79,7 @@ final class PlacesTable {
             }
             lastFailure = ""
         } catch {
-            close()
-            lookAt = SystemClock.monotonicMilliseconds() + Self.intervalMilliseconds
-            let message = ErrorText.describe(error)
-            if message != lastFailure { places.log(.warning, "databases_unreachable", ["message": message]) }
-            lastFailure = message
+            failed(error)
             for question in left { question.completion(.failure(.tableUnreachable)) }
         }
         return postponed
@@ -86,18 +100,19 @@ final class PlacesTable {
     private func lookIfDue(_ session: PostgreSQLSession, isWaitedFor: Bool) throws {
         let now = SystemClock.monotonicMilliseconds()
         guard now >= lookAt || isWaitedFor && !areAllSharing else { return }
-        lookAt = now + Self.intervalMilliseconds
+        lookAt = now + (isMoving ? Self.movingMilliseconds : Self.intervalMilliseconds)
         for index in served.indices where !sharing.contains(index) { try share(index, session) }
         if !isWaitedFor { try handOver(session) }
-        let count = try session.run(StoreTables.databaseCount).first?.number(0) ?? 0
-        if count == rowCount { return }
+        let mark = try session.run(StoreTables.databasesMark).first.map { row in (0..<3).map { row.number($0) ?? 0 } }
+        guard let mark, mark != self.mark else { return }
+        isMoving = mark[2] > 0
         let rows = try session.run(StoreTables.databases)
         var found: [DatabaseName: Int] = [:]
         for row in rows {
             guard let name = try? DatabaseName(row.text(0)), let index = number(of: row.text(1)) else { continue }
             found[name] = index
         }
-        rowCount = UInt64(rows.count)
+        self.mark = mark
         places.learn(found)
     }
 
@@ -145,7 +160,9 @@ final class PlacesTable {
     private func place(
         of question: ClusterPlaces.Question, _ session: PostgreSQLSession
     ) throws -> Result<Int?, RequestError>? {
-        if let known = places.known(question.database) { return .success(known) }
+        if let known = places.known(question.database), refusal(of: question.database, at: known) == nil {
+            return .success(known)
+        }
         let (name, names) = ("\(question.database)", places.stores.map(\.tables.name))
         var row = try session.run(StoreTables.store(of: name)).first
         if row == nil, question.creates {
@@ -155,7 +172,9 @@ final class PlacesTable {
         if let row {
             guard let index = number(of: row.text(0)) else { return .failure(.storeIsNotServed(row.text(0))) }
             places.learn([question.database: index])
-            return .success(index)
+            guard let refusal = refusal(of: question.database, at: index) else { return .success(index) }
+            // It is on its way to its new store, or this server has not applied that yet.
+            return SystemClock.monotonicMilliseconds() < question.deadline ? nil : .failure(refusal)
         }
         if !areAllSharing {
             areAllSharing = try session.run(StoreTables.sharingCount(of: names)).first?.number(0) == UInt64(names.count)
@@ -163,6 +182,78 @@ final class PlacesTable {
         if areAllSharing, !question.creates { return .success(nil) }
         if areAllSharing { return .failure(.tooManyDatabases(places.databasesMax)) }
         return SystemClock.monotonicMilliseconds() < question.deadline ? nil : .failure(.storesDoNotShare)
+    }
+
+    /// Why a store does not serve a database that moves; nil if it does.
+    private func refusal(of database: DatabaseName, at index: Int) -> RequestError? {
+        served[index].store.moveRefusal(of: database)
+    }
+
+    // MARK: Moves
+
+    /// Begins moves, gives them up, or says how far they are.
+    func carryOut(_ orders: [ClusterPlaces.MoveOrder]) {
+        for order in orders {
+            do {
+                let session = try connected()
+                order.completion(.success(MovedDatabase(try carryOut(order, session))))
+            } catch let error as RequestError {
+                order.completion(.failure(error))
+            } catch {
+                failed(error)
+                order.completion(.failure(.tableUnreachable))
+            }
+        }
+    }
+
+    /// - Returns: the row after it.
+    private func carryOut(_ order: ClusterPlaces.MoveOrder, _ session: PostgreSQLSession) throws -> DatabaseMoveRow {
+        let (name, store) = ("\(order.database)", order.request.store)
+        func found() throws -> DatabaseMoveRow {
+            guard let row = StoreTables.moveRows(try session.run(StoreTables.row(of: name))).first else {
+                throw RequestError(.notFound, "No store has the database \(name).")
+            }
+            return row
+        }
+        let row = try found()
+        if store.isEmpty || row.row.movingTo == store || row.row.movingTo == nil && row.row.store == store {
+            return row
+        }
+        guard number(of: store) != nil else {
+            let names = places.stores.map(\.tables.name).joined(separator: ", ")
+            throw RequestError(.invalidArgument, "There is no store \(store). The stores of this server are: \(names).")
+        }
+        if row.row.store == store { return try giveUp(row, session) ? try found() : try refuse(row) }
+        guard row.row.movingTo == nil else { return try refuse(row) }
+        guard try session.run(StoreTables.moving(name, to: store)).first?.number(0) == 1 else {
+            throw RequestError.storesDoNotShare
+        }
+        places.log(.info, "database_move_begun", ["database": name, "from": row.row.store, "to": store])
+        return try found()
+    }
+
+    private func giveUp(_ row: DatabaseMoveRow, _ session: PostgreSQLSession) throws -> Bool {
+        let statement = StoreTables.givingUp(row.name, generation: row.row.generation, note: "it was given up")
+        if try session.run(statement).isEmpty { return false }
+        places.log(.info, "database_move_given_up", ["database": row.name, "to": row.row.movingTo ?? ""])
+        return true
+    }
+
+    private func refuse(_ row: DatabaseMoveRow) throws -> DatabaseMoveRow {
+        let target = row.row.movingTo ?? row.row.store
+        throw RequestError(
+            .failedPrecondition, "The database \(row.name) moves to the store \(target) already, or is there by now.")
+    }
+}
+
+extension MovedDatabase {
+    fileprivate init(_ row: DatabaseMoveRow) {
+        self.init(store: row.row.store)
+        movingTo = row.row.movingTo ?? ""
+        generation = row.row.generation
+        isReleasing = row.row.isReleasing
+        documents = row.documents
+        note = row.note
     }
 }
 

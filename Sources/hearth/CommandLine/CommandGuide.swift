@@ -24,6 +24,7 @@ enum CommandGuide {
         ("try something on real data", "fork DIR NEW"),
         ("is a directory intact?", "check --data DIR"),
         ("who leads a cluster?", "cluster status"),
+        ("move a database to another store", "move DATABASE STORE"),
         ("rescue a damaged directory", "salvage DIR OUT"),
         ("open it with a new version", "upgrade DIR"),
         ("change security rules", "rules apply FILE"),
@@ -49,7 +50,8 @@ enum CommandGuide {
         ("export", .documents), ("migrate", .change), ("import", .change), ("check", .json), ("backup", .change),
         ("archive", .json),
         ("fork", .change), ("restore", .change), ("salvage", .change), ("upgrade", .change), ("promote", .change),
-        ("cluster", .json), ("databases", .json), ("indexes", .json), ("rules", .json), ("token", .json),
+        ("cluster", .json), ("move", .json), ("databases", .json), ("indexes", .json), ("rules", .json),
+        ("token", .json),
         ("status", .json),
         ("health", .json), ("completion", .text), ("manual", .text),
     ]

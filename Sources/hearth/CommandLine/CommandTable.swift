@@ -8,7 +8,8 @@ enum CommandTable {
             ImportCommand.self, MigrateCommand.self,
             CheckCommand.self, BackupCommand.self, ArchiveCommand.self, ForkCommand.self, RestoreCommand.self,
             SalvageCommand.self, UpgradeCommand.self, PromoteCommand.self, ClusterCommand.self,
-            DatabasesCommand.self, IndexesCommand.self, RulesCommand.self, TokenCommand.self, StatusCommand.self,
+            MoveCommand.self, DatabasesCommand.self, IndexesCommand.self, RulesCommand.self, TokenCommand.self,
+            StatusCommand.self,
             HealthCommand.self, CompletionCommand.self, ManualCommand.self,
         ]
     }

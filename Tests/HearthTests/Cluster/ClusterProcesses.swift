@@ -95,6 +95,9 @@ final class ClusterNode: @unchecked Sendable {
 
     var leads: Bool { metrics.contains("hearth_cluster_leads 1\n") }
 
+    /// Whether it leads one of several stores.
+    func leads(_ store: String) -> Bool { metrics.contains("hearth_cluster_leads{store=\"\(store)\"} 1\n") }
+
     /// Groups that came over the stream of the leader.
     var groupsStreamed: Int {
         let lines = metrics.split(separator: "\n")

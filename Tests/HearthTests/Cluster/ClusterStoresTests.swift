@@ -52,10 +52,6 @@ struct ClusterStoresTests {
         return Dictionary(rows) { first, _ in first }
     }
 
-    private func leads(_ node: ClusterNode, _ store: String) -> Bool {
-        node.metrics.contains("hearth_cluster_leads{store=\"\(store)\"} 1\n")
-    }
-
     private func startTime(_ node: ClusterNode) -> Substring? {
         node.metrics.split(separator: "\n").first { $0.hasPrefix("process_start_time_seconds ") }
     }
@@ -103,7 +99,7 @@ struct ClusterStoresTests {
                 try set(nodes[1], "p\(number)", "c/e", number).status == 0
             }
         }
-        #expect(leads(nodes[1], "main") && leads(nodes[1], "b"))
+        #expect(nodes[1].leads("main") && nodes[1].leads("b"))
         try nodes[0].start()
         for number in 0..<4 {
             #expect(try get(nodes[0], "p\(number)", "c/e").contains("\"n\":\(number)}"))
@@ -136,7 +132,7 @@ struct ClusterStoresTests {
         }
         let places = try places()
         #expect(Set(places.values) == ["main", "b"], "\(places)")
-        #expect(leads(nodes[0], "main") && leads(nodes[0], "b"))
+        #expect(nodes[0].leads("main") && nodes[0].leads("b"))
         let started = startTime(nodes[0])
         // The last store by its name is handed over; a client of the other one commits all the while.
         let staying = try #require(places.first { $0.value == "b" }?.key.split(separator: "/")[1])
@@ -159,7 +155,7 @@ struct ClusterStoresTests {
         }
         try nodes[1].start()
         try await eventually("each server leads one store: \(nodes.map { $0.log.suffix(1_000) })") {
-            leads(nodes[1], "main") && leads(nodes[0], "b")
+            nodes[1].leads("main") && nodes[0].leads("b")
         }
         let before = committed.load(ordering: .relaxed)
         try await eventually("commits are acknowledged") { committed.load(ordering: .relaxed) > before + 10 }

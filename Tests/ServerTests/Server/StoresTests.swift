@@ -61,6 +61,22 @@ private final class PlacesInMemory: DatabasePlaces, Sendable {
         state.withLock { $0.observers.append(observer) }
     }
 
+    func move(
+        _ request: MoveDatabaseRequest, of database: DatabaseName,
+        completion: @escaping @Sendable (Result<MovedDatabase, RequestError>) -> Void
+    ) {
+        let names = ["main", "b"]
+        let moved = state.withLock { state -> Result<MovedDatabase, RequestError> in
+            guard let number = state.rows[database] else {
+                return .failure(RequestError(.notFound, "No store has the database \(database)."))
+            }
+            var moved = MovedDatabase(store: names[number])
+            if request.store != moved.store { moved.movingTo = request.store }
+            return .success(moved)
+        }
+        completion(moved)
+    }
+
     /// Puts a database in the store that has the fewest, unless one has it.
     func add(_ database: DatabaseName) {
         let observers = state.withLock { state in

@@ -15,6 +15,10 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 
+typedef struct Held__Admin__MoveDatabaseRequest Held__Admin__MoveDatabaseRequest;
+typedef struct Held__Admin__MovedDatabase Held__Admin__MovedDatabase;
+typedef struct Held__Admin__ReceiveDatabaseRequest Held__Admin__ReceiveDatabaseRequest;
+typedef struct Held__Admin__ReceivedDatabase Held__Admin__ReceivedDatabase;
 typedef struct Held__Admin__ForwardRequest Held__Admin__ForwardRequest;
 typedef struct Held__Admin__ForwardResponse Held__Admin__ForwardResponse;
 typedef struct Held__Admin__NewestVersionRequest Held__Admin__NewestVersionRequest;
@@ -80,6 +84,106 @@ typedef enum _Held__Admin__Mode {
 } Held__Admin__Mode;
 
 /* --- messages --- */
+
+struct  Held__Admin__MoveDatabaseRequest
+{
+  ProtobufCMessage base;
+  /*
+   * projects/{project}/databases/{database}
+   */
+  ProtobufCBinaryData database;
+  /*
+   * To which it shall move. The store that has it: a move is given up. Empty: nothing is changed.
+   */
+  ProtobufCBinaryData store;
+};
+#define HELD__ADMIN__MOVE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__move_database_request__descriptor) \
+    , {0,NULL}, {0,NULL} }
+
+
+struct  Held__Admin__MovedDatabase
+{
+  ProtobufCMessage base;
+  /*
+   * The store that has the database.
+   */
+  ProtobufCBinaryData store;
+  /*
+   * The store to which it moves; empty if it does not.
+   */
+  ProtobufCBinaryData moving_to;
+  /*
+   * Counts the moves of the database, and those that were given up.
+   */
+  uint64_t generation;
+  /*
+   * The move cannot be given up any more.
+   */
+  protobuf_c_boolean releasing;
+  /*
+   * Documents that were copied.
+   */
+  uint64_t documents;
+  /*
+   * What holds the move up, or why it was given up.
+   */
+  ProtobufCBinaryData note;
+};
+#define HELD__ADMIN__MOVED_DATABASE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__moved_database__descriptor) \
+    , {0,NULL}, {0,NULL}, 0, 0, 0, {0,NULL} }
+
+
+struct  Held__Admin__ReceiveDatabaseRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The store that receives.
+   */
+  ProtobufCBinaryData store;
+  /*
+   * projects/{project}/databases/{database}
+   */
+  ProtobufCBinaryData database;
+  /*
+   * Of the move.
+   */
+  uint64_t generation;
+  /*
+   * What the other store has written for it; empty to ask how far the store is.
+   */
+  ProtobufCBinaryData chunk;
+};
+#define HELD__ADMIN__RECEIVE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__receive_database_request__descriptor) \
+    , {0,NULL}, {0,NULL}, 0, {0,NULL} }
+
+
+struct  Held__Admin__ReceivedDatabase
+{
+  ProtobufCMessage base;
+  /*
+   * What the store has of the database: 1 it owns it, 2 it receives it, 3 neither.
+   */
+  uint32_t state;
+  /*
+   * Of the move that has led to it.
+   */
+  uint64_t generation;
+  /*
+   * How far it is.
+   */
+  ProtobufCBinaryData progress;
+  /*
+   * Steps until its indexes are built, about.
+   */
+  uint64_t index_work;
+};
+#define HELD__ADMIN__RECEIVED_DATABASE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__received_database__descriptor) \
+    , 0, 0, {0,NULL}, 0 }
+
 
 struct  Held__Admin__ForwardRequest
 {
@@ -648,6 +752,18 @@ struct  Held__Admin__SingleFieldIndex
     , 0, HELD__ADMIN__MODE__MODE_UNSPECIFIED }
 
 
+/* Held__Admin__MoveDatabaseRequest methods */
+void   held__admin__move_database_request__init
+                     (Held__Admin__MoveDatabaseRequest         *message);
+/* Held__Admin__MovedDatabase methods */
+void   held__admin__moved_database__init
+                     (Held__Admin__MovedDatabase         *message);
+/* Held__Admin__ReceiveDatabaseRequest methods */
+void   held__admin__receive_database_request__init
+                     (Held__Admin__ReceiveDatabaseRequest         *message);
+/* Held__Admin__ReceivedDatabase methods */
+void   held__admin__received_database__init
+                     (Held__Admin__ReceivedDatabase         *message);
 /* Held__Admin__ForwardRequest methods */
 void   held__admin__forward_request__init
                      (Held__Admin__ForwardRequest         *message);
@@ -752,6 +868,18 @@ void   held__admin__single_field_index__init
                      (Held__Admin__SingleFieldIndex         *message);
 /* --- per-message closures --- */
 
+typedef void (*Held__Admin__MoveDatabaseRequest_Closure)
+                 (const Held__Admin__MoveDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__MovedDatabase_Closure)
+                 (const Held__Admin__MovedDatabase *message,
+                  void *closure_data);
+typedef void (*Held__Admin__ReceiveDatabaseRequest_Closure)
+                 (const Held__Admin__ReceiveDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__ReceivedDatabase_Closure)
+                 (const Held__Admin__ReceivedDatabase *message,
+                  void *closure_data);
 typedef void (*Held__Admin__ForwardRequest_Closure)
                  (const Held__Admin__ForwardRequest *message,
                   void *closure_data);
@@ -861,6 +989,10 @@ typedef void (*Held__Admin__SingleFieldIndex_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    held__admin__mode__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__move_database_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__moved_database__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__receive_database_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__received_database__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__forward_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__forward_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__newest_version_request__descriptor;

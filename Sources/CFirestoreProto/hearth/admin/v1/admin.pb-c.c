@@ -7,6 +7,30 @@
 #endif
 
 #include "hearth/admin/v1/admin.pb-c.h"
+void   hearth__admin__v1__move_database_request__init
+                     (Hearth__Admin__V1__MoveDatabaseRequest         *message)
+{
+  static const Hearth__Admin__V1__MoveDatabaseRequest init_value = HEARTH__ADMIN__V1__MOVE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+void   hearth__admin__v1__moved_database__init
+                     (Hearth__Admin__V1__MovedDatabase         *message)
+{
+  static const Hearth__Admin__V1__MovedDatabase init_value = HEARTH__ADMIN__V1__MOVED_DATABASE__INIT;
+  *message = init_value;
+}
+void   hearth__admin__v1__receive_database_request__init
+                     (Hearth__Admin__V1__ReceiveDatabaseRequest         *message)
+{
+  static const Hearth__Admin__V1__ReceiveDatabaseRequest init_value = HEARTH__ADMIN__V1__RECEIVE_DATABASE_REQUEST__INIT;
+  *message = init_value;
+}
+void   hearth__admin__v1__received_database__init
+                     (Hearth__Admin__V1__ReceivedDatabase         *message)
+{
+  static const Hearth__Admin__V1__ReceivedDatabase init_value = HEARTH__ADMIN__V1__RECEIVED_DATABASE__INIT;
+  *message = init_value;
+}
 void   hearth__admin__v1__forward_request__init
                      (Hearth__Admin__V1__ForwardRequest         *message)
 {
@@ -211,6 +235,314 @@ void   hearth__admin__v1__single_field_index__init
   static const Hearth__Admin__V1__SingleFieldIndex init_value = HEARTH__ADMIN__V1__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
 }
+static const ProtobufCFieldDescriptor hearth__admin__v1__move_database_request__field_descriptors[2] =
+{
+  {
+    "database",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MoveDatabaseRequest, database),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "store",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MoveDatabaseRequest, store),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__move_database_request__field_indices_by_name[] = {
+  0,   /* field[0] = database */
+  1,   /* field[1] = store */
+};
+static const ProtobufCIntRange hearth__admin__v1__move_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__move_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.MoveDatabaseRequest",
+  "MoveDatabaseRequest",
+  "Hearth__Admin__V1__MoveDatabaseRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__MoveDatabaseRequest),
+  2,
+  hearth__admin__v1__move_database_request__field_descriptors,
+  hearth__admin__v1__move_database_request__field_indices_by_name,
+  1,  hearth__admin__v1__move_database_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__move_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__moved_database__field_descriptors[6] =
+{
+  {
+    "store",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MovedDatabase, store),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "moving_to",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MovedDatabase, moving_to),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "generation",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MovedDatabase, generation),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "releasing",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MovedDatabase, releasing),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "documents",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MovedDatabase, documents),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "note",
+    6,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__MovedDatabase, note),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__moved_database__field_indices_by_name[] = {
+  4,   /* field[4] = documents */
+  2,   /* field[2] = generation */
+  1,   /* field[1] = moving_to */
+  5,   /* field[5] = note */
+  3,   /* field[3] = releasing */
+  0,   /* field[0] = store */
+};
+static const ProtobufCIntRange hearth__admin__v1__moved_database__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 6 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__moved_database__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.MovedDatabase",
+  "MovedDatabase",
+  "Hearth__Admin__V1__MovedDatabase",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__MovedDatabase),
+  6,
+  hearth__admin__v1__moved_database__field_descriptors,
+  hearth__admin__v1__moved_database__field_indices_by_name,
+  1,  hearth__admin__v1__moved_database__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__moved_database__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__receive_database_request__field_descriptors[4] =
+{
+  {
+    "store",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceiveDatabaseRequest, store),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "database",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceiveDatabaseRequest, database),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "generation",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceiveDatabaseRequest, generation),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "chunk",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceiveDatabaseRequest, chunk),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__receive_database_request__field_indices_by_name[] = {
+  3,   /* field[3] = chunk */
+  1,   /* field[1] = database */
+  2,   /* field[2] = generation */
+  0,   /* field[0] = store */
+};
+static const ProtobufCIntRange hearth__admin__v1__receive_database_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__receive_database_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ReceiveDatabaseRequest",
+  "ReceiveDatabaseRequest",
+  "Hearth__Admin__V1__ReceiveDatabaseRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ReceiveDatabaseRequest),
+  4,
+  hearth__admin__v1__receive_database_request__field_descriptors,
+  hearth__admin__v1__receive_database_request__field_indices_by_name,
+  1,  hearth__admin__v1__receive_database_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__receive_database_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__received_database__field_descriptors[4] =
+{
+  {
+    "state",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT32,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceivedDatabase, state),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "generation",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceivedDatabase, generation),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "progress",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceivedDatabase, progress),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "index_work",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__ReceivedDatabase, index_work),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__received_database__field_indices_by_name[] = {
+  1,   /* field[1] = generation */
+  3,   /* field[3] = index_work */
+  2,   /* field[2] = progress */
+  0,   /* field[0] = state */
+};
+static const ProtobufCIntRange hearth__admin__v1__received_database__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 4 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__received_database__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.ReceivedDatabase",
+  "ReceivedDatabase",
+  "Hearth__Admin__V1__ReceivedDatabase",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__ReceivedDatabase),
+  4,
+  hearth__admin__v1__received_database__field_descriptors,
+  hearth__admin__v1__received_database__field_indices_by_name,
+  1,  hearth__admin__v1__received_database__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__received_database__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor hearth__admin__v1__forward_request__field_descriptors[6] =
 {
   {
@@ -1921,7 +2253,7 @@ const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
   hearth__admin__v1__mode__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[14] =
+static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[16] =
 {
   { "GetServer", &hearth__admin__v1__get_server_request__descriptor, &hearth__admin__v1__server__descriptor },
   { "Backup", &hearth__admin__v1__backup_request__descriptor, &hearth__admin__v1__backup_response__descriptor },
@@ -1937,6 +2269,8 @@ static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descript
   { "StepDown", &hearth__admin__v1__step_down_request__descriptor, &hearth__admin__v1__step_down_response__descriptor },
   { "Forward", &hearth__admin__v1__forward_request__descriptor, &hearth__admin__v1__forward_response__descriptor },
   { "NewestVersion", &hearth__admin__v1__newest_version_request__descriptor, &hearth__admin__v1__newest_version_response__descriptor },
+  { "MoveDatabase", &hearth__admin__v1__move_database_request__descriptor, &hearth__admin__v1__moved_database__descriptor },
+  { "ReceiveDatabase", &hearth__admin__v1__receive_database_request__descriptor, &hearth__admin__v1__received_database__descriptor },
 };
 const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
   4,        /* ApplyIndexes */
@@ -1950,7 +2284,9 @@ const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
   0,        /* GetServer */
   5,        /* ListIndexes */
   8,        /* ListRules */
+  14,        /* MoveDatabase */
   13,        /* NewestVersion */
+  15,        /* ReceiveDatabase */
   7,        /* RollbackRules */
   11         /* StepDown */
 };
@@ -1961,7 +2297,7 @@ const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
   "Admin",
   "Hearth__Admin__V1__Admin",
   "hearth.admin.v1",
-  14,
+  16,
   hearth__admin__v1__admin__method_descriptors,
   hearth__admin__v1__admin__method_indices_by_name
 };
@@ -2076,6 +2412,22 @@ void hearth__admin__v1__admin__newest_version(ProtobufCService *service,
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
   service->invoke(service, 13, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__move_database(ProtobufCService *service,
+                                             const Hearth__Admin__V1__MoveDatabaseRequest *input,
+                                             Hearth__Admin__V1__MovedDatabase_Closure closure,
+                                             void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 14, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
+void hearth__admin__v1__admin__receive_database(ProtobufCService *service,
+                                                const Hearth__Admin__V1__ReceiveDatabaseRequest *input,
+                                                Hearth__Admin__V1__ReceivedDatabase_Closure closure,
+                                                void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 15, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
                                      Hearth__Admin__V1__Admin_ServiceDestroy destroy)

@@ -15,6 +15,10 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 
+typedef struct Hearth__Admin__V1__MoveDatabaseRequest Hearth__Admin__V1__MoveDatabaseRequest;
+typedef struct Hearth__Admin__V1__MovedDatabase Hearth__Admin__V1__MovedDatabase;
+typedef struct Hearth__Admin__V1__ReceiveDatabaseRequest Hearth__Admin__V1__ReceiveDatabaseRequest;
+typedef struct Hearth__Admin__V1__ReceivedDatabase Hearth__Admin__V1__ReceivedDatabase;
 typedef struct Hearth__Admin__V1__ForwardRequest Hearth__Admin__V1__ForwardRequest;
 typedef struct Hearth__Admin__V1__ForwardResponse Hearth__Admin__V1__ForwardResponse;
 typedef struct Hearth__Admin__V1__NewestVersionRequest Hearth__Admin__V1__NewestVersionRequest;
@@ -80,6 +84,106 @@ typedef enum _Hearth__Admin__V1__Mode {
 } Hearth__Admin__V1__Mode;
 
 /* --- messages --- */
+
+struct  Hearth__Admin__V1__MoveDatabaseRequest
+{
+  ProtobufCMessage base;
+  /*
+   * projects/{project}/databases/{database}
+   */
+  char *database;
+  /*
+   * To which it shall move. The store that has it: a move is given up. Empty: nothing is changed.
+   */
+  char *store;
+};
+#define HEARTH__ADMIN__V1__MOVE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__move_database_request__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string }
+
+
+struct  Hearth__Admin__V1__MovedDatabase
+{
+  ProtobufCMessage base;
+  /*
+   * The store that has the database.
+   */
+  char *store;
+  /*
+   * The store to which it moves; empty if it does not.
+   */
+  char *moving_to;
+  /*
+   * Counts the moves of the database, and those that were given up.
+   */
+  uint64_t generation;
+  /*
+   * The move cannot be given up any more.
+   */
+  protobuf_c_boolean releasing;
+  /*
+   * Documents that were copied.
+   */
+  uint64_t documents;
+  /*
+   * What holds the move up, or why it was given up.
+   */
+  char *note;
+};
+#define HEARTH__ADMIN__V1__MOVED_DATABASE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__moved_database__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, 0, 0, (char *)protobuf_c_empty_string }
+
+
+struct  Hearth__Admin__V1__ReceiveDatabaseRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The store that receives.
+   */
+  char *store;
+  /*
+   * projects/{project}/databases/{database}
+   */
+  char *database;
+  /*
+   * Of the move.
+   */
+  uint64_t generation;
+  /*
+   * What the other store has written for it; empty to ask how far the store is.
+   */
+  ProtobufCBinaryData chunk;
+};
+#define HEARTH__ADMIN__V1__RECEIVE_DATABASE_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__receive_database_request__descriptor) \
+    , (char *)protobuf_c_empty_string, (char *)protobuf_c_empty_string, 0, {0,NULL} }
+
+
+struct  Hearth__Admin__V1__ReceivedDatabase
+{
+  ProtobufCMessage base;
+  /*
+   * What the store has of the database: 1 it owns it, 2 it receives it, 3 neither.
+   */
+  uint32_t state;
+  /*
+   * Of the move that has led to it.
+   */
+  uint64_t generation;
+  /*
+   * How far it is.
+   */
+  ProtobufCBinaryData progress;
+  /*
+   * Steps until its indexes are built, about.
+   */
+  uint64_t index_work;
+};
+#define HEARTH__ADMIN__V1__RECEIVED_DATABASE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__received_database__descriptor) \
+    , 0, 0, {0,NULL}, 0 }
+
 
 struct  Hearth__Admin__V1__ForwardRequest
 {
@@ -646,6 +750,18 @@ struct  Hearth__Admin__V1__SingleFieldIndex
     , 0, HEARTH__ADMIN__V1__MODE__MODE_UNSPECIFIED }
 
 
+/* Hearth__Admin__V1__MoveDatabaseRequest methods */
+void   hearth__admin__v1__move_database_request__init
+                     (Hearth__Admin__V1__MoveDatabaseRequest         *message);
+/* Hearth__Admin__V1__MovedDatabase methods */
+void   hearth__admin__v1__moved_database__init
+                     (Hearth__Admin__V1__MovedDatabase         *message);
+/* Hearth__Admin__V1__ReceiveDatabaseRequest methods */
+void   hearth__admin__v1__receive_database_request__init
+                     (Hearth__Admin__V1__ReceiveDatabaseRequest         *message);
+/* Hearth__Admin__V1__ReceivedDatabase methods */
+void   hearth__admin__v1__received_database__init
+                     (Hearth__Admin__V1__ReceivedDatabase         *message);
 /* Hearth__Admin__V1__ForwardRequest methods */
 void   hearth__admin__v1__forward_request__init
                      (Hearth__Admin__V1__ForwardRequest         *message);
@@ -750,6 +866,18 @@ void   hearth__admin__v1__single_field_index__init
                      (Hearth__Admin__V1__SingleFieldIndex         *message);
 /* --- per-message closures --- */
 
+typedef void (*Hearth__Admin__V1__MoveDatabaseRequest_Closure)
+                 (const Hearth__Admin__V1__MoveDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__MovedDatabase_Closure)
+                 (const Hearth__Admin__V1__MovedDatabase *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__ReceiveDatabaseRequest_Closure)
+                 (const Hearth__Admin__V1__ReceiveDatabaseRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__ReceivedDatabase_Closure)
+                 (const Hearth__Admin__V1__ReceivedDatabase *message,
+                  void *closure_data);
 typedef void (*Hearth__Admin__V1__ForwardRequest_Closure)
                  (const Hearth__Admin__V1__ForwardRequest *message,
                   void *closure_data);
@@ -915,6 +1043,14 @@ struct Hearth__Admin__V1__Admin_Service
                          const Hearth__Admin__V1__NewestVersionRequest *input,
                          Hearth__Admin__V1__NewestVersionResponse_Closure closure,
                          void *closure_data);
+  void (*move_database)(Hearth__Admin__V1__Admin_Service *service,
+                        const Hearth__Admin__V1__MoveDatabaseRequest *input,
+                        Hearth__Admin__V1__MovedDatabase_Closure closure,
+                        void *closure_data);
+  void (*receive_database)(Hearth__Admin__V1__Admin_Service *service,
+                           const Hearth__Admin__V1__ReceiveDatabaseRequest *input,
+                           Hearth__Admin__V1__ReceivedDatabase_Closure closure,
+                           void *closure_data);
 };
 typedef void (*Hearth__Admin__V1__Admin_ServiceDestroy)(Hearth__Admin__V1__Admin_Service *);
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
@@ -936,7 +1072,9 @@ void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
       function_prefix__ ## follow,\
       function_prefix__ ## step_down,\
       function_prefix__ ## forward,\
-      function_prefix__ ## newest_version  }
+      function_prefix__ ## newest_version,\
+      function_prefix__ ## move_database,\
+      function_prefix__ ## receive_database  }
 void hearth__admin__v1__admin__get_server(ProtobufCService *service,
                                           const Hearth__Admin__V1__GetServerRequest *input,
                                           Hearth__Admin__V1__Server_Closure closure,
@@ -993,10 +1131,22 @@ void hearth__admin__v1__admin__newest_version(ProtobufCService *service,
                                               const Hearth__Admin__V1__NewestVersionRequest *input,
                                               Hearth__Admin__V1__NewestVersionResponse_Closure closure,
                                               void *closure_data);
+void hearth__admin__v1__admin__move_database(ProtobufCService *service,
+                                             const Hearth__Admin__V1__MoveDatabaseRequest *input,
+                                             Hearth__Admin__V1__MovedDatabase_Closure closure,
+                                             void *closure_data);
+void hearth__admin__v1__admin__receive_database(ProtobufCService *service,
+                                                const Hearth__Admin__V1__ReceiveDatabaseRequest *input,
+                                                Hearth__Admin__V1__ReceivedDatabase_Closure closure,
+                                                void *closure_data);
 
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    hearth__admin__v1__mode__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__move_database_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__moved_database__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__receive_database_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__received_database__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__forward_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__forward_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__newest_version_request__descriptor;

@@ -1,0 +1,331 @@
+// Drives the moves away from the stores that a server leads.
+
+import Basics
+import DocumentModel
+import DocumentStore
+import FirestoreMessages
+import FirestoreService
+import PostgreSQLLog
+import Replication
+import Server
+
+/// Belongs to the thread of ``DatabaseMoves``.
+final class MoveDriver {
+    /// A move that this server drives.
+    private struct Active {
+        let name: DatabaseName
+        /// The number of the source store.
+        let source: Int
+        var move: DatabaseMove
+        /// What was read and is not sent yet.
+        var chunk: [UInt8] = []
+        /// Documents that were sent.
+        var documents: UInt64 = 0
+        /// The address of the target's leader; nil if it must be looked up.
+        var target: String?
+        /// What the target has left to do for its indexes, by its last answer.
+        var indexWork: UInt64 = 0
+        /// When the next step is due, in milliseconds.
+        var dueAt: UInt64 = 0
+        var failures = 0
+        /// What holds it up.
+        var note = ""
+        /// What the row says.
+        var noted: (documents: UInt64, note: String) = (0, "")
+        /// When the source was asked to release the database, in milliseconds.
+        var releasedAt: UInt64?
+    }
+
+    private let moves: DatabaseMoves
+    private let served: [ServedStore]
+    private var session: PostgreSQLSession?
+    private var actives: [DatabaseName: Active] = [:]
+    /// When the rows are looked at again, in milliseconds.
+    private var lookAt: UInt64 = 0
+
+    private static let intervalMilliseconds: UInt64 = 1_000
+    private static let connectMilliseconds: UInt64 = 5_000
+    /// How long one move continues before the others have their turn.
+    private static let shareMilliseconds: UInt64 = 200
+    /// How long nothing is read after there was nothing.
+    private static let quietMilliseconds: UInt64 = 5
+    private static let pauseMillisecondsMin: UInt64 = 20
+    private static let pauseMillisecondsMax: UInt64 = 1_000
+
+    init(_ moves: DatabaseMoves, _ served: [ServedStore]) {
+        self.moves = moves
+        self.served = served
+    }
+
+    func close() {
+        session?.close()
+        session = nil
+    }
+
+    /// Does what is due.
+    /// - Returns: when the next work is due, in milliseconds.
+    func turn() -> UInt64 {
+        let now = SystemClock.monotonicMilliseconds()
+        if now >= lookAt {
+            lookAt = now + Self.intervalMilliseconds
+            // The thread of the places says why the database cannot be reached.
+            do { try look() } catch { close() }
+        }
+        for var active in Array(actives.values) where active.dueAt <= now {
+            drive(&active)
+            actives[active.name] = isOver(active) ? nil : active
+        }
+        return min(lookAt, actives.values.map(\.dueAt).min() ?? .max)
+    }
+
+    private func connected() throws -> PostgreSQLSession {
+        if let session { return session }
+        let session = try PostgreSQLSession(address: moves.address, withinMilliseconds: Self.connectMilliseconds)
+        self.session = session
+        return session
+    }
+
+    // MARK: Rows
+
+    /// Learns which databases move away from the stores that this server leads, and what is left of earlier moves.
+    private func look() throws {
+        if moves.stores.allSatisfy({ !$0.leads() }) { return endAll { _ in true } }
+        let session = try connected()
+        for index in served.indices where leads(index) { try sweep(index, session) }
+        let rows = StoreTables.moveRows(try session.run(StoreTables.moves))
+        var wanted: [DatabaseName: DatabaseMove] = [:]
+        for row in rows {
+            guard let name = try? DatabaseName(row.name), let move = DatabaseMove(row.row),
+                let source = moves.stores.firstIndex(where: { $0.name == move.source }), leads(source)
+            else { continue }
+            wanted[name] = move
+            if actives[name] == nil {
+                actives[name] = Active(name: name, source: source, move: move, documents: row.documents)
+                moves.log(
+                    .info, "database_move_driven",
+                    ["database": row.name, "from": move.source, "to": move.target, "note": row.note])
+            }
+        }
+        endAll { wanted[$0.name]?.generation != $0.move.generation }
+        for active in Array(actives.values) { actives[active.name] = try note(active, session) }
+        for (index, store) in moves.stores.enumerated() {
+            store.figures.change { $0.active = actives.values.count { $0.source == index } }
+        }
+    }
+
+    private func leads(_ index: Int) -> Bool { served[index].isOpen && moves.stores[index].leads() }
+
+    /// Forgets moves. The servers that lead continue them, or they are over.
+    private func endAll(where isOver: (Active) -> Bool) {
+        for active in actives.values where isOver(active) {
+            served[active.source].store.endMoveSource(of: active.name)
+            actives[active.name] = nil
+        }
+    }
+
+    /// Enters how far a move is.
+    private func note(_ active: Active, _ session: PostgreSQLSession) throws -> Active {
+        guard active.noted != (active.documents, active.note) else { return active }
+        var active = active
+        active.noted = (active.documents, active.note)
+        try session.run(
+            StoreTables.noting(
+                "\(active.name)", generation: active.move.generation, documents: active.documents, note: active.note))
+        return active
+    }
+
+    // MARK: What is left of moves
+
+    private func sweep(_ index: Int, _ session: PostgreSQLSession) throws {
+        let (store, name) = (served[index].store, moves.stores[index].name)
+        // Before the rows: the row of a move is older than what was received for it.
+        for (database, tenure) in store.tenures {
+            guard MoveRemains.mayBe(tenure) else { continue }
+            guard let row = StoreTables.moveRows(try session.run(StoreTables.row(of: "\(database)"))).first?.row else {
+                continue
+            }
+            switch MoveRemains(tenure, in: name, row, nowMicroseconds: SystemClock.microseconds()) {
+            case nil: break
+            case .received:
+                store.discardReceived(database, generation: tenure.generation) { _ in }
+                moves.log(.info, "database_copy_discarded", ["database": "\(database)", "store": name])
+            case .copy:
+                store.deleteReleased(database, generation: tenure.generation) { _ in }
+                moves.log(.info, "database_copy_deleted", ["database": "\(database)", "store": name])
+            }
+        }
+    }
+
+    // MARK: One move
+
+    /// Does steps of a move until it has to wait, or has had its share of time. From the release on nothing else comes
+    /// between.
+    private func drive(_ active: inout Active) {
+        let end = SystemClock.monotonicMilliseconds() + Self.shareMilliseconds
+        repeat {
+            do {
+                let reply = try answer(&active)
+                active.move.receive(reply)
+                active.failures = 0
+                active.note = ""
+            } catch {
+                fail(&active, error)
+            }
+            if case .ended = active.move.step { return }
+            let now = SystemClock.monotonicMilliseconds()
+            if active.dueAt > now || moves.isStopping { return }
+            if now >= end, !active.move.isReleased { return }
+        } while true
+    }
+
+    private func fail(_ active: inout Active, _ error: any Error) {
+        if error is SQLFailure { close() }
+        active.move.fail()
+        active.target = nil
+        let text = ErrorText.describe(error)
+        if active.note != text {
+            moves.log(.warning, "database_move_waits", ["database": "\(active.name)", "message": text])
+        }
+        active.note = text
+        let pause = min(Self.pauseMillisecondsMin << UInt64(min(active.failures, 6)), Self.pauseMillisecondsMax)
+        active.failures += 1
+        active.dueAt = SystemClock.monotonicMilliseconds() + pause
+    }
+
+    /// Does what a move is to do next.
+    private func answer(_ active: inout Active) throws -> DatabaseMove.Reply {
+        let (name, generation) = ("\(active.name)", active.move.generation)
+        switch active.move.step {
+        case .ended: return .sourceRefuses
+        case .receiving: return try ask(&active, chunk: [])
+        case .reading(let progress): return try read(&active, after: progress)
+        case .sending:
+            let chunk = active.chunk
+            active.chunk = []
+            return try ask(&active, chunk: chunk)
+        case .announcing:
+            let rows = try connected().run(StoreTables.announcingRelease(name, generation: generation))
+            return .row(isDone: !rows.isEmpty)
+        case .releasing: return try release(&active)
+        case .recording:
+            let rows = try connected().run(StoreTables.recordingMove(name, generation: generation))
+            moves.places.look()
+            return .row(isDone: !rows.isEmpty)
+        }
+    }
+
+    private func read(_ active: inout Active, after progress: MoveProgress) throws -> DatabaseMove.Reply {
+        guard leads(active.source) else { throw MoveFailure.leadsNoLonger }
+        let store = served[active.source].store
+        let tenure = store.tenure(of: active.name)
+        switch tenure.state {
+        case .owned: break
+        case .released where tenure.generation == active.move.generation: break
+        case .absent: return try giveUp(active)
+        default: return .sourceRefuses
+        }
+        let chunk = try store.moveChunk(
+            of: active.name, generation: active.move.generation, after: progress.bytes)
+        active.chunk = chunk.bytes
+        active.documents += UInt64(chunk.documents)
+        moves.stores[active.source].figures.change { $0.documents += UInt64(chunk.documents) }
+        let isReleased = tenure.state == .released
+        // Queries would fail at the target until it has built its indexes.
+        let waitsForIndexes = active.indexWork > 0 && !isReleased
+        if chunk.bytes.isEmpty, waitsForIndexes { throw MoveFailure.indexesAreBuilt }
+        // Nothing has come since; what comes is looked for after a moment.
+        if chunk.bytes.isEmpty, !chunk.isCaughtUp || isReleased {
+            active.dueAt = SystemClock.monotonicMilliseconds() + Self.quietMilliseconds
+        }
+        return .chunk(
+            DatabaseMove.Chunk(
+                isEmpty: chunk.bytes.isEmpty, isShort: chunk.isCaughtUp && !waitsForIndexes, isReleased: isReleased))
+    }
+
+    /// A database that has a row, and that nothing was ever written to, cannot be moved.
+    private func giveUp(_ active: Active) throws -> DatabaseMove.Reply {
+        let note = "nothing was ever written to the database"
+        try connected().run(
+            StoreTables.givingUp("\(active.name)", generation: active.move.generation, note: note))
+        return .sourceRefuses
+    }
+
+    private func release(_ active: inout Active) throws -> DatabaseMove.Reply {
+        guard leads(active.source) else { throw MoveFailure.leadsNoLonger }
+        active.releasedAt = SystemClock.monotonicMilliseconds()
+        let outcome = Monitor<Result<DatabaseTenure, RequestError>?>(nil)
+        served[active.source].store.release(
+            active.name, generation: active.move.generation, to: active.move.target
+        ) { result in outcome.update { $0 = result } }
+        _ = try outcome.wait { $0 }.get()
+        return .released
+    }
+
+    /// Asks the leader of the target.
+    private func ask(_ active: inout Active, chunk: [UInt8]) throws -> DatabaseMove.Reply {
+        let generation = active.move.generation
+        if active.target == nil {
+            let rows = try connected().run(StoreTables.leaders(of: [active.move.target]))
+            guard let address = rows.first?.text(1), !address.isEmpty else {
+                throw MoveFailure.noLeader(active.move.target)
+            }
+            active.target = address
+        }
+        let received = try moves.ask(
+            ReceiveDatabaseRequest(
+                store: active.move.target, database: "\(active.name)", generation: generation, chunk: chunk),
+            at: active.target ?? "")
+        active.indexWork = received.indexWork
+        switch received.state {
+        case .owned: return .owned(generation: received.generation)
+        case .receiving where received.generation == generation: return .receiving(MoveProgress(received.progress))
+        case .receiving, .none:
+            if received.generation >= generation { return .targetRefuses }
+            throw MoveFailure.notReceived
+        }
+    }
+
+    /// Whether a move has ended for this server; writes that to the log.
+    private func isOver(_ active: Active) -> Bool {
+        guard case .ended(let end) = active.move.step else { return false }
+        served[active.source].store.endMoveSource(of: active.name)
+        let (name, source, target) = ("\(active.name)", active.move.source, active.move.target)
+        switch end {
+        case .moved:
+            let pause = active.releasedAt.map { SystemClock.monotonicMilliseconds() - $0 }
+            moves.stores[active.source].figures.change { figures in
+                figures.completed += 1
+                if let pause { figures.lastPauseMilliseconds = pause }
+            }
+            moves.log(
+                .info, "database_moved",
+                [
+                    "database": name, "from": source, "to": target, "documents": String(active.documents),
+                    "pause_ms": pause.map(String.init) ?? "",
+                ])
+        case .superseded:
+            moves.log(.info, "database_move_superseded", ["database": name, "from": source, "to": target])
+        case .conflict:
+            let message = "the store \(target) has the database by another way"
+            moves.log(.error, "database_twice", ["database": name, "message": message])
+        }
+        return true
+    }
+}
+
+/// Why a move does not continue now.
+private enum MoveFailure: Error, CustomStringConvertible {
+    case leadsNoLonger
+    case noLeader(String)
+    case notReceived
+    case indexesAreBuilt
+
+    var description: String {
+        switch self {
+        case .leadsNoLonger: "another server leads the store that has the database"
+        case .noLeader(let store): "the store \(store) has no leader"
+        case .indexesAreBuilt: "the store to which the database moves builds its indexes"
+        case .notReceived: "the store to which the database moves has lost what it received; it begins again"
+        }
+    }
+}

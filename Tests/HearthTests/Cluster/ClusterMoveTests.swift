@@ -1,0 +1,242 @@
+// hearth move as processes over a real PostgreSQL: a database moves between two stores while clients use it.
+
+import Basics
+import DocumentModel
+import FirestoreMessages
+import Foundation
+import HearthClient
+import PostgreSQLLog
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(30)))
+struct ClusterMoveTests {
+    private let directory = TemporaryDirectory("moves")
+    private let database: PostgreSQLServer
+    /// The database that moves, as its row is called.
+    private static let name = "projects/hearth/databases/(default)"
+    private static let documentCount = 3_000
+    private static let committedMin = 30
+
+    init() throws { database = try PostgreSQLServer() }
+
+    /// Two servers of two stores, each of which leads one of them.
+    private func start() async throws -> [ClusterNode] {
+        let nodes = try ClusterNode.several(2, database, in: directory, ["--cluster-stores", "main,b"])
+        for node in nodes { try node.start() }
+        return nodes
+    }
+
+    private func query<Output>(_ body: (PostgreSQLSession) throws -> Output) throws -> Output {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        return try body(session)
+    }
+
+    private func row() throws -> DatabaseMoveRow {
+        try #require(
+            try query { StoreTables.moveRows(try $0.run(StoreTables.row(of: Self.name))) }.first, "the row")
+    }
+
+    /// The server that leads a store.
+    private func leader(of store: String, _ nodes: [ClusterNode]) async throws -> ClusterNode {
+        var found: ClusterNode?
+        try await eventually("the store \(store) has a leader: \(logs(nodes))") {
+            found = nodes.first { $0.server != nil && $0.leads(store) }
+            return found != nil
+        }
+        return try #require(found)
+    }
+
+    private func logs(_ nodes: [ClusterNode]) -> [Substring] { nodes.map { $0.log.suffix(2_000) } }
+
+    /// Other databases are in both stores; the one that moves has many documents.
+    private func fill(_ nodes: [ClusterNode]) async throws {
+        let client = try ClusterWriter.client(of: nodes[0])
+        let name = try DatabaseName(project: "hearth")
+        try await eventually("the database takes commits: \(logs(nodes))") {
+            (try? await client.commit(try ClusterWriter.writes(of: 0, in: name))) != nil
+        }
+        for start in stride(from: 0, to: Self.documentCount, by: 250) {
+            var writes = CommitWrites(database: name)
+            for number in start..<start + 250 {
+                var writer = ByteBuffer()
+                writer.withLengthPrefix(field: 2) { entry in
+                    entry.appendField(1, string: "text")
+                    entry.withLengthPrefix(field: 2) {
+                        Value.string(String(repeating: "\(number) ", count: 50)).encode(into: &$0)
+                    }
+                }
+                writes.set("\(name.documentsRoot)/filled/d\(number)", fields: writer.copyBytes())
+            }
+            try await client.commit(writes)
+        }
+        await client.close()
+    }
+
+    /// Clients that use the database all the while.
+    private final class Load {
+        let writer: ClusterWriter
+        let clients: ListAppendClients
+        let listener: FaithfulListener
+        private let nodes: [ClusterNode]
+        private var tasks: [Task<Void, Never>] = []
+
+        init(_ nodes: [ClusterNode]) throws {
+            self.nodes = nodes
+            writer = try ClusterWriter(nodes)
+            clients = try ListAppendClients(nodes, seed: 3)
+            listener = try FaithfulListener(nodes, collection: "left")
+            tasks.append(Task { [writer] in try? await writer.run() })
+            tasks.append(Task { [clients] in await clients.run(clients: 3) })
+            tasks.append(Task { [listener] in await listener.run() })
+        }
+
+        /// Waits until so many further commits and transactions were made.
+        func expectProgress(_ text: @autoclosure () -> String) async throws {
+            let (commits, transactions) = (writer.numbers.count, clients.committedCount)
+            try await eventually("further commits are acknowledged: \(text())") { writer.numbers.count > commits + 10 }
+            try await eventually("further transactions are committed: \(text())") {
+                clients.committedCount > transactions + 5
+            }
+        }
+
+        /// Ends the clients, and compares what they saw with what there is.
+        func expectNothingLost() async throws {
+            writer.stop()
+            clients.stop()
+            for task in tasks.prefix(2) { await task.value }
+            let acknowledged = Set(writer.numbers)
+            for node in nodes {
+                try await eventually("\(node.address) has all: \(node.log.suffix(2_000))") {
+                    try writer.numbers("left", at: node).isSuperset(of: acknowledged)
+                }
+                #expect(try writer.numbers("left", at: node) == writer.numbers("right", at: node))
+            }
+            let found = try writer.numbers("left", at: nodes[0])
+            try await eventually("the listener has all documents, and no others") { listener.numbers == found }
+            listener.stop()
+            await tasks[2].value
+            #expect(listener.problems.isEmpty, "\(listener.problems.prefix(3))")
+            let history = try await clients.history(finalAt: 0)
+            await clients.close()
+            let anomalies = ListAppendCheck.anomalies(of: history, isStrict: false)
+            #expect(anomalies.isEmpty, "\(anomalies.prefix(3))")
+        }
+    }
+
+    private func move(to store: String, _ node: ClusterNode, _ further: [String] = []) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["move", "(default)", store, "--address", node.address] + further)
+    }
+
+    private func expectSound(_ nodes: [ClusterNode]) throws {
+        for node in nodes {
+            #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
+            for store in ["main", "b"] {
+                let check = try HearthBinary.run(["check", "--data", "\(node.data)/STORES/\(store)"])
+                #expect(check.status == 0, "\(check.output) \(check.errors)")
+            }
+        }
+    }
+
+    @Test
+    func `A database moves to another store and back while clients write, read and listen`() async throws {
+        let nodes = try await start()
+        try await fill(nodes)
+        let load = try Load(nodes)
+        try await load.expectProgress("\(logs(nodes))")
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        let moved = try move(to: target, nodes[1], ["--json"])
+        #expect(moved.status == 0 && moved.output.contains("\"store\":\"\(target)\""), "\(moved) \(logs(nodes))")
+        #expect(try row().row.store == target)
+        try await load.expectProgress("\(logs(nodes))")
+        let again = try move(to: target, nodes[0])
+        #expect(again.status == 0 && again.output.contains("is in the store \(target)"), "\(again)")
+        let unknown = try move(to: "nowhere", nodes[0])
+        #expect(unknown.status == 1 && unknown.errors.contains("no store nowhere"), "\(unknown)")
+        let back = try move(to: source, nodes[0])
+        #expect(back.status == 0, "\(back) \(logs(nodes))")
+        #expect(try row().row.store == source)
+        try await load.expectProgress("\(logs(nodes))")
+        try await load.expectNothingLost()
+        #expect(nodes.contains { $0.metrics.contains("hearth_moves_completed_total{store=\"\(source)\"} 1\n") })
+        let pauses = nodes.flatMap { $0.log.split(separator: "\n") }.filter { $0.contains("event=database_moved ") }
+        #expect(pauses.count == 2, "\(logs(nodes))")
+        print("moves: \(pauses)")
+        let listed = try HearthBinary.run(["databases", "list", "--address", nodes[0].address])
+        #expect(listed.output.split(separator: "\n").count == 1, "\(listed)")
+        try expectSound(nodes)
+    }
+
+    /// When the server of a move is killed.
+    enum Moment: CaseIterable {
+        case sourceCopies, targetCopies, sourceReleases, targetReceivesTheRest
+    }
+
+    @Test(arguments: Moment.allCases)
+    func `A move comes to its end, and nothing is lost, when a leader is killed`(moment: Moment) async throws {
+        let nodes = try await start()
+        try await fill(nodes)
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        // Each store has its own leader.
+        try await eventually("each server leads one store: \(logs(nodes))") {
+            nodes.allSatisfy { $0.leads("main") != $0.leads("b") }
+        }
+        let isOfSource = moment == .sourceCopies || moment == .sourceReleases
+        let victim = try await leader(of: isOfSource ? source : target, nodes)
+        let other = try #require(nodes.first { $0 !== victim })
+        let load = try Load(nodes)
+        try await load.expectProgress("\(logs(nodes))")
+        let begun = try move(to: target, other, ["--no-wait"])
+        #expect(begun.status == 0, "\(begun)")
+        let waitsForRelease = moment == .sourceReleases || moment == .targetReceivesTheRest
+        try query { session in
+            var looks = 0
+            while true {
+                let rows = StoreTables.moveRows(try session.run(StoreTables.row(of: Self.name)))
+                // The move may have ended already.
+                guard let row = rows.first?.row, row.movingTo != nil, !row.isReleasing else { break }
+                looks += 1
+                if !waitsForRelease, looks > 20 { break }
+            }
+        }
+        victim.kill()
+        try await eventually("the move comes to its end: \(logs(nodes))") {
+            let row = try row().row
+            return row.store == target && row.movingTo == nil
+        }
+        try victim.start()
+        try await load.expectProgress("\(logs(nodes))")
+        try await load.expectNothingLost()
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A move that is given up at once leaves the database where it was, or has come to its end`() async throws {
+        let nodes = try await start()
+        let client = try ClusterWriter.client(of: nodes[0])
+        let name = try DatabaseName(project: "hearth")
+        try await eventually("the database takes commits: \(logs(nodes))") {
+            (try? await client.commit(try ClusterWriter.writes(of: 1, in: name))) != nil
+        }
+        let source = try row().row.store
+        let target = source == "main" ? "b" : "main"
+        let begun = try move(to: target, nodes[0], ["--no-wait"])
+        #expect(begun.status == 0, "\(begun) \(logs(nodes))")
+        let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
+        #expect(status.status == 0, "\(status)")
+        let given = try move(to: source, nodes[1])
+        let row = try row().row
+        // It was given up, or had come to its end before.
+        if given.status == 0 {
+            #expect(row.store == source && row.movingTo == nil, "\(row)")
+        } else {
+            #expect(given.errors.contains("already"), "\(given)")
+        }
+        try await client.commit(try ClusterWriter.writes(of: 2, in: name))
+        await client.close()
+        try expectSound(nodes)
+    }
+}

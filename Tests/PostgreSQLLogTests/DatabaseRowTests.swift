@@ -1,0 +1,122 @@
+// The rows of databases that move, over a real PostgreSQL.
+
+import PostgreSQLLog
+import Replication
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct DatabaseRowTests {
+    private let server: PostgreSQLServer
+    private let name = "projects/p/databases/(default)"
+
+    init() throws { server = try PostgreSQLServer() }
+
+    /// Two stores that share, and a database in the first one.
+    private func prepare(_ session: PostgreSQLSession) throws {
+        try session.run(StoreTables.creation)
+        try session.run(StoreTables.creationOfDatabases)
+        for store in ["a", "b"] {
+            let tables = StoreTables(name: store, advertised: "")
+            try session.run(tables.adoption(.random(), timeline: 1, ceiling: 0))
+            try session.run(tables.sharing(in: 1))
+        }
+        try session.run(StoreTables(name: "a", advertised: "").entering(name))
+    }
+
+    private func row(_ session: PostgreSQLSession) throws -> DatabaseRow {
+        try #require(StoreTables.moveRows(try session.run(StoreTables.row(of: name))).first).row
+    }
+
+    private func isDone(_ statement: SQLStatement, _ session: PostgreSQLSession) throws -> Bool {
+        try !session.run(statement).isEmpty
+    }
+
+    private func begins(_ store: String, _ session: PostgreSQLSession) throws -> Bool {
+        try session.run(StoreTables.moving(name, to: store)).first?.number(0) == 1
+    }
+
+    private func levels(_ session: PostgreSQLSession) throws -> [UInt64?] {
+        try session.run(SQLStatement("SELECT level FROM hearth.stores ORDER BY name")).map { $0.number(0) }
+    }
+
+    @Test
+    func `A move is begun, announced and recorded by its generation alone, and raises both stores`() throws {
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try prepare(session)
+        #expect(try row(session) == DatabaseRow(store: "a"))
+        let before = try session.run(StoreTables.databasesMark)
+        #expect(try levels(session) == [2, 2])
+        #expect(try !begins("a", session))
+        #expect(try begins("b", session))
+        #expect(try !begins("b", session))
+        #expect(try levels(session) == [3, 3])
+        #expect(try row(session) == DatabaseRow(store: "a", movingTo: "b", generation: 1))
+        #expect(try session.run(StoreTables.databasesMark).first?.columns != before.first?.columns)
+        try session.run(StoreTables.noting(name, generation: 1, documents: 7, note: "it waits"))
+        try session.run(StoreTables.noting(name, generation: 2, documents: 8, note: ""))
+        let moves = StoreTables.moveRows(try session.run(StoreTables.moves))
+        #expect(moves.map(\.documents) == [7] && moves.first?.note == "it waits")
+
+        #expect(try !isDone(StoreTables.announcingRelease(name, generation: 2), session))
+        #expect(try !isDone(StoreTables.recordingMove(name, generation: 2), session))
+        #expect(try isDone(StoreTables.announcingRelease(name, generation: 1), session))
+        #expect(try isDone(StoreTables.announcingRelease(name, generation: 1), session))
+        #expect(try !isDone(StoreTables.givingUp(name, generation: 1, note: ""), session))
+        #expect(try isDone(StoreTables.recordingMove(name, generation: 1), session))
+        #expect(try !isDone(StoreTables.recordingMove(name, generation: 1), session))
+        #expect(try row(session) == DatabaseRow(store: "b", generation: 1))
+        #expect(try session.run(StoreTables.moves).isEmpty)
+    }
+
+    @Test
+    func `A move is given up before its release is announced, and what comes late changes nothing`() throws {
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try prepare(session)
+        #expect(try begins("b", session))
+        #expect(try !isDone(StoreTables.givingUp(name, generation: 0, note: ""), session))
+        #expect(try isDone(StoreTables.givingUp(name, generation: 1, note: "no more"), session))
+        #expect(try row(session) == DatabaseRow(store: "a", generation: 2))
+        for late in [
+            StoreTables.announcingRelease(name, generation: 1), StoreTables.recordingMove(name, generation: 1),
+            StoreTables.givingUp(name, generation: 1, note: ""),
+        ] { #expect(try !isDone(late, session)) }
+        #expect(try begins("b", session))
+        #expect(try row(session) == DatabaseRow(store: "a", movingTo: "b", generation: 3))
+    }
+
+    @Test
+    func `A table of an earlier version gets the columns, and stores that share still share`() throws {
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(SQLStatement(script: "CREATE SCHEMA hearth"))
+        try session.run(
+            SQLStatement(
+                script: """
+                    CREATE TABLE hearth.databases (name text PRIMARY KEY, store text NOT NULL);
+                    INSERT INTO hearth.databases VALUES ('\(name)', 'a');
+                    """))
+        try prepare(session)
+        #expect(try row(session) == DatabaseRow(store: "a"))
+        #expect(try begins("b", session))
+        // A store of level 3 takes new databases, and says again that it shares.
+        let tables = StoreTables(name: "a", advertised: "")
+        #expect(try isDone(tables.sharing(in: 9), session))
+        #expect(try levels(session) == [3, 3])
+        #expect(try session.run(StoreTables.sharingCount(of: ["a", "b"])).first?.number(0) == 2)
+        try session.run(StoreTables.adding("projects/p/databases/other", to: ["a", "b"], databasesMax: 10))
+        #expect(try session.run(StoreTables.store(of: "projects/p/databases/other")).first?.text(0) == "b")
+    }
+
+    @Test
+    func `A database does not move to a store that does not share, or is none`() throws {
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try prepare(session)
+        try session.run(StoreTables(name: "c", advertised: "").adoption(.random(), timeline: 1, ceiling: 0))
+        for store in ["c", "nowhere"] { #expect(try !begins(store, session)) }
+        #expect(try row(session) == DatabaseRow(store: "a"))
+    }
+}
