@@ -106,9 +106,16 @@ package final class StoreReader {
             guard transaction.database == database else { throw .unknownTransaction }
             let time = transaction.readMicroseconds { store.versions.readTime() }
             if let refusal = newestReadRefusal { throw refusal }
+            let databaseNumber: UInt32?
+            do throws(RequestError) {
+                databaseNumber = try number(of: database, at: time)
+            } catch {
+                // It began before the move of the database to this store was visible.
+                throw error == .snapshotTooOld ? .lostTransaction : error
+            }
             return ReadPoint(
                 database: database, version: CommitVersion(microseconds: time), readMicroseconds: time,
-                databaseNumber: try number(of: database, at: time), transaction: transaction)
+                databaseNumber: databaseNumber, transaction: transaction)
         }
     }
 
