@@ -59,14 +59,15 @@ package final class LogAppender {
     /// Ends the group, which has a record, and gives it its place. The group before must be done.
     package func seal() -> LogGroup { synchronizer.shared == nil ? writer.seal() : writer.sealRecords() }
 
-    /// Has the log thread write and sync a group, and then call `completion`, once. None may be on its way.
+    /// Has the log thread write and sync a group, and then call `completion`, once. A shared log calls it on one of its
+    /// threads, or on this one. None may be on its way.
     package func synchronize(
         _ group: LogGroup, completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
     ) {
         synchronizer.submit(group, finished: finished, completion: completion)
     }
 
-    /// Writes and syncs a group on the calling thread. None may be on its way.
+    /// Writes and syncs a group on the calling thread, or waits for the shared log. None may be on its way.
     /// - Returns: its last version.
     /// - Throws: `failed`, which is final.
     package func synchronize(_ group: LogGroup) throws(StorageError) -> CommitVersion {

@@ -1,4 +1,7 @@
-// Making groups durable, one at a time, on the log thread or on the caller's.
+// Making groups durable, one at a time.
+//
+//     segments      on the log thread, or on the caller's
+//     shared log    on threads of that log; here only the outcome is noted
 
 internal import Basics
 internal import Storage
@@ -35,11 +38,19 @@ final class LogSynchronizer: Sendable {
         state.wait { $0.isBusy ? nil : () }
     }
 
-    /// Hands a group to the log thread. None may be on its way.
+    /// Hands a group to the log thread, or to the shared log. None may be on its way.
     func submit(
         _ group: LogGroup, finished: @escaping LogAppender.Outcome,
         completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
     ) {
+        if group.segment == nil {
+            begin()
+            appendShared(group, finished: finished) { [state] result in
+                completion(result)
+                state.update { $0.isBusy = false }
+            }
+            return
+        }
         state.update { state in
             precondition(!state.isBusy, "a group is submitted while another is on its way")
             state.task = LogTask(group: group, finished: finished, completion: completion)
@@ -47,29 +58,57 @@ final class LogSynchronizer: Sendable {
         }
     }
 
-    /// Writes and syncs a group on the calling thread. None may be on its way.
-    /// - Parameter finished: gets the outcome.
-    func perform(_ group: LogGroup, finished: LogAppender.Outcome) throws(StorageError) -> CommitVersion {
-        let started = SystemClock.monotonicNanoseconds()
-        do throws(StorageError) {
-            try write(group)
-        } catch {
-            // What is on the disk is unknown now, and the kernel may have dropped the pages: nothing more is promised.
-            let failure = StorageError(.failed, "the log cannot be written: \(error.message)", file: error.file)
-            finished(group.lastVersion, failure)
-            throw failure
+    private func begin() {
+        state.withLock { state in
+            precondition(!state.isBusy, "a group is submitted while another is on its way")
+            state.isBusy = true
         }
-        syncNanoseconds.record(SystemClock.monotonicNanoseconds() - started)
-        durable.store(group.lastVersion.microseconds, ordering: .releasing)
-        finished(group.lastVersion, nil)
-        return group.lastVersion
     }
 
-    private func write(_ group: LogGroup) throws(StorageError) {
+    /// Makes a group durable, and returns then. None may be on its way.
+    /// - Parameter finished: gets the outcome.
+    func perform(_ group: LogGroup, finished: @escaping LogAppender.Outcome) throws(StorageError) -> CommitVersion {
         guard let segment = group.segment else {
-            guard let shared else { preconditionFailure("a group has neither a segment nor a shared log") }
-            return try shared.append(unsafe RawSpan(_unsafeBytes: group.bytes), version: group.lastVersion)
+            let outcome = Monitor<Result<CommitVersion, StorageError>?>(nil)
+            appendShared(group, finished: finished) { result in outcome.update { $0 = result } }
+            return try outcome.wait { $0 }.get()
         }
+        let started = SystemClock.monotonicNanoseconds()
+        let result = Result { () throws(StorageError) in try write(group, to: segment) }
+        return try end(group.lastVersion, from: started, result, finished).get()
+    }
+
+    /// Hands a group to the shared log.
+    /// - Parameter completion: called once, on this thread or on one of that log.
+    private func appendShared(
+        _ group: LogGroup, finished: @escaping LogAppender.Outcome,
+        completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
+    ) {
+        guard let shared else { preconditionFailure("a group has neither a segment nor a shared log") }
+        let (version, started) = (group.lastVersion, SystemClock.monotonicNanoseconds())
+        shared.append(unsafe RawSpan(_unsafeBytes: group.bytes), version: version) { [self] result in
+            completion(end(version, from: started, result, finished))
+        }
+    }
+
+    /// Notes what has become of a group.
+    private func end(
+        _ version: CommitVersion, from started: UInt64, _ result: Result<Void, StorageError>,
+        _ finished: LogAppender.Outcome
+    ) -> Result<CommitVersion, StorageError> {
+        if case .failure(let error) = result {
+            // What is on the disk is unknown now, and the kernel may have dropped the pages: nothing more is promised.
+            let failure = StorageError(.failed, "the log cannot be written: \(error.message)", file: error.file)
+            finished(version, failure)
+            return .failure(failure)
+        }
+        syncNanoseconds.record(SystemClock.monotonicNanoseconds() - started)
+        durable.store(version.microseconds, ordering: .releasing)
+        finished(version, nil)
+        return .success(version)
+    }
+
+    private func write(_ group: LogGroup, to segment: LogSegment) throws(StorageError) {
         try fault.check(.writeLog, file: segment.file.path)
         unsafe try segment.file.write(group.bytes, at: group.offset)
         try fault.check(.syncLog, file: segment.file.path)

@@ -79,11 +79,11 @@ package final class WriteAheadLog: Sendable {
     /// Starts the threads that prepare segments and sync groups. `close` ends them.
     /// - Throws: `inputOutput` if the system has no thread left.
     package func startThreads() throws(StorageError) {
+        // A shared log has its threads.
+        if options.sharedLog != nil { return }
         let (pool, synchronizer) = (pool, synchronizer)
-        if options.sharedLog == nil {
-            let preparing = try SystemThread.start("segments") { pool.run() }
-            threads.withLock { $0.append(preparing) }
-        }
+        let preparing = try SystemThread.start("segments") { pool.run() }
+        threads.withLock { $0.append(preparing) }
         let syncing = try SystemThread.start("log") { synchronizer.run() }
         threads.withLock { $0.append(syncing) }
     }
@@ -94,6 +94,7 @@ package final class WriteAheadLog: Sendable {
     /// Ends the threads and removes files without records that are needed. A group that is on its way is waited for;
     /// further ones are refused.
     package func close() {
+        if options.sharedLog != nil { synchronizer.waitUntilIdle() }
         synchronizer.stop()
         pool.stop()
         let ending = threads.withLock { threads in

@@ -342,7 +342,7 @@ package struct JSONLineParser: ~Copyable {
     private func isName(_ key: JSONScanner.StringRange, _ scanner: borrowing JSONScanner) throws(JSONLineError) -> Bool
     {
         guard key.end - key.start == 8 else { return false }
-        return unsafe scanner.line.extracting(key.start..<key.end).bytes.equalsBytes("__name__".utf8Span.span.bytes)
+        return unsafe scanner.line.extracting(key.start..<key.end).bytes.equalsUTF8(of: "__name__")
     }
 
     private mutating func documentName(_ scanner: inout JSONScanner) throws(JSONLineError) {

@@ -25,7 +25,7 @@ package struct JSONLineWriter {
         output.removeAll(keepingCapacity: true)
         output.append(0x7B)
         append("\"__name__\":")
-        unsafe appendString(name.utf8Span.span.bytes)
+        name.withUTF8Span { appendString($0) }
         try members(WireReader(fields), tag: UInt32(DocumentTag.field), needsComma: true)
         output.append(0x7D)
         return output
@@ -180,10 +180,10 @@ package struct JSONLineWriter {
             self = .plain
             // {__type__: "__vector__", value: [...]}: two members in this order.
             var marker = WireReader(type.value)
-            guard unsafe type.key.equalsBytes(Value.vectorTypeKey.utf8Span.span.bytes),
+            guard type.key.equalsUTF8(of: Value.vectorTypeKey),
                 let markerTag = try marker.nextTag(),
                 markerTag.rawValue == ValueTag.string,
-                unsafe try marker.span(markerTag).equalsBytes(Value.vectorTypeName.utf8Span.span.bytes)
+                try marker.span(markerTag).equalsUTF8(of: Value.vectorTypeName)
             else { return }
             var last = try ahead.message(second)
             var array = WireReader(try JSONLineWriter.keyAndValue(&last).value)

@@ -34,6 +34,10 @@ package struct StoreConfiguration: Sendable {
     /// all. For logs whose appends cost much more than a sync. A client alone waits for nobody.
     package var groupPausePercent = 0
 
+    /// Requests that the commit thread waits for while a group is on its way. Nothing is replied before its end, and
+    /// each wake-up of the thread costs as much as deciding some requests.
+    package var requestsAtOnce = 1
+
     /// Bytes of documents that the writes of one commit may read and write, with those of intermediate states, before
     /// it is refused with `RESOURCE_EXHAUSTED`; bounds the time for which one commit may hold up the others. A commit
     /// that replaces or deletes 500 documents of the largest size fits.

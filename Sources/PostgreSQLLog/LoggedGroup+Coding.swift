@@ -31,26 +31,24 @@ extension LoggedGroup {
     /// Reads groups that a server of the cluster has sent.
     /// - Returns: nil if the bytes are not whole groups with the contents that their headers name.
     package static func decode(_ bytes: [UInt8], of store: StoreIdentity) -> [LoggedGroup]? {
+        let span = bytes.byteSpan
         var groups: [LoggedGroup] = []
         var offset = 0
-        func number(_ start: Int, _ count: Int) -> UInt64 {
-            bytes[start..<start + count].littleEndianNumber
-        }
-        while offset < bytes.count {
-            guard bytes.count - offset >= 4 + headBytes else { return nil }
-            let length = Int(number(offset, 4))
+        while offset < span.byteCount {
+            guard span.byteCount - offset >= 4 + headBytes else { return nil }
+            let length = Int(span.littleEndian32(at: offset))
             let start = offset + 4
-            guard length >= headBytes, length <= bytes.count - start else { return nil }
-            let derivedBytes = Int(number(start + 40, 4))
+            guard length >= headBytes, length <= span.byteCount - start else { return nil }
+            let derivedBytes = Int(span.littleEndian32(at: start + 40))
             guard derivedBytes <= length - headBytes else { return nil }
             let recordsStart = start + headBytes + derivedBytes
             let group = LoggedGroup(
                 header: GroupHeader(
-                    store: store, epoch: Epoch(number(start, 8)), sequence: number(start + 8, 8),
-                    previousHash: number(start + 16, 8), version: number(start + 24, 8),
-                    contentHash: number(start + 32, 8)),
-                records: Array(bytes[recordsStart..<start + length]),
-                derived: Array(bytes[start + headBytes..<recordsStart]))
+                    store: store, epoch: Epoch(span.littleEndian64(at: start)),
+                    sequence: span.littleEndian64(at: start + 8), previousHash: span.littleEndian64(at: start + 16),
+                    version: span.littleEndian64(at: start + 24), contentHash: span.littleEndian64(at: start + 32)),
+                records: [UInt8](copying: span.extracting(recordsStart..<start + length)),
+                derived: [UInt8](copying: span.extracting(start + headBytes..<recordsStart)))
             guard contentHash(group.records) == group.header.contentHash else { return nil }
             groups.append(group)
             offset = start + length

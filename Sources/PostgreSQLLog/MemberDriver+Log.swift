@@ -64,8 +64,8 @@ extension MemberDriver {
         if let last = headers.last { readVersion.store(last.version, ordering: .releasing) }
         state.change { $0.groupsApplied += UInt64(headers.count) }
         isApplying = true
-        host.apply(groups) { [self] outcome in
-            inbox.update { $0.applied = outcome }
+        host.apply(groups, areAcknowledged: !streamedApplying.isEmpty) { [self] outcome in
+            inbox.withLock { $0.applied = outcome }
             wake()
         }
     }
@@ -113,7 +113,7 @@ extension MemberDriver {
             if mustCreateTable {
                 sql = settings.tables.creation(of: header.sequence)
             } else {
-                sql = settings.tables.append(appending.group(header))
+                sql = settings.tables.append(appending.group(header), &appendText)
             }
         case .read(let place):
             guard let reading else { return }

@@ -24,49 +24,51 @@ extension MemberDriver {
     package func receive(
         _ groups: [LoggedGroup], closed: UInt64, completion: @escaping @Sendable (Bool) -> Void
     ) {
-        let isTaken = inbox.update { inbox in
-            if inbox.isClosed { return false }
+        let (isTaken, wakes) = inbox.withLock { inbox in
+            if inbox.isClosed { return (false, false) }
             inbox.streamed.append(StreamedGroups(groups: groups, closed: closed, completion: completion))
-            return true
+            return (true, !inbox.isApplying)
         }
-        isTaken ? wake() : completion(false)
+        if wakes { wake() }
+        if !isTaken { completion(false) }
     }
 
     /// The leader's stream has ended. Any thread.
     package func endStream() {
-        inbox.update { $0.hasStreamEnded = true }
+        inbox.withLock { $0.hasStreamEnded = true }
         wake()
     }
 
     /// Hands on what came over the stream, when nothing else is being applied.
     func takeStreamed() {
+        guard !isApplying, logActions.isEmpty else { return }
         let now = BootClock.milliseconds()
-        let hasEnded = inbox.withLock { inbox in
-            defer { inbox.hasStreamEnded = false }
-            return inbox.hasStreamEnded
+        let (streamed, streamHasEnded) = inbox.withLock { inbox in
+            defer { (inbox.streamed, inbox.hasStreamEnded) = ([], false) }
+            return (inbox.streamed, inbox.hasStreamEnded)
         }
-        if hasEnded { member.streamEnded(now: now) }
-        while !isApplying, logActions.isEmpty, let next = nextStreamed() {
-            guard let actions = member.receive(streamed: next.groups.map(\.header), now: now) else {
-                next.completion(false)
-                continue
-            }
-            if next.closed > 0 { state.change { $0.closed = max($0.closed, next.closed) } }
-            guard !actions.isEmpty else {
-                if next.closed > 0 { host.close(through: next.closed) }
-                next.completion(true)
-                continue
-            }
-            for group in next.groups { readGroups[group.header.sequence] = group }
-            state.change { $0.groupsStreamed += UInt64(next.groups.count) }
-            closedRead = next.closed
-            streamCompletion = next.completion
-            perform(actions)
-        }
+        if !streamed.isEmpty { take(streamed, now: now) }
+        if streamHasEnded { member.streamEnded(now: now) }
     }
 
-    private func nextStreamed() -> StreamedGroups? {
-        inbox.withLock { $0.streamed.isEmpty ? nil : $0.streamed.removeFirst() }
+    /// Applies together what came while something else was applied.
+    private func take(_ streamed: [StreamedGroups], now: UInt64) {
+        let groups = streamed.flatMap(\.groups)
+        guard let actions = member.receive(streamed: groups.map(\.header), now: now) else {
+            return streamed.complete(false)
+        }
+        // Groups come before the times that are closed after them, so the last time is after all groups.
+        let closed = streamed.reduce(0) { max($0, $1.closed) }
+        if closed > 0 { state.change { $0.closed = max($0.closed, closed) } }
+        guard !actions.isEmpty else {
+            if closed > 0 { host.close(through: closed) }
+            return streamed.complete(true)
+        }
+        for group in groups { readGroups[group.header.sequence] = group }
+        state.change { $0.groupsStreamed += UInt64(groups.count) }
+        closedRead = closed
+        streamedApplying = streamed
+        perform(actions)
     }
 
     /// Nothing of the stream is taken any more.
@@ -75,7 +77,15 @@ extension MemberDriver {
             defer { inbox.streamed = [] }
             return inbox.streamed
         }
-        streamCompletion.take()?(false)
-        for streamed in waiting { streamed.completion(false) }
+        streamedApplying.complete(false)
+        streamedApplying = []
+        waiting.complete(false)
+    }
+}
+
+extension [StreamedGroups] {
+    /// Reports whether they were taken.
+    func complete(_ isTaken: Bool) {
+        for streamed in self { streamed.completion(isTaken) }
     }
 }

@@ -1,11 +1,12 @@
 // Drives a member of a store: the statements of its state machine over two connections, on a separate thread.
 //
-//     commit or log thread ── append, waits ──►┐
-//                                              ▼
+//     commit thread ── append ─────────────────►┐
+//                   ◄─ completion ──────────────┤
+//                                               ▼
 //     StoreMember (pure) ──► actions ──► driver thread ──► connection for the lease   ──► PostgreSQL
 //                        ◄── replies ──                ──► connection for the groups  ──►
-//                                              │
-//     MemberHost ◄── apply, lead, restart ─────┘
+//                                               │
+//     MemberHost ◄── apply, lead, restart ──────┘
 //
 // Actions about the lease are done at once. Those about the groups are done in their order, and wait while groups are
 // being applied.
@@ -51,7 +52,8 @@ package struct MemberSettings: Sendable {
         ceilingMicroseconds: 5_000_000, readMilliseconds: 10, streamMilliseconds: 1_000)
 }
 
-/// The member of this server. ``append(_:version:)`` may be called on any thread; the rest belongs to its own.
+/// The member of this server. ``append(_:version:completion:)`` may be called on any thread; the rest belongs to the
+/// driver's thread.
 package final class MemberDriver: SharedLog, @unchecked Sendable {
     // Sendable: `inbox`, `state` and `places` are; everything else is used by the driver's thread alone.
 
@@ -62,18 +64,20 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         /// What came over the leader's stream, in order.
         var streamed: [StreamedGroups] = []
         var hasStreamEnded = false
+        /// Groups are being applied: what comes over the stream is looked at when that has ended.
+        var isApplying = false
         var isStopping = false
         /// Appends have failed for good.
         var isClosed = false
         /// When waiting appends fail, in milliseconds; nil: they wait as long as it takes.
         var deadline: UInt64?
-        var outcome: Result<Void, StorageError>?
     }
 
     /// A group of this server that waits to be appended.
     struct PendingAppend {
         let records: [UInt8]
         let version: UInt64
+        let completion: @Sendable (Result<Void, StorageError>) -> Void
         /// See ``LoggedGroup/derived``.
         var derived: [UInt8] = []
     }
@@ -104,10 +108,13 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var reading: LogReading?
     /// Records of groups that were read and not handed on.
     var readGroups: [UInt64: LoggedGroup] = [:]
-    var isApplying = false
+    var isApplying = false {
+        didSet { inbox.withLock { [isApplying] in $0.isApplying = isApplying } }
+    }
     /// The group that is being appended, or whose outcome is looked up.
     var appending: PendingAppend?
     var appendStarted: UInt64 = 0
+    var appendText = AppendText()
     /// The append goes to a table that does not exist yet.
     var mustCreateTable = false
     var hasEnded = false
@@ -118,8 +125,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var keptSince: UInt64?
     /// The closed time that comes with the groups that are being applied; 0 for none.
     var closedRead: UInt64 = 0
-    /// Of the groups of the stream that are being applied.
-    var streamCompletion: (@Sendable (Bool) -> Void)?
+    /// What came over the stream and is being applied.
+    var streamedApplying: [StreamedGroups] = []
 
     /// How far a clock may be from the database's for a server to lead, in microseconds.
     static let clockDifferenceMax: Int64 = 10_000_000
@@ -158,13 +165,13 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
 
     /// From now on an append that waits fails after some seconds: the server is ending.
     package func beginStopping(withinMilliseconds milliseconds: UInt64) {
-        inbox.update { $0.deadline = BootClock.milliseconds() + milliseconds }
+        inbox.withLock { $0.deadline = BootClock.milliseconds() + milliseconds }
         wake()
     }
 
     /// Ends the thread. Appends fail.
     package func stop() {
-        inbox.update { $0.isStopping = true }
+        inbox.withLock { $0.isStopping = true }
         wake()
         let running = thread.withLock { thread in
             defer { thread = nil }
@@ -180,19 +187,19 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
 
     // MARK: The engine's side
 
-    package func append(_ records: RawSpan, version: CommitVersion) throws(StorageError) {
-        if version.microseconds <= readVersion.load(ordering: .acquiring) { return }
-        let pending = PendingAppend(records: [UInt8](copying: records), version: version.microseconds)
-        inbox.update { inbox in
+    package func append(
+        _ records: RawSpan, version: CommitVersion,
+        completion: @escaping @Sendable (Result<Void, StorageError>) -> Void
+    ) {
+        if version.microseconds <= readVersion.load(ordering: .acquiring) { return completion(.success(())) }
+        let pending = PendingAppend(
+            records: [UInt8](copying: records), version: version.microseconds, completion: completion)
+        let isTaken = inbox.withLock { inbox in
+            if inbox.isClosed { return false }
             inbox.append = pending
-            inbox.outcome = inbox.isClosed ? .failure(Self.closed) : nil
+            return true
         }
-        wake()
-        let outcome = inbox.wait { inbox in
-            defer { inbox.outcome = nil }
-            return inbox.outcome
-        }
-        try outcome.get()
+        isTaken ? wake() : completion(.failure(Self.closed))
     }
 
     package func willCheckpoint(_ version: CommitVersion) throws(StorageError) {
@@ -205,20 +212,13 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// Ends the append that waits, if there is one.
     func finishAppend(_ outcome: Result<Void, StorageError>) {
         appending = nil
-        inbox.update { inbox in
-            inbox.append = nil
-            inbox.outcome = outcome
-        }
+        inbox.withLock { $0.append.take() }?.completion(outcome)
     }
 
     /// Fails the append that waits, and all to come.
     func closeAppends() {
-        appending = nil
-        inbox.update { inbox in
-            if inbox.append != nil { inbox.outcome = .failure(Self.closed) }
-            inbox.append = nil
-            inbox.isClosed = true
-        }
+        inbox.withLock { $0.isClosed = true }
+        finishAppend(.failure(Self.closed))
     }
 
     // MARK: The thread
@@ -271,7 +271,9 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         }
         if closedRead > 0 { host.close(through: closedRead) }
         closedRead = 0
-        streamCompletion.take()?(true)
+        let streamed = streamedApplying
+        streamedApplying = []
+        streamed.complete(true)
         pump()
     }
 

@@ -31,7 +31,9 @@ package enum ApplyOutcome: Sendable {
 package protocol MemberHost: AnyObject, Sendable {
     /// Applies groups of the log, in order, and compares what is derived from them. The completion is called once, on
     /// any thread.
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void)
+    /// - Parameter areAcknowledged: the leader has sent them, so it knows that they are durable.
+    func apply(
+        _ groups: [LoggedGroup], areAcknowledged: Bool, completion: @escaping @Sendable (ApplyOutcome) -> Void)
     /// Hashes of what this server has derived from the records of a group; empty if they are not known.
     /// - Parameters:
     ///   - start: the version of the first record.

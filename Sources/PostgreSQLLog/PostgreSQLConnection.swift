@@ -240,6 +240,7 @@ package final class PostgreSQLConnection {
     ) -> Bool {
         // All values in one buffer: numbers and bytes in the binary format, in network order.
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(statement.parameters.reduce(1) { $0 + $1.byteCount })
         var ranges: [Range<Int>] = []
         for parameter in statement.parameters {
             let start = bytes.count

@@ -8,6 +8,15 @@ package enum SQLParameter: Sendable {
     case number(UInt64)
     case text(String)
     case bytes([UInt8])
+
+    /// Bytes in the binary format.
+    var byteCount: Int {
+        switch self {
+        case .number: 8
+        case .text(let text): text.utf8.count
+        case .bytes(let bytes): bytes.count
+        }
+    }
 }
 
 /// A statement, with `$1` for its first value.

@@ -21,13 +21,27 @@ package struct LoggedGroup: Sendable {
 
     /// The version of the first record; 0 without one.
     package static func firstVersion(_ records: [UInt8]) -> UInt64 {
-        records.prefix(8).littleEndianNumber
+        records.count < 8 ? 0 : records.byteSpan.littleEndian64(at: 0)
     }
 
     /// The hash of records, for ``GroupHeader/contentHash``.
     package static func contentHash(_ records: [UInt8]) -> UInt64 {
         unsafe records.withUnsafeBytes { unsafe XXH3_64bits($0.baseAddress, $0.count) }
     }
+}
+
+/// The text of the statement that appends a group.
+struct AppendText {
+    /// What the text depends on.
+    struct Form: Equatable {
+        let table: UInt64
+        /// Of the group before; nil for the first group.
+        let tableBefore: UInt64?
+        let pieceCount: Int
+    }
+
+    var form: Form?
+    var text = ""
 }
 
 extension StoreTables {
@@ -68,36 +82,45 @@ extension StoreTables {
     /// Appends a group in one statement: only in its epoch, and only after the group before it. The row of the lease
     /// is locked until the end of the statement, so a claim waits for it. The result is a row: whether the epoch is
     /// that of the lease, and how many rows were inserted.
-    func append(_ group: LoggedGroup) -> SQLStatement {
+    /// - Parameter text: of the last append, which is replaced only for another table or number of rows.
+    func append(_ group: LoggedGroup, _ text: inout AppendText) -> SQLStatement {
         let header = group.header
-        let sequence = header.sequence
-        let chain =
-            sequence == 1
-            ? "SELECT 1"
-            : "SELECT 1 FROM \(table(of: sequence - 1)) WHERE sequence = $5::bigint - 1 AND hash = $6::bigint "
-                + "AND piece = 0"
         let pieces = pieces(of: group.records)
-        let values = pieces.indices.map { "(\($0), $\($0 + 12)::bytea)" }.joined(separator: ", ")
+        let form = AppendText.Form(
+            table: Self.tableNumber(of: header.sequence),
+            tableBefore: header.sequence == 1 ? nil : Self.tableNumber(of: header.sequence - 1),
+            pieceCount: pieces.count)
+        if text.form != form { text = AppendText(form: form, text: appendText(form)) }
         return SQLStatement(
-            """
+            text.text,
+            [
+                .text(name), .number(header.store.high), .number(header.store.low), .number(header.epoch.number),
+                .number(header.sequence), .number(header.previousHash), .number(header.version),
+                .number(header.contentHash), .number(header.hash), .number(UInt64(pieces.count)), .bytes(group.derived),
+            ] + pieces.map { .bytes($0) }, isRepeated: pieces.count == 1)
+    }
+
+    private func appendText(_ form: AppendText.Form) -> String {
+        let chain =
+            form.tableBefore.map {
+                "SELECT 1 FROM \(table($0)) WHERE sequence = $5::bigint - 1 AND hash = $6::bigint AND piece = 0"
+            } ?? "SELECT 1"
+        let values = (0..<form.pieceCount).map { "(\($0), $\($0 + 12)::bytea)" }.joined(separator: ", ")
+        return """
             WITH lease AS (SELECT 1 FROM hearth.stores WHERE name = $1::text AND high = $2::bigint
                 AND low = $3::bigint AND epoch = $4::bigint FOR SHARE),
             chain AS (\(chain)),
-            added AS (INSERT INTO \(table(of: sequence))
+            added AS (INSERT INTO \(table(form.table))
                 SELECT $5::bigint, piece, $10::bigint, $4::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint, data,
                     CASE WHEN piece = 0 THEN $11::bytea END
                 FROM lease, chain, (VALUES \(values)) AS pieces (piece, data) RETURNING 1)
             SELECT EXISTS (SELECT FROM lease), (SELECT count(*) FROM added)
-            """,
-            [
-                .text(name), .number(header.store.high), .number(header.store.low), .number(header.epoch.number),
-                .number(sequence), .number(header.previousHash), .number(header.version), .number(header.contentHash),
-                .number(header.hash), .number(UInt64(pieces.count)), .bytes(group.derived),
-            ] + pieces.map { .bytes($0) }, isRepeated: pieces.count == 1)
+            """
     }
 
     private func pieces(of records: [UInt8]) -> [[UInt8]] {
-        stride(from: 0, to: records.count, by: Self.rowBytesMax).map { start in
+        if !records.isEmpty, records.count <= Self.rowBytesMax { return [records] }
+        return stride(from: 0, to: records.count, by: Self.rowBytesMax).map { start in
             Array(records[start..<min(start + Self.rowBytesMax, records.count)])
         }
     }

@@ -2,14 +2,17 @@
 
 /// Where an engine's commit groups become durable if not in files of its directory. Thread-safe.
 package protocol SharedLog: AnyObject, Sendable {
-    /// Makes a group durable and returns then. Called for one group at a time, on a thread that may wait. A group that
-    /// came from the log returns at once.
+    /// Makes a group durable. Called for one group at a time, on a thread that must not wait.
     ///
     /// - Parameters:
-    ///   - records: version (8 bytes, little-endian), length (4 bytes), bytes, for each.
+    ///   - records: version (8 bytes, little-endian), length (4 bytes), bytes, for each. Valid for the call.
     ///   - version: of the last record.
-    /// - Throws: `failed` if this server cannot append any more; the outcome of the group is unknown then.
-    func append(_ records: RawSpan, version: CommitVersion) throws(StorageError)
+    ///   - completion: called once: on the calling thread for a group that came from the log, and for one that cannot be
+    ///     appended; otherwise on a thread of the log, which it must not hold up. It gets `failed` if this server cannot
+    ///     append any more; the outcome of the group is unknown then.
+    func append(
+        _ records: RawSpan, version: CommitVersion,
+        completion: @escaping @Sendable (Result<Void, StorageError>) -> Void)
 
     /// The runs of the engine are about to have everything up to a version, which is the last of a group. After this
     /// the place of that group in the log is durable beside the engine.

@@ -9,7 +9,7 @@ private let database = "projects/p/databases/(default)"
 
 private func parse(_ text: String, idField: String? = nil) throws -> (name: JSONLineParser.Name, fields: Value) {
     var parser = JSONLineParser(database: database, idField: idField)
-    let name = try parser.parse(text.utf8Span.span)
+    let name = try parser.parse(Array(text.utf8).span)
     return (name, .map(try parser.withDocumentBytes { try MapValue(documentBytes: $0) }))
 }
 
@@ -22,7 +22,7 @@ private func value(_ text: String) throws -> Value {
 
 private func roundTrip(_ line: String) throws -> String {
     var parser = JSONLineParser(database: database)
-    guard case .path(let name) = try parser.parse(line.utf8Span.span) else { throw JSONLineError("no name", at: 0) }
+    guard case .path(let name) = try parser.parse(Array(line.utf8).span) else { throw JSONLineError("no name", at: 0) }
     var writer = JSONLineWriter(database: database)
     return String(decoding: try parser.withDocumentBytes { try writer.line(name: name, fields: $0) }, as: UTF8.self)
 }

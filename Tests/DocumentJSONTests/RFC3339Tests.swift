@@ -7,7 +7,7 @@ import DocumentModel
 import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct RFC3339Tests {
-    private static func parse(_ text: String) -> TimestampValue? { RFC3339.timestamp(text.utf8Span.span) }
+    private static func parse(_ text: String) -> TimestampValue? { RFC3339.timestamp(Array(text.utf8).span) }
 
     private static func text(_ seconds: Int64, _ nanoseconds: Int32 = 0) -> String {
         var text: [UInt8] = []

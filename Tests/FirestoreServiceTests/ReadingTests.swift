@@ -4,6 +4,7 @@ import DocumentModel
 import FirestoreMessages
 import FirestoreService
 import ServiceTestSupport
+import Synchronization
 import TestSupport
 import Testing
 
@@ -21,6 +22,26 @@ struct ReadingTests {
         #expect(document.fields == one)
         #expect(document.createTime == commit.commitTime)
         #expect(document.updateTime == commit.commitTime)
+    }
+
+    @Test
+    func `A server of a cluster without its lease answers no read of the newest state`() throws {
+        let holdsLease = Mutex(true)
+        let harness = try Harness { $0.holdsLease = { holdsLease.withLock { $0 } } }
+        try harness.set(["c/x": one])
+        let statuses = {
+            [
+                harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x"))).status,
+                harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/none"))).status,
+                harness.call(
+                    .batchGetDocuments,
+                    BatchGetDocumentsRequest(database: Harness.database, documents: [Harness.name("c/x")])
+                ).status,
+            ]
+        }
+        #expect(statuses() == [.ok, .notFound, .ok])
+        holdsLease.withLock { $0 = false }
+        #expect(statuses() == [.unavailable, .unavailable, .unavailable])
     }
 
     @Test

@@ -150,7 +150,7 @@ struct MemberDriverTests {
         for number: UInt64 in 1...20 {
             // Two records in a group.
             let group = TestMember.group("odd", version: 2 * number - 1) + TestMember.group("even", version: 2 * number)
-            try first.driver.append(group.byteSpan, version: CommitVersion(microseconds: 2 * number))
+            try first.append(group, version: 2 * number)
             records.append(group)
         }
         let place = try #require(

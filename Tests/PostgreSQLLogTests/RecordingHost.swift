@@ -24,7 +24,9 @@ final class RecordingHost: MemberHost {
 
     var state: Recorded { recorded.withLock { $0 } }
 
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void) {
+    func apply(
+        _ groups: [LoggedGroup], areAcknowledged: Bool, completion: @escaping @Sendable (ApplyOutcome) -> Void
+    ) {
         recorded.withLock { $0.groups += groups.map(\.records) }
         for group in groups where group.derived != derived(from: 0, through: group.header.version) {
             return completion(.differs(keySpace: "test", sequence: group.header.sequence))
@@ -66,8 +68,17 @@ final class TestMember: Sendable {
     /// Appends a group with one record.
     func append(_ text: String, version: UInt64) throws {
         let group = Self.group(text, version: version)
-        try driver.append(group.byteSpan, version: CommitVersion(microseconds: version))
+        try append(group, version: version)
         host.acknowledged(group, version: version)
+    }
+
+    /// Appends a group, and waits until it is durable.
+    func append(_ records: [UInt8], version: UInt64) throws {
+        let outcome = Monitor<Result<Void, StorageError>?>(nil)
+        driver.append(records.byteSpan, version: CommitVersion(microseconds: version)) { result in
+            outcome.update { $0 = result }
+        }
+        try outcome.wait { $0 }.get()
     }
 
     /// Hands over groups as a stream does.

@@ -16,6 +16,7 @@ struct TidyRule: CustomStringConvertible, Sendable {
     static let all = [
         lineLength, scriptLineLength, suitesHaveTimeLimits, answersAreNotDiscarded, nothingIsLeftToDo,
         sleepsHaveReasons, plainPages, plainComments, plainNames, publicIsDocumented, inlinableMembersAreUsable,
+        stringsLendNoSpans,
     ]
 
     /// The files that the rule is about.
@@ -88,6 +89,17 @@ extension TidyRule {
             }
             let above = index > 0 ? file.lines[index - 1].drop { $0 == " " } : ""
             return !above.hasPrefix("//") && !file.lines[index].contains("// ")
+        }
+    }
+
+    /// Optimized code of Swift 6.3 may end the stack frame that the span of a short string lies in before it is read.
+    static let stringsLendNoSpans = TidyRule(
+        name: "Strings lend no spans", folders: swiftSources,
+        remedy: "Use withUTF8Span, or the span of an array."
+    ) { file in
+        file.lines.indices.filter { index in
+            let code = file.lines[index].drop { $0 == " " }
+            return !code.hasPrefix("//") && code.contains(".utf8" + "Span")
         }
     }
 

@@ -24,7 +24,16 @@ extension [UInt8] {
     }
 }
 
-extension BidirectionalCollection<UInt8> {
-    /// The number that these bytes are, the lowest first: eight at most.
-    package var littleEndianNumber: UInt64 { reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+extension RawSpan {
+    /// The number that eight bytes are, the lowest first.
+    @inlinable
+    package func littleEndian64(at offset: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// The same of four bytes.
+    @inlinable
+    package func littleEndian32(at offset: Int) -> UInt32 {
+        UInt32(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
 }

@@ -91,7 +91,7 @@
 
     @inlinable
     package mutating func append(utf8 text: String) {
-        unsafe append(text.utf8Span.span.bytes)
+        text.withUTF8Span { append($0) }
     }
 
     /// Appends the integer's bytes, least significant first.

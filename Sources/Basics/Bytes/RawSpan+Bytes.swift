@@ -26,6 +26,10 @@ extension RawSpan {
         byteCount == other.byteCount && compareBytes(other) == 0
     }
 
+    /// Whether these are the UTF-8 bytes of a text.
+    @inlinable
+    package func equalsUTF8(of text: String) -> Bool { text.withUTF8Span { equalsBytes($0) } }
+
     /// Whether the first bytes are those of `prefix`.
     @inlinable
     package func startsWith(_ prefix: RawSpan) -> Bool {

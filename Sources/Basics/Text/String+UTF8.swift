@@ -15,22 +15,33 @@ extension String {
 
     /// Lends the UTF-8 bytes. Firestore's strings are ordered and equal by these bytes; `==` and `<` of Swift's
     /// `String` are not (they follow Unicode's canonical equivalence).
+    ///
+    /// Not with `utf8Span`: the span of a string of up to 15 bytes lies in the caller's stack frame, and optimized code
+    /// of Swift 6.3 may end the frame before the span was read, by a tail call.
     @inlinable
-    package func withUTF8Span<Result, Failure: Error>(
-        _ body: (RawSpan) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        try unsafe body(utf8Span.span.bytes)
+    package func withUTF8Span<Output, Failure: Error>(
+        _ body: (RawSpan) throws(Failure) -> Output
+    ) throws(Failure) -> Output {
+        var text = self
+        let result = text.withUTF8 { bytes -> Result<Output, Failure> in
+            do throws(Failure) {
+                return .success(try body(unsafe RawSpan(_unsafeElements: bytes)))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
     }
 
     /// Whether both have the same UTF-8 bytes.
     @inlinable
     package func hasSameUTF8(as other: String) -> Bool {
-        unsafe utf8Span.span.bytes.equalsBytes(other.utf8Span.span.bytes)
+        withUTF8Span { bytes in other.withUTF8Span { bytes.equalsBytes($0) } }
     }
 
     /// Order by UTF-8 bytes: negative, 0 or positive.
     @inlinable
     package func compareUTF8(_ other: String) -> Int {
-        unsafe utf8Span.span.bytes.compareBytes(other.utf8Span.span.bytes)
+        withUTF8Span { bytes in other.withUTF8Span { bytes.compareBytes($0) } }
     }
 }

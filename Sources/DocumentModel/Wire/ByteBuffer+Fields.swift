@@ -87,7 +87,7 @@ extension ByteBuffer {
 
     @inlinable
     package mutating func appendField(_ field: Int, string value: String) {
-        unsafe appendField(field, bytes: value.utf8Span.span.bytes)
+        value.withUTF8Span { appendField(field, bytes: $0) }
     }
 
     /// A `google.protobuf.Timestamp` message; it is written even when it is all zero, because its presence counts.

@@ -119,7 +119,11 @@ final class CommitPipeline: @unchecked Sendable {
     /// Waits for requests.
     /// - Parameter pause: how many the next group waits for, and until when.
     private func take(into taken: inout [QueuedRequest], _ pause: (requests: Int, end: UInt64)?) -> Bool {
-        guard let pause else { return queue.take(into: &taken, waitMilliseconds: idleWaitMilliseconds) }
+        guard let pause else {
+            return queue.take(
+                into: &taken, waitMilliseconds: idleWaitMilliseconds,
+                atLeast: isSyncing.isSet ? configuration.requestsAtOnce : 1)
+        }
         let now = SystemClock.monotonicNanoseconds()
         return queue.take(
             into: &taken, waitNanoseconds: pause.end > now ? pause.end - now : 0, atLeast: pause.requests)

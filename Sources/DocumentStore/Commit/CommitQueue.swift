@@ -126,7 +126,9 @@ final class CommitQueue: Sendable {
         var wanted = 1
 
         var isIdle: Bool { requests.isEmpty && !isWoken && !isClosed }
-        var hasWork: Bool { requests.count >= wanted || isWoken || isClosed }
+        var hasWork: Bool {
+            requests.count >= wanted || isWoken || isClosed || wanted > 1 && bytes >= CommitQueue.bytesAtOnce
+        }
         /// Whether the consumer must be woken to see a change.
         var consumerMustWake: Bool { consumerWaits && !isClaimed }
 
@@ -139,6 +141,9 @@ final class CommitQueue: Sendable {
             return !(isClosed && taken.isEmpty)
         }
     }
+
+    /// Bytes that are taken although more requests are waited for.
+    private static let bytesAtOnce = 1 << 20
 
     private let state = Monitor(State())
     private let requestsMax: Int
@@ -214,15 +219,16 @@ final class CommitQueue: Sendable {
 
     /// Takes everything queued, in order; waits for something to come, for a wake-up or for the end of the time.
     ///
-    /// - Parameter taken: empty; its memory becomes the queue's.
+    /// - Parameters:
+    ///   - taken: empty; its memory becomes the queue's.
+    ///   - wanted: so many requests are waited for, or ``bytesAtOnce`` bytes.
     /// - Returns: false when the queue is closed and was empty.
-    func take(into taken: inout [QueuedRequest], waitMilliseconds: Int) -> Bool {
+    func take(into taken: inout [QueuedRequest], waitMilliseconds: Int, atLeast wanted: Int = 1) -> Bool {
         if waitMilliseconds <= 0 { return state.withLock { $0.take(into: &taken) } }
-        return take(into: &taken, waitNanoseconds: UInt64(waitMilliseconds) * 1_000_000)
+        return take(into: &taken, waitNanoseconds: UInt64(waitMilliseconds) * 1_000_000, atLeast: wanted)
     }
 
     /// The same.
-    /// - Parameter wanted: so many requests are waited for.
     func take(into taken: inout [QueuedRequest], waitNanoseconds: UInt64, atLeast wanted: Int = 1) -> Bool {
         while true {
             let deadline = SystemClock.monotonicNanoseconds() + waitNanoseconds

@@ -4,19 +4,42 @@
 //     group n+1 ◄── requests that came during the append ◄───────────────┘ within the pause
 //
 // Clients that wait for each commit otherwise form two halves: one is appended while the other one waits. An append of
-// all of them costs little more than one of a half, where it is a statement of a database.
+// all of them costs little more than one of a half, where it is a statement of a database. A group that waits for all of
+// them loses nothing: with R from the reply to the next request and A for an append, n clients make n commits in A + R
+// in both cases.
 
 /// Decides after each append how long to wait for more requests. Belongs to the commit thread. Times are of the
 /// monotonic clock, in nanoseconds.
 struct GroupPause {
-    /// The longest pause in percent of the time of an append; 0: none.
+    /// A pause that is under way.
+    private struct Current {
+        let start: UInt64
+        /// Requests that waited at its start.
+        let waited: Int
+        /// All that are waited for.
+        let wanted: Int
+        /// What was there at the start of the present part.
+        var before: Int
+        /// Of the present part.
+        var end: UInt64
+        /// Nearly all are there, and the rest has a short time.
+        var isLast = false
+
+        /// Requests that are enough for the last part.
+        var nearlyAll: Int { wanted - (wanted - waited) / 8 }
+        var target: Int { isLast ? wanted : nearlyAll }
+        var latest: UInt64 { start + GroupPause.longest }
+    }
+
+    /// The least time for the clients to come back, in percent of the time of an append; 0: there are no pauses.
     private let percent: UInt64
     /// When the last append began, and how many requests it has; nil when its end was noted.
     private var appended: (start: UInt64, requests: Int)?
     /// A smoothed time of appends.
     private var appendTime: UInt64 = 0
-    /// The pause that is under way: for how many requests, counted from those that waited at its start, and until when.
-    private var current: (wanted: Int, waited: Int, end: UInt64)?
+    /// A smoothed time in which nearly all clients come back; longer after a pause that was too short.
+    private var returnTime: UInt64 = 0
+    private var current: Current?
     /// Groups that are not waited for, because the clients did not come back in time.
     private var groupsToSkip = 0
     private var skipsNext = Self.skipsMin
@@ -45,10 +68,13 @@ struct GroupPause {
         let now = now()
         if let appended { begin(appended, waiting: waiting, now) }
         appended = nil
-        guard let pause = current else { return nil }
-        if waiting < pause.wanted, now < pause.end { return (pause.wanted - waiting, pause.end) }
+        guard var pause = current else { return nil }
+        if Self.continues(&pause, waiting: waiting, now) {
+            current = pause
+            return (pause.target - waiting, pause.end)
+        }
         current = nil
-        judge(pause, waiting: waiting)
+        judge(pause, waiting: waiting, now)
         return nil
     }
 
@@ -61,14 +87,39 @@ struct GroupPause {
         }
         // A client alone has nobody to wait for.
         guard append.requests + waiting > 1 else { return }
-        current = (append.requests + waiting, waiting, now + min(appendTime * percent / 100, Self.longest))
+        let length = min(max(appendTime * percent / 100, returnTime), Self.longest)
+        current = Current(
+            start: now, waited: waiting, wanted: append.requests + waiting, before: waiting, end: now + length)
+    }
+
+    /// Whether the pause continues; its part may be another one then.
+    private static func continues(_ pause: inout Current, waiting: Int, _ now: UInt64) -> Bool {
+        if waiting >= pause.wanted { return false }
+        if !pause.isLast, waiting >= pause.nearlyAll {
+            pause.isLast = true
+            pause.end = min(now + (now - pause.start) / 4, pause.latest)
+        } else if now >= pause.end {
+            // The clients are coming back, and need longer.
+            let isMoving = 8 * (waiting - pause.before) >= pause.wanted - pause.waited
+            guard !pause.isLast, isMoving else { return false }
+            pause.before = waiting
+            pause.end = min(now + max((pause.end - pause.start) / 4, 1), pause.latest)
+        }
+        return now < pause.end
     }
 
     /// A pause that brought less than half of the clients is not made for some groups.
-    private mutating func judge(_ pause: (wanted: Int, waited: Int, end: UInt64), waiting: Int) {
-        if 2 * (waiting - pause.waited) >= pause.wanted - pause.waited {
+    private mutating func judge(_ pause: Current, waiting: Int, _ now: UInt64) {
+        let (came, wanted) = (waiting - pause.waited, pause.wanted - pause.waited)
+        if waiting >= pause.nearlyAll {
+            let time = min(now - pause.start, Self.longest)
+            returnTime = returnTime == 0 ? time : returnTime - returnTime / 8 + time / 8
+        }
+        if 2 * came >= wanted {
             skipsNext = Self.skipsMin
         } else {
+            // The next one is longer, unless all of them are as long as they may be.
+            returnTime = min(2 * max(returnTime, appendTime * percent / 100), Self.longest)
             groupsToSkip = skipsNext
             skipsNext = min(2 * skipsNext, Self.skipsMax)
         }

@@ -28,18 +28,18 @@ package struct FollowedRecords: Sendable {
     /// bytes.
     /// - Returns: false, and some are added, if the bytes are not such records with increasing versions.
     package mutating func append(logged bytes: [UInt8]) -> Bool {
+        let logged = bytes.byteSpan
+        self.bytes.reserveCapacity(self.bytes.count + logged.byteCount)
         var offset = 0
-        func number(_ count: Int) -> UInt64 {
-            bytes[offset..<offset + count].littleEndianNumber
-        }
-        while offset < bytes.count {
-            guard bytes.count - offset >= 12 else { return false }
-            let version = number(8)
-            offset += 8
-            let length = Int(number(4))
-            offset += 4
-            guard bytes.count - offset >= length, version > lastVersion?.microseconds ?? 0 else { return false }
-            append(bytes.byteSpan.extracting(offset..<offset + length), version: CommitVersion(microseconds: version))
+        var last = lastVersion?.microseconds ?? 0
+        while offset < logged.byteCount {
+            guard logged.byteCount - offset >= 12 else { return false }
+            let version = logged.littleEndian64(at: offset)
+            let length = Int(logged.littleEndian32(at: offset + 8))
+            offset += 12
+            guard logged.byteCount - offset >= length, version > last else { return false }
+            append(logged.extracting(offset..<offset + length), version: CommitVersion(microseconds: version))
+            last = version
             offset += length
         }
         return true

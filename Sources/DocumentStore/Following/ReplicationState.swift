@@ -6,6 +6,8 @@ package final class ReplicationState: Sendable {
     private let followerCount = Atomic<Int>(0)
     private let connected = Atomic<Bool>(false)
     private let closed = Atomic<UInt64>(0)
+    private let readBeforeLeader = Atomic<UInt64>(0)
+    private let acknowledged = Atomic<UInt64>(0)
     private let wakers = Mutex<[UInt64: @Sendable () -> Void]>([:])
     private let wakerCount = Atomic<Int>(0)
 
@@ -53,5 +55,24 @@ package final class ReplicationState: Sendable {
     package var closedMicroseconds: UInt64 {
         get { closed.load(ordering: .relaxed) }
         set { closed.store(newValue, ordering: .relaxed) }
+    }
+
+    // MARK: Groups that the leader may not have acknowledged yet
+
+    /// Groups up to a version are about to be applied that are durable in the shared log. Whether their leader knows
+    /// that they are is not known here.
+    package func noteReadBeforeLeader(through version: UInt64) {
+        readBeforeLeader.max(version, ordering: .sequentiallyConsistent)
+    }
+
+    /// The leader has acknowledged all commits up to a version, or a time.
+    package func noteAcknowledged(through version: UInt64) {
+        acknowledged.max(version, ordering: .sequentiallyConsistent)
+    }
+
+    /// Whether a read of the newest state may see a commit here that a later one at another server does not see,
+    /// because the leader has not acknowledged it yet.
+    package var mayBeBeforeLeader: Bool {
+        readBeforeLeader.load(ordering: .sequentiallyConsistent) > acknowledged.load(ordering: .sequentiallyConsistent)
     }
 }

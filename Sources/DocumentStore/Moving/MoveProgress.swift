@@ -54,9 +54,10 @@ struct MoveProgress: Equatable {
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= 26, bytes[0] == Self.format, let phase = Phase(rawValue: bytes[1]) else { return nil }
         self.phase = phase
-        base = bytes[2..<10].littleEndianNumber
-        start = bytes[10..<18].littleEndianNumber
-        documents = bytes[18..<26].littleEndianNumber
+        let span = bytes.byteSpan
+        base = span.littleEndian64(at: 2)
+        start = span.littleEndian64(at: 10)
+        documents = span.littleEndian64(at: 18)
         position = Array(bytes[26...])
     }
 

@@ -26,6 +26,7 @@ package final class StoreReader {
         /// The key that is being looked up.
         var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
         var keepsViews = false
+        var isStrict = false
     }
 
     init(store: DocumentStore) {
@@ -55,6 +56,25 @@ package final class StoreReader {
         engineReader.whenReady { ready in completion(ready.mapError { RequestError($0) }) }
     }
 
+    // MARK: Strict reads
+
+    /// Makes reads of the newest state that other servers of a cluster must not contradict: they fail if they may see a
+    /// commit that the leader has not acknowledged.
+    package func strictly<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
+        hot.state.isStrict = true
+        defer { hot.state.isStrict = false }
+        try body()
+    }
+
+    /// Why a read of the newest state is not answered; nil if it is. To be asked after the state was chosen.
+    package var newestReadRefusal: RequestError? {
+        if hot.state.isStrict, store.replication.mayBeBeforeLeader {
+            return RequestError(.unavailable, "This server is catching up with its leader; try again.")
+        }
+        // A leader that was replaced meanwhile may lack what was acknowledged.
+        return store.strictReadRefusal
+    }
+
     // MARK: Read points
 
     /// Fixes the state that the following reads see. Never blocks: see ``DocumentStore/mustWait(for:)``.
@@ -67,8 +87,8 @@ package final class StoreReader {
         switch selector {
         case .latest:
             let time = store.versions.readTime()
-            // After the time is chosen: a leader that was replaced meanwhile may lack what was acknowledged.
-            if let refusal = store.strictReadRefusal { throw refusal }
+            // After the time is chosen.
+            if let refusal = newestReadRefusal { throw refusal }
             do throws(RequestError) {
                 return try point(database, version: time, readTime: time)
             } catch {
@@ -85,10 +105,17 @@ package final class StoreReader {
             let transaction = try store.transactions.transaction(identifier)
             guard transaction.database == database else { throw .unknownTransaction }
             let time = transaction.readMicroseconds { store.versions.readTime() }
-            if let refusal = store.strictReadRefusal { throw refusal }
+            if let refusal = newestReadRefusal { throw refusal }
+            let databaseNumber: UInt32?
+            do throws(RequestError) {
+                databaseNumber = try number(of: database, at: time)
+            } catch {
+                // It began before the move of the database to this store was visible.
+                throw error == .snapshotTooOld ? .lostTransaction : error
+            }
             return ReadPoint(
                 database: database, version: CommitVersion(microseconds: time), readMicroseconds: time,
-                databaseNumber: try number(of: database, at: time), transaction: transaction)
+                databaseNumber: databaseNumber, transaction: transaction)
         }
     }
 

@@ -278,7 +278,7 @@ private struct IndexEntries {
 
 /// The keys of a hash index.
 @safe
-private struct PlaceList: ~Copyable {
+struct PlaceList: ~Copyable {
     private var memory: UnsafeMutablePointer<RunHashIndex.Place>
     private var capacity = 4096
     private var count = 0

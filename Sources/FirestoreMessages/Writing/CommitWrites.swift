@@ -89,7 +89,7 @@ package struct CommitWrites: Sendable {
         var head = ByteBuffer(capacity: 32)
         Self.appendHead(nameByteCount: name.utf8.count, fieldsByteCount: fields.byteCount, to: &head)
         bytes.append(contentsOf: head.bytes)
-        unsafe bytes.append(contentsOf: name.utf8Span.span.bytes)
+        name.withUTF8Span { bytes.append(contentsOf: $0) }
         bytes.append(contentsOf: fields)
         count += 1
     }

@@ -82,7 +82,7 @@ extension FirestoreService {
             try forwarder.whenNewest(call, isListener: false) { [self] outcome in
                 do {
                     try outcome.get()
-                    try performHere(call, method, request.byteSpan)
+                    try reader.strictly { try performHere(call, method, request.byteSpan) }
                 } catch {
                     if case .failure = outcome { call.noteRetry(afterSeconds: 1) }
                     failOrRepeat(call, method, request.byteSpan, error)

@@ -15,6 +15,8 @@ extension FirestoreService {
         let selection = view.mask?.selection
         if case .latest = view.consistency, access == nil {
             return try reader.withLatestDocument(name, coldRead) { (document) throws(RequestError) in
+                // After the state is chosen.
+                if let refusal = reader.newestReadRefusal { throw refusal }
                 try send(call, name, document, selection)
             }
         }

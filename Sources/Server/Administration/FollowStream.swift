@@ -24,6 +24,19 @@ final class FollowFeed: Sendable {
         var isStopped = false
         /// The log may have more records.
         var hasNews = false
+        /// The thread waits until messages are taken.
+        var waitsForRoom = false
+
+        /// - Returns: whether messages are wanted; nil, and nothing is added, if there are too many.
+        mutating func put(_ message: FollowResponse, bytesMax: Int) -> Bool? {
+            if isStopped { return false }
+            let size = message.roughBytes
+            waitsForRoom = byteCount > 0 && byteCount + size > bytesMax
+            if waitsForRoom { return nil }
+            messages.append(message)
+            byteCount += size
+            return true
+        }
     }
 
     private let state = Monitor(State())
@@ -31,16 +44,12 @@ final class FollowFeed: Sendable {
     private static let bytesMax = 4 << 20
 
     /// Adds a message. Waits while there are too many.
+    /// - Parameter wake: called before it waits, so that the loop takes what was put before.
     /// - Returns: false if nobody wants messages any more.
-    func put(_ message: FollowResponse) -> Bool {
-        let size = message.roughBytes
-        return state.wait { state in
-            if state.isStopped { return false }
-            if state.byteCount > 0, state.byteCount + size > Self.bytesMax { return nil }
-            state.messages.append(message)
-            state.byteCount += size
-            return true
-        }
+    func put(_ message: FollowResponse, orWait wake: () -> Void) -> Bool {
+        if let isWanted = state.withLock({ $0.put(message, bytesMax: Self.bytesMax) }) { return isWanted }
+        wake()
+        return state.wait { $0.put(message, bytesMax: Self.bytesMax) }
     }
 
     /// Ends the stream after what was put.
@@ -77,15 +86,17 @@ final class FollowFeed: Sendable {
     }
 
     func take() -> Next {
-        state.update { state in
+        let (next, wakes) = state.withLock { state -> (Next, Bool) in
             if !state.messages.isEmpty {
                 let message = state.messages.removeFirst()
                 state.byteCount -= message.roughBytes
-                return .message(message)
+                return (.message(message), state.waitsForRoom)
             }
-            if let end = state.end { return .end(end) }
-            return .nothing
+            if let end = state.end { return (.end(end), false) }
+            return (.nothing, false)
         }
+        if wakes { state.wakeOne() }
+        return next
     }
 }
 
@@ -270,7 +281,8 @@ private struct FollowSource: Sendable {
                     throw Self.groupsAreNotKept
                 }
                 if next.bytes.isEmpty { break }
-                guard put(.groups(next.bytes)) else { return }
+                // The loop is woken once, for what follows too.
+                guard feed.put(.groups(next.bytes), orWait: wake) else { return }
                 place = next.end
             }
             guard put(.closed(closed)), feed.pause(milliseconds: Self.intervalMilliseconds) else { return }
@@ -347,9 +359,7 @@ private struct FollowSource: Sendable {
     }
 
     private func put(_ message: FollowResponse) -> Bool {
-        // Waiting in `put` needs the loop to take what was put before.
-        wake()
-        guard feed.put(message) else { return false }
+        guard feed.put(message, orWait: wake) else { return false }
         wake()
         return true
     }

@@ -10,9 +10,37 @@ internal import DocumentStore
 internal import FirestoreJSON
 internal import Synchronization
 
-/// Changes since the view was opened, within bounds. Thread-safe.
+/// Changes of all stores since the view was opened. Thread-safe.
 final class ConsoleChanges: Sendable {
-    private static let changesMax = 1_000
+    private static let shownMax = 200
+
+    private let stores: [StoreChanges]
+
+    init(_ stores: [ServedStore]) { self.stores = stores.map(StoreChanges.init) }
+
+    /// To be called every few seconds: takes what the stores have collected.
+    func tick() {
+        for store in stores { store.tick() }
+    }
+
+    /// The changes above a version, the newest first.
+    ///
+    /// - Parameter path: of which paths begin with it; empty for all.
+    func json(after version: UInt64, path: String) -> JSONValue {
+        let known = stores.map { $0.changes(after: version, path: Array(path.utf8), countMax: Self.shownMax) }
+        let since = known.reduce(0) { max($0, $1.since) }
+        let shown = known.flatMap(\.changes).sorted { $0.version > $1.version }.prefix(Self.shownMax)
+        return .object([
+            "sinceMicroseconds": .integer(Int64(clamping: since)),
+            "changesMax": .integer(Int64(StoreChanges.changesMax)),
+            "changes": .array(shown.map(\.json)),
+        ])
+    }
+}
+
+/// Changes of one store, within bounds. Thread-safe.
+private final class StoreChanges: Sendable {
+    static let changesMax = 1_000
     private static let bytesMax = 8 << 20
     /// A larger document is kept by its name alone.
     private static let documentBytesMax = 64 << 10
@@ -48,7 +76,6 @@ final class ConsoleChanges: Sendable {
 
     init(_ served: ServedStore) { self.served = served }
 
-    /// To be called every few seconds: takes what the store has collected.
     func tick() {
         let now = SystemClock.monotonicMilliseconds()
         state.withLock { state in
@@ -62,11 +89,12 @@ final class ConsoleChanges: Sendable {
         }
     }
 
-    /// The changes above a version, the newest first.
+    /// The changes above a version, the newest first, and from when on they are known.
     ///
     /// - Parameter path: of which paths begin with it; empty for all.
-    func json(after version: UInt64, path: String) -> JSONValue {
-        let prefix = Array(path.utf8)
+    func changes(
+        after version: UInt64, path: [UInt8], countMax: Int
+    ) -> (since: UInt64, changes: [(version: UInt64, json: JSONValue)]) {
         let store = served.store
         let (since, changes) = state.withLock { state in
             if state.store !== store { state = State() }
@@ -81,12 +109,8 @@ final class ConsoleChanges: Sendable {
             return (state.since, state.changes)
         }
         let names = databaseNames
-        let shown = changes.reversed().filter { $0.version > version && $0.path.starts(with: prefix) }.prefix(200)
-        return .object([
-            "sinceMicroseconds": .integer(Int64(clamping: since)),
-            "changesMax": .integer(Int64(Self.changesMax)),
-            "changes": .array(shown.map { json(of: $0, names[$0.database] ?? "") }),
-        ])
+        let shown = changes.reversed().filter { $0.version > version && $0.path.starts(with: path) }.prefix(countMax)
+        return (since, shown.map { ($0.version, json(of: $0, names[$0.database] ?? "")) })
     }
 
     /// Names of databases by their numbers.

@@ -38,7 +38,7 @@ final class ConsoleData: Sendable {
         self.clients = clients
         self.authorization = authorization
         history = ConsoleHistory(stores, counters: counters)
-        changes = ConsoleChanges(administration.served)
+        changes = ConsoleChanges(stores)
         backups = ConsoleBackups(
             administration.served, administration.log, directory: stores.count == 1 ? backupDirectory : nil)
     }

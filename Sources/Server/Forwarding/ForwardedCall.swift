@@ -30,7 +30,6 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     private var messages: [(version: UInt64, bytes: [UInt8])] = []
     private var waitingBytes = 0
     private var isPaused = false
-    private var visibleVersion: UInt64 = 0
     private var isWaiting = false
     private var hasSent = false
     private var isOver = false
@@ -116,21 +115,16 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     // MARK: Replies
 
     private func waitUntilVisible() {
-        guard !isWaiting, changes, let next = messages.first, next.version > visibleVersion else { return }
+        guard !isWaiting, changes, let next = messages.first, next.version > link.visible.through else { return }
         isWaiting = true
-        let version = next.version
-        link.context.store.whenVisible(version) { [self] outcome in
-            call.loop.execute { [self] in waited(for: version, outcome) }
-        }
+        link.visible.when(next.version) { [self] in waited($0) }
     }
 
-    private func waited(for version: UInt64, _ outcome: Result<Void, RequestError>) {
+    private func waited(_ outcome: Result<Void, RequestError>) {
         isWaiting = false
         if case .failure(let error) = outcome {
             // The commit is acknowledged, and not here yet.
             if attempts.isOver(call.loop.nowMilliseconds) || error.code != .unavailable { return fail(error) }
-        } else {
-            visibleVersion = version
         }
         guard call.isOpen else { return finish() }
         waitUntilVisible()
@@ -141,7 +135,7 @@ final class ForwardedCall: ForwardedWork, ResponseSource, @unchecked Sendable {
     /// whole.
     private var isFirstReady: Bool {
         guard let first = messages.first else { return false }
-        return (!changes || first.version <= visibleVersion) && (isStream || end != nil)
+        return (!changes || first.version <= link.visible.through) && (isStream || end != nil)
     }
 
     func fail(_ error: RequestError) {
@@ -209,7 +203,8 @@ extension ForwardedCall: ClientCallHandler {
             upstream.pauseMessages()
         }
         waitUntilVisible()
-        call.resume()
+        // A reply of one message is sent when the call has ended well.
+        if isStream { call.resume() }
     }
 
     func finished(_ outcome: CallOutcome, on upstream: ClientCall) {

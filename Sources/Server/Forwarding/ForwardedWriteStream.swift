@@ -39,7 +39,6 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     private var isOver = false
     /// Answers that are not sent yet, each with the version that must be visible first.
     private var answers: [(version: UInt64, bytes: [UInt8])] = []
-    private var visibleVersion: UInt64 = 0
     private var isWaiting = false
     var attempts: ForwardedAttempts
     var pause: EventLoop.Timer?
@@ -160,27 +159,20 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     // MARK: To the client
 
     private func waitUntilVisible() {
-        guard !isWaiting, let next = answers.first, next.version > visibleVersion else { return }
+        guard !isWaiting, let next = answers.first, next.version > link.visible.through else { return }
         isWaiting = true
-        let version = next.version
-        link.context.store.whenVisible(version) { [self] outcome in
-            call.loop.execute { [self] in
-                isWaiting = false
-                switch outcome {
-                case .success: visibleVersion = version
-                case .failure(let error) where error.code != .unavailable: return fail(error)
-                case .failure: break
-                }
-                if isOver { return }
-                waitUntilVisible()
-                call.resume()
-            }
+        link.visible.when(next.version) { [self] outcome in
+            isWaiting = false
+            if case .failure(let error) = outcome, error.code != .unavailable { return fail(error) }
+            if isOver { return }
+            waitUntilVisible()
+            call.resume()
         }
     }
 
     func next(into output: inout ByteBuffer) -> SourceStep {
         if let next = answers.first {
-            guard next.version <= visibleVersion else { return .waiting }
+            guard next.version <= link.visible.through else { return .waiting }
             let bytes = answers.removeFirst().bytes
             output.append(ForwardedReply.message(of: bytes.byteSpan))
             waitUntilVisible()

@@ -44,6 +44,7 @@ final class LeaderLink: CallForwarder {
     private var calls: [ObjectIdentifier: any ForwardedWork] = [:]
     private var bytes = 0
     let newest = NewestVersions()
+    let visible: VisibleVersions
 
     /// Calls of one loop that may be forwarded at once, and the bytes of their requests.
     private static let callsMax = 10_000
@@ -55,6 +56,7 @@ final class LeaderLink: CallForwarder {
         self.context = context
         self.service = service
         self.loop = loop
+        visible = VisibleVersions(context.store, on: loop)
         let link = LoopBound(WeakLink(self))
         context.leader.whenMoved { loop.execute { link.value.link?.leaderMoved() } }
     }

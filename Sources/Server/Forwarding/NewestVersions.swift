@@ -100,11 +100,20 @@ extension LeaderLink {
             loop.execute {
                 let (link, reads) = bound.value
                 switch outcome {
-                case .success: link.resume(reads)
+                case .success: link.resumeUnlessAhead(reads, acknowledged: version)
                 case .failure(let error): link.failed(reads, error.message)
                 }
             }
         }
+    }
+
+    /// While this server catches up from the database it may have a commit that the leader has not acknowledged yet.
+    /// Then the leader is asked again: a read at another server must not miss what this one has seen.
+    private func resumeUnlessAhead(_ reads: [NewestVersions.Read], acknowledged version: UInt64) {
+        let replication = context.store.replication
+        replication.noteAcknowledged(through: version)
+        if replication.mayBeBeforeLeader { return failed(reads, "its commits are not known yet") }
+        resume(reads)
     }
 
     private func resume(_ reads: [NewestVersions.Read]) {

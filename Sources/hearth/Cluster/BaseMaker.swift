@@ -62,18 +62,25 @@ final class BaseMaker: Sendable {
         }
     }
 
-    /// The last group that the archive has; nil without an archive, and if the log after that is larger than what may
-    /// be kept for it.
-    private func lastArchived(of store: DocumentStore, _ session: PostgreSQLSession) throws -> UInt64? {
-        guard let hold = store.archiveHold else { return nil }
-        var sequence: UInt64 = 0
+    /// The last group before which the log is not needed any more: that of a base, or an earlier one that the archive
+    /// has, unless the log after it is larger than what may be kept for the archive.
+    ///
+    /// - Parameters:
+    ///   - base: the last group that the base has.
+    ///   - hold: what the archive has, and the bytes that may be kept for it; nil without an archive.
+    static func lastSuperfluous(
+        base: UInt64, hold: (version: CommitVersion, bytesMax: Int)?, _ tables: StoreTables,
+        _ session: PostgreSQLSession
+    ) throws -> UInt64 {
+        guard let hold else { return base }
+        var archived: UInt64 = 0
         do {
-            sequence = try LogLookup.place(before: hold.version.microseconds, tables, session).sequence
+            archived = try LogLookup.place(before: hold.version.microseconds, tables, session).sequence
         } catch let error as StorageError where error.code == .versionTooOld {
             // It lacks everything that there is.
         }
-        let bytes = try session.run(tables.logBytes(after: sequence)).first?.number(0) ?? 0
-        return bytes > UInt64(hold.bytesMax) ? nil : sequence
+        let bytes = try session.run(tables.logBytes(after: archived)).first?.number(0) ?? 0
+        return bytes > UInt64(hold.bytesMax) ? base : min(base, archived)
     }
 
     private func make(_ store: DocumentStore, _ driver: MemberDriver, _ session: PostgreSQLSession) throws {
@@ -85,8 +92,8 @@ final class BaseMaker: Sendable {
         }
         guard isMade else { return }
         log(.info, "base_made", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])
-        let kept = try min(place.sequence, lastArchived(of: store, session) ?? .max)
-        for table in try session.run(tables.superfluousTables(for: kept)) {
+        let last = try Self.lastSuperfluous(base: place.sequence, hold: store.archiveHold, tables, session)
+        for table in try session.run(tables.superfluousTables(for: last)) {
             try session.run(StoreTables.dropping("hearth." + table.text(0)))
             log(.info, "log_trimmed", ["table": table.text(0)])
         }

@@ -257,9 +257,10 @@ final class Cluster: Sendable {
         }
         // Each server may have the archive; the one that leads writes to it.
         configuration.archive?.mayWrite = { state.holdsLease }
-        // The thread of the log waits for the database; the commit thread must not.
+        // The database is waited for; the commit thread must not.
         configuration.inlineSyncBytesMax = 0
         configuration.groupPausePercent = 100
+        configuration.requestsAtOnce = 16
         let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
         member.host.forward(to: known) { [reach] address in (try? reach(address)).map { Replica.leader($0) } }
         let stream = LeaderStream(member.driver, log: log, reach)

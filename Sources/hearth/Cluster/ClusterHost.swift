@@ -60,7 +60,9 @@ final class ClusterHost: MemberHost {
     /// The store is about to be closed: groups that cannot be applied any more do not count as failures.
     func beginStopping() { state.withLock { $0.isStopping = true } }
 
-    func apply(_ groups: [LoggedGroup], completion: @escaping @Sendable (ApplyOutcome) -> Void) {
+    func apply(
+        _ groups: [LoggedGroup], areAcknowledged: Bool, completion: @escaping @Sendable (ApplyOutcome) -> Void
+    ) {
         var records = FollowedRecords()
         for group in groups {
             guard records.append(logged: group.records) else {
@@ -69,6 +71,12 @@ final class ClusterHost: MemberHost {
             }
         }
         guard let store else { return completion(.impossible) }
+        if let version = groups.last?.header.version {
+            // Before anybody can see the groups.
+            areAcknowledged
+                ? store.replication.noteAcknowledged(through: version)
+                : store.replication.noteReadBeforeLeader(through: version)
+        }
         store.follow(records) { [self] result in
             guard case .failure(let error) = result else { return completion(compare(groups)) }
             // The store may be closed already. The group stays in the log.
@@ -102,6 +110,8 @@ final class ClusterHost: MemberHost {
 
     func close(through time: UInt64) {
         guard let store else { return }
+        // The leader closes times up to which all commits are acknowledged.
+        store.replication.noteAcknowledged(through: time)
         store.closeTimes(through: time)
         // A time of the database may be older than one of the stream.
         store.replication.closedMicroseconds = max(store.replication.closedMicroseconds, time)

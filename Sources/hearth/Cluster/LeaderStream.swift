@@ -74,11 +74,26 @@ final class LeaderStream: Sendable {
     }
 }
 
-/// Hands the groups of a stream to the member. Thread-safe.
-private struct MemberStream: FollowTarget {
+/// Hands the groups of a stream to the member, which applies those together that come meanwhile. Thread-safe.
+private final class MemberStream: FollowTarget {
+    private struct State {
+        /// Bytes of groups that the member has not applied.
+        var byteCount = 0
+        /// The member has refused something since the last request.
+        var isRefused = false
+        /// Of requests: what an earlier stream has brought does not count for the next.
+        var requests = 0
+        /// Waits until there is room.
+        var waiting: CheckedContinuation<Void, Never>?
+    }
+
     private let source: String
     private let driver: MemberDriver
     private let log: Log
+    private let state = Mutex(State())
+
+    /// The stream waits beyond so many bytes that are not applied.
+    private static let bytesMax = 4 << 20
 
     init(source: String, _ driver: MemberDriver, log: Log) {
         self.source = source
@@ -87,6 +102,10 @@ private struct MemberStream: FollowTarget {
     }
 
     func request(follower: UInt64) -> FollowRequest {
+        state.withLock { state in
+            state.isRefused = false
+            state.requests += 1
+        }
         let (store, place) = (driver.settings.store, driver.streamStart)
         return FollowRequest(
             version: 0, timeline: 0,
@@ -104,18 +123,42 @@ private struct MemberStream: FollowTarget {
             guard let groups = LoggedGroup.decode(bytes, of: driver.settings.store) else {
                 throw FollowFailure(description: "the leader sends groups that are damaged")
             }
-            try await deliver(groups, closed: 0)
-        case .closed(let time): try await deliver([], closed: time)
+            try await deliver(groups, byteCount: bytes.count, closed: 0)
+        case .closed(let time): try await deliver([], byteCount: 0, closed: time)
         case .base, .file, .contents, .baseIsComplete, .records, .derived, .rules:
             throw FollowFailure(description: "the leader sends something unasked")
         }
         return true
     }
 
-    private func deliver(_ groups: [LoggedGroup], closed: UInt64) async throws {
-        let isTaken = await withCheckedContinuation { continuation in
-            driver.receive(groups, closed: closed) { continuation.resume(returning: $0) }
+    private func deliver(_ groups: [LoggedGroup], byteCount: Int, closed: UInt64) async throws {
+        let request = state.withLock { state in
+            state.byteCount += byteCount
+            return state.requests
         }
-        guard isTaken else { throw FollowFailure(description: "what the leader sends does not continue what is here") }
+        driver.receive(groups, closed: closed) { [self] isTaken in
+            let waiting = state.withLock { state in
+                state.byteCount -= byteCount
+                if !isTaken, request == state.requests { state.isRefused = true }
+                return state.byteCount <= Self.bytesMax ? state.waiting.take() : nil
+            }
+            waiting?.resume()
+        }
+        await waitForRoom()
+        if state.withLock({ $0.isRefused }) {
+            throw FollowFailure(description: "what the leader sends does not continue what is here")
+        }
+    }
+
+    private func waitForRoom() async {
+        if state.withLock({ $0.byteCount <= Self.bytesMax }) { return }
+        await withCheckedContinuation { continuation in
+            let isRoom = state.withLock { state in
+                if state.byteCount <= Self.bytesMax { return true }
+                state.waiting = continuation
+                return false
+            }
+            if isRoom { continuation.resume() }
+        }
     }
 }

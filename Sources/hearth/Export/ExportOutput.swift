@@ -72,9 +72,10 @@ final class ManagedOutput: ExportOutput {
     func write(_ page: [NamedDocument]) throws -> Int {
         let before = writer.byteCount
         for document in page {
-            let name = document.name.utf8Span.span.bytes
-            try writer.append(
-                path: name.extracting(prefixBytes..<name.byteCount), fields: document.content.fields.byteSpan)
+            try document.name.withUTF8Span { name in
+                try writer.append(
+                    path: name.extracting(prefixBytes..<name.byteCount), fields: document.content.fields.byteSpan)
+            }
         }
         return writer.byteCount - before
     }

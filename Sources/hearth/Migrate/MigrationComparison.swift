@@ -113,11 +113,16 @@ struct MigrationComparison: Sendable {
         return totals
     }
 
+    /// The order of paths.
+    private static func order(_ left: Substring, _ right: Substring) -> Int {
+        String(left).withUTF8Span { left in String(right).withUTF8Span { ResourcePath.compare(left, $0) } }
+    }
+
     /// Which of two documents comes first; one that there is comes before none.
     private static func order(_ left: Side.Document?, _ right: Side.Document?) -> Int {
         guard let left else { return right == nil ? 0 : 1 }
         guard let right else { return -1 }
-        return ResourcePath.compare(left.path.utf8Span.span.bytes, right.path.utf8Span.span.bytes)
+        return order(left.path, right.path)
     }
 
     /// The one form of equal contents.
@@ -151,7 +156,7 @@ struct MigrationComparison: Sendable {
             if page.isEmpty { page = try await patience.call { try await reader.next() }[...] }
             guard let document = page.popFirst() else { return nil }
             let path = document.name.dropFirst(rootBytes)
-            if let last, ResourcePath.compare(last.utf8Span.span.bytes, path.utf8Span.span.bytes) >= 0 {
+            if let last, MigrationComparison.order(last, path) >= 0 {
                 throw CommandFailure("\(patience.side) sent \(path) after \(last), which is not the order of names")
             }
             last = path

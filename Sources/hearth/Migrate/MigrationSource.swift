@@ -119,7 +119,7 @@ struct MigrationSource: Sendable {
 
     /// The order of documents in queries by name.
     static func compare(_ left: String, _ right: String) -> Int {
-        ResourcePath.compareNames(left.utf8Span.span.bytes, right.utf8Span.span.bytes)
+        left.withUTF8Span { left in right.withUTF8Span { ResourcePath.compareNames(left, $0) } }
     }
 
     /// The answer of a call; nil if the source does not serve such calls.

@@ -76,9 +76,9 @@ final class ReplicaStream: FollowTarget {
     /// Reads what a source has derived.
     private static func derived(_ bytes: [UInt8]) throws -> [DerivedHashes.Entry] {
         guard bytes.count % 16 == 0 else { throw FollowFailure(description: "a message is cut") }
-        func number(_ offset: Int) -> UInt64 { bytes[offset..<offset + 8].littleEndianNumber }
         return stride(from: 0, to: bytes.count, by: 16).map {
-            DerivedHashes.Entry(version: number($0), hash: number($0 + 8))
+            DerivedHashes.Entry(
+                version: bytes.byteSpan.littleEndian64(at: $0), hash: bytes.byteSpan.littleEndian64(at: $0 + 8))
         }
     }
 }

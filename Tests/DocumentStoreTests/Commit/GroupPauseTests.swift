@@ -18,24 +18,60 @@ struct GroupPauseTests {
     }
 
     @Test
-    func `A group waits for the clients of the last one, and no longer than a share of an append`() throws {
+    func `A group waits for nearly all clients of the last one, and then a short time for the rest`() throws {
         var pause = GroupPause(percent: 50)
-        var next = append(30, 20, &pause, at: 1_000)
+        var next = append(32, 20, &pause, at: 1_000)
+        let start = 1_000 + Self.append
         let first = try #require(next)
-        #expect(first.requests == 30)
-        #expect(first.end == 1_000 + Self.append + Self.append / 2)
+        #expect(first.requests == 28 && first.end == start + Self.append / 2)
         next = pause.next(waiting: 40, at: first.end - 1)
-        let half = try #require(next)
-        #expect(half.requests == 10 && half.end == first.end)
-        next = pause.next(waiting: 41, at: first.end)
+        let more = try #require(next)
+        #expect(more.requests == 8 && more.end == first.end)
+        // Nearly all are there, after 100 us: the rest has a quarter of that.
+        next = pause.next(waiting: 48, at: start + 100_000)
+        let rest = try #require(next)
+        #expect(rest.requests == 4 && rest.end == start + 125_000)
+        next = pause.next(waiting: 51, at: rest.end)
         #expect(next == nil)
         // They were enough to wait again.
-        next = append(41, 0, &pause, at: first.end)
-        #expect(next?.requests == 41)
-        next = pause.next(waiting: 41, at: first.end + Self.append + 1)
+        next = append(51, 0, &pause, at: rest.end)
+        #expect(next?.requests == 45)
+        next = pause.next(waiting: 51, at: rest.end + Self.append + 1)
         #expect(next == nil)
-        next = pause.next(waiting: 0, at: first.end + Self.append + 2)
+        next = pause.next(waiting: 0, at: rest.end + Self.append + 2)
         #expect(next == nil)
+    }
+
+    @Test
+    func `A pause is longer while clients are coming, and no longer when they have stopped`() throws {
+        var pause = GroupPause(percent: 100)
+        let first = try #require(append(64, 0, &pause, at: 1_000))
+        var end = first.end
+        for waiting in [20, 30, 38] {
+            let next = pause.next(waiting: waiting, at: end)
+            let wait = try #require(next, "\(waiting) are there")
+            #expect(wait.requests == 56 - waiting && wait.end == end + (end - 1_000 - Self.append) / 4)
+            end = wait.end
+        }
+        let next = pause.next(waiting: 45, at: end)
+        #expect(next == nil)
+    }
+
+    @Test
+    func `The time in which clients came back is the least length of later pauses`() throws {
+        var pause = GroupPause(percent: 10)
+        let first = try #require(append(64, 0, &pause, at: 1_000))
+        let start = 1_000 + Self.append
+        #expect(first.end == start + Self.append / 10)
+        // They come in parts, and each part makes the pause longer.
+        var (count, now) = (8, first.end)
+        while let more = pause.next(waiting: count, at: now) {
+            count += 8
+            now = more.end
+        }
+        #expect(count == 64)
+        let second = append(64, 0, &pause, at: 10_000_000)
+        #expect(second?.end == 10_000_000 + Self.append + now - start)
     }
 
     @Test
@@ -50,17 +86,19 @@ struct GroupPauseTests {
     }
 
     @Test
-    func `Clients that do not come back are waited for less and less often, and again when they do`() throws {
+    func `Clients that do not come back are waited for longer, and less and less often until they do`() throws {
         var pause = GroupPause(percent: 100)
         var now: UInt64 = 1_000
+        var lengths: [UInt64] = []
         /// The number of groups until one waits; its pause ends with some clients.
         func groupsUntilPause(returning clients: Int) throws -> Int {
             for count in 1...1_000 {
                 now += 2 * Self.append
                 guard let wait = append(10, 0, &pause, at: now) else { continue }
+                lengths.append(wait.end - now - Self.append)
                 now = wait.end
-                let next = pause.next(waiting: clients, at: now)
-                #expect(next == nil)
+                // Those that came meanwhile are a reason for a further part, which brings nobody.
+                while let more = pause.next(waiting: clients, at: now) { now = more.end }
                 return count
             }
             throw CancellationError()
@@ -69,6 +107,8 @@ struct GroupPauseTests {
         #expect(try groupsUntilPause(returning: 0) == 5)
         #expect(try groupsUntilPause(returning: 4) == 9)
         for _ in 0..<8 { _ = try groupsUntilPause(returning: 0) }
+        #expect(Array(lengths.prefix(4)) == [1, 2, 4, 5].map { min($0 * Self.append, GroupPause.longest) })
+        #expect(lengths.max() == GroupPause.longest)
         #expect(try groupsUntilPause(returning: 5) == 257)
         #expect(try groupsUntilPause(returning: 10) == 1)
         #expect(try groupsUntilPause(returning: 0) == 1)
@@ -79,7 +119,7 @@ struct GroupPauseTests {
     func `A group that is full is appended within a pause, and a slow append makes no long pause`() throws {
         var pause = GroupPause(percent: 100)
         var next = append(10, 0, &pause, at: 1_000)
-        #expect(next?.requests == 10)
+        #expect(next?.requests == 9)
         pause.noteAppend(at: 2_000_000, requests: 1)
         next = pause.next(waiting: 0, at: 2_100_000)
         #expect(next == nil)

@@ -17,6 +17,9 @@ enum ClusterFault: CaseIterable {
     /// A follower starts again with a clock that is an hour ahead, or an hour late.
     case clockAhead
     case clockBehind
+    /// The clock of the leader jumps by an hour, and back, while it leads.
+    case leaderClockJumpsAhead
+    case leaderClockJumpsBack
 
     /// Nothing reaches the leader.
     case leaderCutOff
@@ -45,7 +48,7 @@ enum ClusterFault: CaseIterable {
         .leaderKilled, .leaderStops, .leaderStandsStill, .followerKilled, .followerStandsStill, .followerLosesDisk,
         .databaseStandsStill, .connectionsCut,
     ]
-    static let ofClocks: [ClusterFault] = [.clockAhead, .clockBehind]
+    static let ofClocks: [ClusterFault] = [.clockAhead, .clockBehind, .leaderClockJumpsAhead, .leaderClockJumpsBack]
     static let ofLinks: [ClusterFault] = [
         .leaderCutOff, .leaderCutFromDatabase, .followerCutFromDatabase, .leaderCutFromFollower,
     ]
@@ -60,10 +63,6 @@ final class FailingCluster {
     /// The server whose clock is wrong.
     private var shifted: ClusterNode?
 
-    /// The library that shifts the clock of a process; nil where it is not installed.
-    private static let clockLibrary = ["x86_64", "aarch64"].map { "/usr/lib/\($0)-linux-gnu/faketime/libfaketime.so.1" }
-        .first { FileManager.default.fileExists(atPath: $0) }
-
     init(nodes: [ClusterNode], database: any ClusterDatabase, network: ClusterNetwork? = nil) throws {
         self.nodes = nodes
         self.database = database
@@ -73,7 +72,7 @@ final class FailingCluster {
 
     /// The faults that can be made here.
     var faults: [ClusterFault] {
-        ClusterFault.ofServers + database.faults + (Self.clockLibrary == nil ? [] : ClusterFault.ofClocks)
+        ClusterFault.ofServers + database.faults + (nodes.contains { $0.clock == nil } ? [] : ClusterFault.ofClocks)
             + (network == nil ? [] : ClusterFault.ofLinks)
     }
 
@@ -124,7 +123,10 @@ final class FailingCluster {
             try FileManager.default.removeItem(atPath: follower.data)
             try await expectProgress()
             try start(follower)
-        case .clockAhead, .clockBehind: try await shiftClock(of: follower, isAhead: fault == .clockAhead)
+        case .clockAhead: try await shiftClock(of: follower, bySeconds: 3_600)
+        case .clockBehind: try await shiftClock(of: follower, bySeconds: -3_600)
+        case .leaderClockJumpsAhead: try await jumpClock(of: leader, bySeconds: 3_600)
+        case .leaderClockJumpsBack: try await jumpClock(of: leader, bySeconds: -3_600)
         case .leaderCutOff, .leaderCutFromDatabase, .followerCutFromDatabase, .leaderCutFromFollower:
             if let network { try await cut(fault, leader, follower, network) }
         case .databaseStandsStill:
@@ -152,6 +154,7 @@ final class FailingCluster {
     /// Starts a server with the right clock.
     private func start(_ node: ClusterNode) throws {
         if node === shifted { shifted = nil }
+        try node.clock?.move(bySeconds: 0)
         try node.start()
     }
 
@@ -167,7 +170,7 @@ final class FailingCluster {
         try await eventually("it begins again: \(leader.log.suffix(1_000))") { count() > before || !leader.leads }
     }
 
-    private func shiftClock(of node: ClusterNode, isAhead: Bool) async throws {
+    private func shiftClock(of node: ClusterNode, bySeconds seconds: Int) async throws {
         // One clock is wrong at a time: a server that is too far from the database's clock does not lead.
         if let other = shifted, other !== node {
             other.kill()
@@ -175,10 +178,17 @@ final class FailingCluster {
         }
         node.kill()
         shifted = node
-        try node.start(environment: [
-            "LD_PRELOAD": Self.clockLibrary ?? "", "FAKETIME": isAhead ? "+3600s" : "-3600s",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
-        ])
+        try node.clock?.move(bySeconds: seconds)
+        try node.start()
+    }
+
+    private func jumpClock(of node: ClusterNode, bySeconds seconds: Int) async throws {
+        let count = { node.log.components(separatedBy: "event=cluster_clock_differs").count }
+        let before = count()
+        try node.clock?.move(bySeconds: seconds)
+        try await eventually("it notices: \(node.log.suffix(1_000))") { count() > before }
+        try await expectProgress()
+        try node.clock?.move(bySeconds: 0)
     }
 
     private func cut(

@@ -9,19 +9,56 @@ import Synchronization
 import TestSupport
 import Testing
 
+/// The wall clock of a process, which moves while the process runs.
+struct MovableClock {
+    private let file: String
+    private let library: String
+
+    /// The library that moves the clock of a process; nil where it is not installed.
+    private static let library = ["x86_64", "aarch64"].map { "/usr/lib/\($0)-linux-gnu/faketime/libfaketime.so.1" }
+        .first { FileManager.default.fileExists(atPath: $0) }
+
+    /// - Parameter file: made for the clock.
+    /// - Returns: nil where the library is not installed.
+    init?(file: String) throws {
+        guard let library = Self.library else { return nil }
+        self.file = file
+        self.library = library
+        try move(bySeconds: 0)
+    }
+
+    /// Of the process. It looks at the file once a second.
+    var environment: [String: String] {
+        [
+            "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": file, "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
+        ]
+    }
+
+    /// The difference from the machine's clock from now on.
+    func move(bySeconds seconds: Int) throws {
+        try "\(seconds < 0 ? "" : "+")\(seconds)s\n".write(toFile: file, atomically: true, encoding: .utf8)
+    }
+}
+
 /// A server of a cluster, which can be ended and started again on its directory and port.
 final class ClusterNode: @unchecked Sendable {
     // Sendable: one task at a time starts and ends it.
 
     let port: Int
     let data: String
+    /// Nil: that of the machine.
+    let clock: MovableClock?
     private let place: TestHost
     private let database: String
     private let arguments: [String]
     private(set) var server: ServerProcess?
 
-    init(_ database: String, data: String, arguments: [String] = [], host: TestHost = .local) throws {
+    init(
+        _ database: String, data: String, arguments: [String] = [], host: TestHost = .local, clock: MovableClock? = nil
+    ) throws {
         self.database = database
+        self.clock = clock
         self.data = data
         self.arguments = arguments
         place = host
@@ -31,12 +68,12 @@ final class ClusterNode: @unchecked Sendable {
     var host: String { place.address }
     var address: String { "\(host):\(port)" }
 
-    /// - Parameter environment: of the process, beside that of the tests.
+    /// - Parameter environment: of the process, beside that of the tests and of its clock.
     func start(environment: [String: String] = [:]) throws {
         server = try ServerProcess(
             data: data, port: port,
             arguments: ["--cluster", database, "--advertise", address, "--drain-time", "1s"] + arguments,
-            environment: environment, host: place)
+            environment: environment.merging(clock?.environment ?? [:]) { $1 }, host: place)
     }
 
     func kill() {

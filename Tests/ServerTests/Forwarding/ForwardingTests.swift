@@ -137,6 +137,29 @@ struct ForwardingTests {
     }
 
     @Test
+    func `A strict read waits while its server may have a commit that the source has not acknowledged`() throws {
+        let pair = try ServerPair(readsAreStrict: true)
+        #expect(try pair.source.commit("c/x", 1).code == .ok)
+        #expect(try pair.follower.number("c/x") == 1)
+        let replication = pair.follower.gateway.store.replication
+        // As if the next commit had been read from the log before the source knows that it is durable.
+        replication.noteReadBeforeLeader(through: pair.source.gateway.store.publishedVersion.microseconds + 1)
+        let read = DispatchSemaphore(value: 0)
+        pair.follower.connection.unary(
+            FirestoreMessages.Method.getDocument.rpc, GetDocumentRequest(name: Harness.name("c/x")).encodedBytes()
+        ) { outcome, _ in
+            #expect(outcome.code == .ok, "\(outcome.message)")
+            read.signal()
+        }
+        for _ in 0..<20 { #expect(try pair.source.number("c/x") == 1) }
+        #expect(replication.mayBeBeforeLeader)
+        #expect(read.wait(timeout: .now()) == .timedOut)
+        #expect(try pair.source.commit("c/x", 2).code == .ok)
+        try read.wait(until: "the strict read has its reply")
+        #expect(!replication.mayBeBeforeLeader)
+    }
+
+    @Test
     func `A write stream at a follower continues after its connection is lost`() throws {
         let pair = try ServerPair()
         let listener = MessageListener()

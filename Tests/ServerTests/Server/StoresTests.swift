@@ -321,6 +321,21 @@ struct StoresTests {
     }
 
     @Test
+    func `The console has the changes of all stores, the newest first`() throws {
+        let live = try start()
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        #expect(http.request("GET", "/console/data/changes")?.body.contains("\"changes\":[]") == true)
+        for number in 1...4 {
+            #expect(try commit(live, number % 2 == 0 ? "even" : "odd", "c/x\(number)").code == .ok)
+        }
+        #expect(Set(places.rows.values) == [0, 1])
+        let body = try #require(http.request("GET", "/console/data/changes")?.body)
+        let paths = body.components(separatedBy: "\"path\":\"").dropFirst().map { $0.prefix(4) }
+        #expect(paths == ["c/x4", "c/x3", "c/x2", "c/x1"], "\(body)")
+        #expect(body.contains(try "\"database\":\"\(name("odd"))\""), "\(body)")
+    }
+
+    @Test
     func `Metrics have the label store, and a backup has a directory for each store`() throws {
         let live = try start()
         for database in ["first", "second"] { #expect(try commit(live, database, "c/x").code == .ok) }
