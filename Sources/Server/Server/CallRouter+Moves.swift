@@ -40,7 +40,7 @@ extension CallRouter {
             received.indexWork = UInt64(store.indexWorkLeft(in: database))
             service.succeed(call) { received.encode(into: &$0) }
         }
-        // What is over and durable is answered without a commit. That answer stays true.
+        // An end that is durable needs no commit, and stays true.
         let known = store.tenure(of: database)
         if known.isAnswer(to: request.generation), known.version <= store.publishedVersion.microseconds {
             return answer(service, known)
