@@ -7,9 +7,9 @@ package protocol SharedLog: AnyObject, Sendable {
     /// - Parameters:
     ///   - records: version (8 bytes, little-endian), length (4 bytes), bytes, for each. Valid for the call.
     ///   - version: of the last record.
-    ///   - completion: called once: on the calling thread for a group that came from the log, and for one that cannot be
-    ///     appended; otherwise on a thread of the log, which it must not hold up. It gets `failed` if this server cannot
-    ///     append any more; the outcome of the group is unknown then.
+    ///   - completion: called once: on the calling thread for a group that came from the log, and for one that cannot
+    ///     be appended; otherwise on a thread of the log, which it must not hold up. It gets `failed` if this server
+    ///     cannot append any more; the outcome of the group is unknown then.
     func append(
         _ records: RawSpan, version: CommitVersion,
         completion: @escaping @Sendable (Result<Void, StorageError>) -> Void)

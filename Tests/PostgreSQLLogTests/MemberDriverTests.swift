@@ -228,6 +228,39 @@ struct MemberDriverTests {
     }
 
     @Test
+    func `Groups that come over the stream while others are applied are applied together, before their time`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        for number: UInt64 in 1...6 { try first.append("group \(number)", version: number) }
+        let start = SharedLogPlace(store: store, sequence: 0, hash: 0)
+        let bytes = try #require(first.driver.durableGroups(after: start, bytesMax: 1 << 20)?.bytes)
+        let groups = try #require(LoggedGroup.decode(bytes, of: store))
+        server.stop(SIGQUIT)
+        let second = try member("second:2")
+        second.host.hold()
+        let outcomes = Monitor<[Bool]>([])
+        func send(_ range: Range<Int>, closed: UInt64) {
+            second.driver.receive(Array(groups[range]), closed: closed) { isTaken in
+                outcomes.update { $0.append(isTaken) }
+            }
+        }
+        send(0..<2, closed: 0)
+        try second.waitFor(2)
+        send(2..<3, closed: 0)
+        send(3..<3, closed: 3)
+        send(3..<6, closed: 0)
+        send(6..<6, closed: 9)
+        #expect(second.host.state.groups.count == 2 && second.host.state.closed == 0)
+        second.host.release()
+        _ = outcomes.wait { $0.count == 5 ? true : nil }
+        #expect(outcomes.withLock { $0 } == [true, true, true, true, true])
+        #expect(second.host.state.groups == first.host.state.groups)
+        #expect(second.host.state.applications == 2)
+        #expect(second.host.state.closed == 9)
+        for member in [first, second] { member.driver.stop() }
+    }
+
+    @Test
     func `A follower does not apply a group that no synchronous standby has confirmed`() throws {
         let first = try member("first:1")
         try first.waitUntilLeading()

@@ -12,6 +12,8 @@ final class RecordingHost: MemberHost {
     struct Recorded {
         /// Records of groups that were applied or acknowledged, in order.
         var groups: [[UInt8]] = []
+        /// How often groups were given to be applied.
+        var applications = 0
         var closed: UInt64 = 0
         var lowest: UInt64?
         var leader = ""
@@ -21,17 +23,37 @@ final class RecordingHost: MemberHost {
 
     private let recorded = Mutex(Recorded())
     private let clock = Atomic<UInt64>(0)
+    /// Ends of applications that are held up; nil while none is.
+    private let held = Mutex<[@Sendable () -> Void]?>(nil)
 
     var state: Recorded { recorded.withLock { $0 } }
 
     func apply(
         _ groups: [LoggedGroup], areAcknowledged: Bool, completion: @escaping @Sendable (ApplyOutcome) -> Void
     ) {
-        recorded.withLock { $0.groups += groups.map(\.records) }
-        for group in groups where group.derived != derived(from: 0, through: group.header.version) {
-            return completion(.differs(keySpace: "test", sequence: group.header.sequence))
+        recorded.withLock { recorded in
+            recorded.groups += groups.map(\.records)
+            recorded.applications += 1
         }
-        completion(.applied)
+        let different = groups.first { $0.derived != derived(from: 0, through: $0.header.version) }
+        let outcome = different.map { ApplyOutcome.differs(keySpace: "test", sequence: $0.header.sequence) }
+        let end: @Sendable () -> Void = { completion(outcome ?? .applied) }
+        let isHeld = held.withLock { held in
+            held?.append(end)
+            return held != nil
+        }
+        if !isHeld { end() }
+    }
+
+    /// From now on nothing that is applied ends, until ``release()``.
+    func hold() { held.withLock { $0 = [] } }
+
+    func release() {
+        let ends = held.withLock { held in
+            defer { held = nil }
+            return held ?? []
+        }
+        for end in ends { end() }
     }
 
     func derived(from start: UInt64, through end: UInt64) -> [UInt8] { [UInt8(truncatingIfNeeded: end)] }

@@ -104,13 +104,20 @@ package final class TestCall: CallCarrier, @unchecked Sendable {
 
     package func endMessage(_ stream: UInt32, _ output: consuming ByteBuffer, isLast: Bool) {
         answer.messages.append(output.copyBytes())
-        if isLast { answer.status = .ok }
+        if isLast { end(.ok) }
     }
 
     package func finish(_ stream: UInt32, _ code: StatusCode, _ message: String) {
         guard isOpen(stream) else { return }
-        answer.status = code
         answer.text = message
+        end(code)
+    }
+
+    /// Ends the call, and lets go of its stream, which holds the call.
+    private func end(_ code: StatusCode) {
+        answer.status = code
+        source = nil
+        receiver = nil
     }
 
     package func stream(_ stream: UInt32, _ source: any ResponseSource, receiver: (any CallStream)?) {

@@ -4,9 +4,9 @@
 //     group n+1 ◄── requests that came during the append ◄───────────────┘ within the pause
 //
 // Clients that wait for each commit otherwise form two halves: one is appended while the other one waits. An append of
-// all of them costs little more than one of a half, where it is a statement of a database. A group that waits for all of
-// them loses nothing: with R from the reply to the next request and A for an append, n clients make n commits in A + R
-// in both cases.
+// all of them costs little more than one of a half, where it is a statement of a database. A group that waits for all
+// of them loses nothing: with R from the reply to the next request and A for an append, n clients make n commits in
+// A + R in both cases.
 
 /// Decides after each append how long to wait for more requests. Belongs to the commit thread. Times are of the
 /// monotonic clock, in nanoseconds.
@@ -28,7 +28,8 @@ struct GroupPause {
         /// Requests that are enough for the last part.
         var nearlyAll: Int { wanted - (wanted - waited) / 8 }
         var target: Int { isLast ? wanted : nearlyAll }
-        var latest: UInt64 { start + GroupPause.longest }
+        /// The pause is over then.
+        let latest: UInt64
     }
 
     /// The least time for the clients to come back, in percent of the time of an append; 0: there are no pauses.
@@ -44,8 +45,10 @@ struct GroupPause {
     private var groupsToSkip = 0
     private var skipsNext = Self.skipsMin
 
-    /// No pause is longer.
-    static let longest: UInt64 = 2_000_000
+    /// A pause is no longer than twice the time of an append, within these bounds: on a busy machine the clients come
+    /// back later, and appends take longer.
+    static let longestMin: UInt64 = 2_000_000
+    static let longestMax: UInt64 = 10_000_000
     private static let skipsMin = 4
     private static let skipsMax = 256
 
@@ -87,10 +90,13 @@ struct GroupPause {
         }
         // A client alone has nobody to wait for.
         guard append.requests + waiting > 1 else { return }
-        let length = min(max(appendTime * percent / 100, returnTime), Self.longest)
+        let length = min(max(appendTime * percent / 100, returnTime), longest)
         current = Current(
-            start: now, waited: waiting, wanted: append.requests + waiting, before: waiting, end: now + length)
+            start: now, waited: waiting, wanted: append.requests + waiting, before: waiting, end: now + length,
+            latest: now + longest)
     }
+
+    private var longest: UInt64 { min(max(2 * appendTime, Self.longestMin), Self.longestMax) }
 
     /// Whether the pause continues; its part may be another one then.
     private static func continues(_ pause: inout Current, waiting: Int, _ now: UInt64) -> Bool {
@@ -112,14 +118,14 @@ struct GroupPause {
     private mutating func judge(_ pause: Current, waiting: Int, _ now: UInt64) {
         let (came, wanted) = (waiting - pause.waited, pause.wanted - pause.waited)
         if waiting >= pause.nearlyAll {
-            let time = min(now - pause.start, Self.longest)
+            let time = min(now - pause.start, longest)
             returnTime = returnTime == 0 ? time : returnTime - returnTime / 8 + time / 8
         }
         if 2 * came >= wanted {
             skipsNext = Self.skipsMin
         } else {
             // The next one is longer, unless all of them are as long as they may be.
-            returnTime = min(2 * max(returnTime, appendTime * percent / 100), Self.longest)
+            returnTime = min(2 * max(returnTime, appendTime * percent / 100), longest)
             groupsToSkip = skipsNext
             skipsNext = min(2 * skipsNext, Self.skipsMax)
         }

@@ -87,7 +87,7 @@ package final class StoreReader {
         switch selector {
         case .latest:
             let time = store.versions.readTime()
-            // After the time is chosen.
+            // After the time is chosen: a leader that was replaced meanwhile may lack what was acknowledged.
             if let refusal = newestReadRefusal { throw refusal }
             do throws(RequestError) {
                 return try point(database, version: time, readTime: time)

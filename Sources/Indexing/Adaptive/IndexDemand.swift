@@ -79,7 +79,7 @@ package struct IndexDemand: Sendable {
 
         /// What is left of a demand after so many seconds, from 1 to 0.
         private func share(after seconds: UInt64) -> Double {
-            if seconds > 64 * IndexDemand.halfLifeSeconds { return 0 }
+            if seconds >= 64 * IndexDemand.halfLifeSeconds { return 0 }
             let halves = seconds / IndexDemand.halfLifeSeconds
             let rest = Double(seconds % IndexDemand.halfLifeSeconds) / Double(IndexDemand.halfLifeSeconds)
             // Between two halvings the line between them is close enough.

@@ -107,8 +107,8 @@ struct GroupPauseTests {
         #expect(try groupsUntilPause(returning: 0) == 5)
         #expect(try groupsUntilPause(returning: 4) == 9)
         for _ in 0..<8 { _ = try groupsUntilPause(returning: 0) }
-        #expect(Array(lengths.prefix(4)) == [1, 2, 4, 5].map { min($0 * Self.append, GroupPause.longest) })
-        #expect(lengths.max() == GroupPause.longest)
+        #expect(Array(lengths.prefix(4)) == [1, 2, 4, 5].map { min($0 * Self.append, GroupPause.longestMin) })
+        #expect(lengths.max() == GroupPause.longestMin)
         #expect(try groupsUntilPause(returning: 5) == 257)
         #expect(try groupsUntilPause(returning: 10) == 1)
         #expect(try groupsUntilPause(returning: 0) == 1)
@@ -116,7 +116,7 @@ struct GroupPauseTests {
     }
 
     @Test
-    func `A group that is full is appended within a pause, and a slow append makes no long pause`() throws {
+    func `A group that is full is appended within a pause, and the slowest append makes no long pause`() throws {
         var pause = GroupPause(percent: 100)
         var next = append(10, 0, &pause, at: 1_000)
         #expect(next?.requests == 9)
@@ -126,6 +126,6 @@ struct GroupPauseTests {
         pause.noteAppend(at: 3_000_000, requests: 8)
         next = pause.next(waiting: 0, at: 10_000_000_000)
         let wait = try #require(next)
-        #expect(wait.end == 10_000_000_000 + GroupPause.longest)
+        #expect(wait.end == 10_000_000_000 + GroupPause.longestMax)
     }
 }
