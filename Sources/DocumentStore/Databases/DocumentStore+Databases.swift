@@ -105,21 +105,12 @@ extension CommitStage {
         DocumentKey.writeSubtree(root.byteSpan, database: database + 1, into: &to)
         let commit = begin(database: database, newDatabase: nil)
         do {
-            var path = ByteBuffer(capacity: 256)
-            var location = DocumentLocation()
-            var prior = PriorDocument()
+            var removal = DocumentRemoval()
             var (count, bytes) = (0, 0)
             var cursor = try writer.latest.cursor(from: from.bytes, to: to.bytes)
             while count < Self.removedDocumentsMax, bytes < Self.removedBytesMax, try cursor.next() {
-                guard let parts = DocumentKey.parts(of: cursor.key),
-                    let record = StoredRecordView(cursor.value, versionMicroseconds: cursor.version.microseconds),
-                    KeyedDocument.writePath(key: cursor.key, parts: parts, record: record, into: &path)
-                else { throw StorageError(.corrupt, "a document's record is damaged") }
-                location.locate(path.bytes, database: database)
-                try prior.read(location, latest: writer.latest)
-                try draft.add(LogItem(deleted: path.bytes), at: location, replacing: prior)
+                bytes += try removal.add(cursor.key, cursor.value, to: &draft, latest: writer.latest)
                 count += 1
-                bytes += prior.fields.byteCount
             }
             if count == 0 { return false }
             try commit.keep()
@@ -131,6 +122,38 @@ extension CommitStage {
         } catch {
             throw RequestError(.internal, "The server failed.")
         }
+    }
+}
+
+/// Adds deletes of stored documents to a commit, in buffers that are kept.
+struct DocumentRemoval: ~Copyable {
+    private var path = ByteBuffer(capacity: 256)
+    private var location = DocumentLocation()
+    private var prior = PriorDocument()
+
+    init() {}
+
+    /// - Parameters:
+    ///   - key: of the document.
+    ///   - value: its record.
+    /// - Returns: the bytes of its fields.
+    mutating func add(
+        _ key: RawSpan, _ value: RawSpan, to draft: inout CommitDraft, latest: LatestReader
+    ) throws -> Int {
+        try Self.add(key, value, to: &draft, latest, &path, &location, &prior)
+    }
+
+    private static func add(
+        _ key: RawSpan, _ value: RawSpan, to draft: inout CommitDraft, _ latest: LatestReader,
+        _ path: inout ByteBuffer, _ location: inout DocumentLocation, _ prior: inout PriorDocument
+    ) throws -> Int {
+        guard let parts = DocumentKey.parts(of: key), let record = StoredRecordView(value, versionMicroseconds: 0),
+            KeyedDocument.writePath(key: key, parts: parts, record: record, into: &path)
+        else { throw StorageError(.corrupt, "a document's record is damaged") }
+        location.locate(path.bytes, database: DocumentKey.database(of: key))
+        try prior.read(location, latest: latest)
+        try draft.add(LogItem(deleted: path.bytes), at: location, replacing: prior)
+        return prior.fields.byteCount
     }
 }
 

@@ -117,21 +117,13 @@ extension CommitStage {
         DocumentKey.writeSubtree(root.byteSpan, database: to.isEmpty ? database + 1 : database, into: &upper)
         lower.append(from)
         upper.append(to)
-        var path = ByteBuffer(capacity: 256)
-        var location = DocumentLocation()
-        var prior = PriorDocument()
+        var removal = DocumentRemoval()
         var count = 0
         var cursor = try writer.latest.cursor(from: lower.bytes, to: upper.bytes)
         while try cursor.next() {
             if named.contains([UInt8](copying: cursor.key)) { continue }
             if count == Self.removedDocumentsMax { return false }
-            guard let parts = DocumentKey.parts(of: cursor.key),
-                let record = StoredRecordView(cursor.value, versionMicroseconds: cursor.version.microseconds),
-                KeyedDocument.writePath(key: cursor.key, parts: parts, record: record, into: &path)
-            else { throw StorageError(.corrupt, "a document's record is damaged") }
-            location.locate(path.bytes, database: database)
-            try prior.read(location, latest: writer.latest)
-            try draft.add(LogItem(deleted: path.bytes), at: location, replacing: prior)
+            _ = try removal.add(cursor.key, cursor.value, to: &draft, latest: writer.latest)
             count += 1
         }
         return true

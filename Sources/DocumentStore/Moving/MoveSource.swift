@@ -68,9 +68,8 @@ final class MoveSource: Sendable {
     ) throws(RequestError) -> MoveChunk {
         try state.withLock { (state) throws(RequestError) in
             var maker = ChunkMaker(store, entry, release: release, bytesMax: bytesMax, state)
-            let chunk = try maker.make(after: progress)
-            state = maker.state
-            return chunk
+            defer { state = maker.state }
+            return try maker.make(after: progress)
         }
     }
 }
@@ -120,9 +119,9 @@ private struct ChunkMaker: ~Copyable {
         progress.documents += UInt64(writer.documents)
         let left = documentsLeft(at: progress)
         let isBetween = progress.phase != .walk && progress.start == 0
-        let hasMoved = writer.byteCount > 0 || isBetween && progress != MoveProgress(given)
         return MoveChunk(
-            bytes: hasMoved ? writer.bytes(from: given, to: progress.bytes) : [], documents: writer.documents,
+            bytes: writer.byteCount > 0 ? writer.bytes(from: given, to: progress.bytes) : [],
+            documents: writer.documents,
             isCaughtUp: progress.phase == .results || isBetween && left <= Self.caughtUpMax, isLast: writer.isLast,
             position: MovePosition(documentsSent: Int(clamping: progress.documents), documentsLeft: left))
     }

@@ -26,7 +26,7 @@ struct FollowingTests {
     }
 
     /// Everything that a store has at a version.
-    private static func entries(_ store: DocumentStore, at version: UInt64?) throws -> [String] {
+    static func entries(_ store: DocumentStore, at version: UInt64?) throws -> [String] {
         let reader = try store.engine.makeReader()
         let snapshot = try reader.snapshot(at: version.map { CommitVersion(microseconds: $0) })
         var cursor = try snapshot.cursor()

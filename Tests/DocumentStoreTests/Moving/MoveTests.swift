@@ -305,4 +305,63 @@ struct MoveTests {
         #expect(try StoreCheck.run(stores.target.store).documents == 2)
         try stores.finish()
     }
+
+    @Test
+    func `A leader that was replaced, or may have been, gives out nothing`() async throws {
+        let stores = try MovingStores()
+        try await stores.source.commit([.set("c/a", fields(1))])
+        #expect(try await stores.receive().state == .receiving)
+        let replaced = try stores.source.crashed()
+        let uncertain = try stores.source.crashed { $0.holdsLease = { false } }
+        try await stores.source.commit([.set("c/a", fields(2))])
+        try await stores.copy()
+        let progress = stores.target.store.tenure(of: stores.database).progress
+        for (store, progress) in [(replaced.store, progress), (uncertain.store, [])] {
+            let error = #expect(throws: RequestError.self) {
+                try store.moveChunk(of: stores.database, generation: 1, after: progress)
+            }
+            #expect(error?.code == .unavailable)
+        }
+        #expect(try replaced.store.moveChunk(of: stores.database, generation: 1, after: []).documents == 1)
+        try stores.finish()
+    }
+
+    @Test(.needsFiles)
+    func `Followers of both stores have the same entries as their leaders`() async throws {
+        let stores = try MovingStores {
+            $0.engine.memtableBytesMax = 64 << 20
+            $0.engine.logKeptBytes = 64 << 20
+        }
+        stores.chunkBytes = 300
+        for number in 0..<30 {
+            let identifier = Self.identifier(UInt64(number) + 1)
+            let write = StepWrite.set("c/d\(number % 20)", fields(Int64(number)))
+            _ = try await stores.source.result(committing: [write], identifier: identifier)
+        }
+        #expect(try await stores.receive().state == .receiving)
+        for number in 0..<5 {
+            _ = try await stores.apply(try stores.chunk())
+            try await stores.source.commit([.delete("c/d\(number)"), .set("c/n\(number)", fields(1))])
+        }
+        #expect(try await stores.release().state == .released)
+        try await stores.copy()
+        try await stores.target.commit([.set("c/n1", fields(2))])
+        #expect(try await stores.deleteReleased().state == .released)
+        try await MovingStores.waitUntilRemoved(stores.source)
+        for leader in [stores.source, stores.target] {
+            let follower = try StoreHarness(clock: leader.clock) { $0.leader = "leader:1" }
+            let records = try leader.store.records(after: .zero)
+            var batch = FollowedRecords()
+            while try records.next() { batch.append(records.record, version: records.version) }
+            let all = batch
+            try await withCheckedContinuation { continuation in
+                follower.store.follow(all) { continuation.resume(returning: $0) }
+            }.get()
+            #expect(follower.store.tenure(of: stores.database) == leader.store.tenure(of: stores.database))
+            #expect(
+                try FollowingTests.entries(follower.store, at: nil) == FollowingTests.entries(leader.store, at: nil))
+            follower.store.close()
+        }
+        try stores.finish()
+    }
 }
