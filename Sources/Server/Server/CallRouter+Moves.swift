@@ -40,7 +40,7 @@ extension CallRouter {
             received.indexWork = UInt64(store.indexWorkLeft(in: database))
             service.succeed(call) { received.encode(into: &$0) }
         }
-        // An end that is durable needs no commit, and stays true.
+        // What is over and durable needs no commit for its answer, which stays true.
         let known = store.tenure(of: database)
         if known.isAnswer(to: request.generation), known.version <= store.publishedVersion.microseconds {
             return answer(service, known)
