@@ -20,19 +20,6 @@ private struct MoveExploration {
 
 @Suite(.timeLimit(.minutes(20)))
 struct DatabaseMoveTests {
-    /// The way to a state.
-    private final class Way {
-        let event: MoveEvent
-        let before: Way?
-
-        init(_ event: MoveEvent, after before: Way?) {
-            self.event = event
-            self.before = before
-        }
-
-        var trace: [String] { (before?.trace ?? []) + ["\(event)"] }
-    }
-
     /// Visits all states within bounds, depth first, until a rule is broken. From each of them the move must reach its
     /// end.
     private func explore(_ change: (inout MoveBounds) -> Void = { _ in }) -> MoveExploration {
@@ -40,20 +27,20 @@ struct DatabaseMoveTests {
         change(&bounds)
         var found = MoveExploration()
         var visited: Set<Int> = []
-        var stack: [(world: MoveWorld, way: Way?)] = [(MoveWorld(), nil)]
-        while let (world, way) = stack.popLast(), found.counterexample == nil {
+        var stack: [(world: MoveWorld, step: Step<MoveEvent>?)] = [(MoveWorld(), nil)]
+        while let (world, step) = stack.popLast(), found.counterexample == nil {
             world.forEachEvent(bounds) { event in
                 guard found.counterexample == nil else { return }
                 var next = world
                 next.perform(event, bounds)
                 guard visited.insert(next.hashValue).inserted else { return }
-                let nextWay = Way(event, after: way)
+                let nextStep = Step(event, after: step)
                 if let violation = next.violation ?? next.end(bounds) {
-                    found.counterexample = "\(violation):\n" + nextWay.trace.joined(separator: "\n")
+                    found.counterexample = "\(violation):\n" + nextStep.trace.joined(separator: "\n")
                     return
                 }
                 note(next, bounds, &found)
-                stack.append((next, nextWay))
+                stack.append((next, nextStep))
             }
         }
         found.states = visited.count

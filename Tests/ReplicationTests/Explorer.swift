@@ -16,7 +16,7 @@ struct Exploration {
 }
 
 /// The way to a state.
-private final class Step {
+final class Step<Event> {
     let event: Event
     let before: Step?
 
@@ -32,7 +32,7 @@ private final class Step {
 func explore(_ bounds: Bounds) -> Exploration {
     var found = Exploration()
     var visited: Set<Int> = []
-    var stack: [(world: World, step: Step?)] = [(World(bounds), nil)]
+    var stack: [(world: World, step: Step<Event>?)] = [(World(bounds), nil)]
     while let (world, step) = stack.popLast() {
         world.forEachEvent(bounds) { event in
             guard found.counterexample == nil else { return }

@@ -40,6 +40,8 @@ final class MoveDriver {
     private let served: [ServedStore]
     private var session: PostgreSQLSession?
     private var actives: [DatabaseName: Active] = [:]
+    /// The moves of databases that were found in both stores.
+    private var twice: [DatabaseName: UInt64] = [:]
     /// When the rows are looked at again, in milliseconds.
     private var lookAt: UInt64 = 0
 
@@ -221,11 +223,17 @@ final class MoveDriver {
         switch tenure.state {
         case .owned: break
         case .released where tenure.generation == active.move.generation: break
-        case .absent: return try giveUp(active)
+        case .absent: return try giveUp(active, "nothing was ever written to the database")
         default: return .sourceRefuses
         }
-        let chunk = try store.moveChunk(
-            of: active.name, generation: active.move.generation, after: progress.bytes)
+        let chunk: MoveChunk
+        do throws(RequestError) {
+            chunk = try store.moveChunk(
+                of: active.name, generation: active.move.generation, after: progress.bytes)
+        } catch {
+            guard error.code == .notFound || error.code == .failedPrecondition else { throw error }
+            return try giveUp(active, error.message)
+        }
         active.chunk = chunk.bytes
         active.documents += UInt64(chunk.documents)
         moves.stores[active.source].figures.change { $0.documents += UInt64(chunk.documents) }
@@ -242,11 +250,12 @@ final class MoveDriver {
                 isEmpty: chunk.bytes.isEmpty, isShort: chunk.isCaughtUp && !waitsForIndexes, isReleased: isReleased))
     }
 
-    /// A database that has a row, and that nothing was ever written to, cannot be moved.
-    private func giveUp(_ active: Active) throws -> DatabaseMove.Reply {
-        let note = "nothing was ever written to the database"
-        try connected().run(
-            StoreTables.givingUp("\(active.name)", generation: active.move.generation, note: note))
+    /// Gives a move up that cannot reach its end: nothing is in the database, or it is being deleted.
+    private func giveUp(_ active: Active, _ note: String) throws -> DatabaseMove.Reply {
+        let statement = StoreTables.givingUp("\(active.name)", generation: active.move.generation, note: note)
+        if try connected().run(statement).isEmpty { throw MoveFailure.isAnnounced(note) }
+        moves.places.look()
+        moves.log(.warning, "database_move_given_up", ["database": "\(active.name)", "message": note])
         return .sourceRefuses
     }
 
@@ -305,7 +314,9 @@ final class MoveDriver {
                 ])
         case .superseded:
             moves.log(.info, "database_move_superseded", ["database": name, "from": source, "to": target])
+        case .conflict where twice[active.name] == active.move.generation: break
         case .conflict:
+            twice[active.name] = active.move.generation
             let message = "the store \(target) has the database by another way"
             moves.log(.error, "database_twice", ["database": name, "message": message])
         }
@@ -319,11 +330,13 @@ private enum MoveFailure: Error, CustomStringConvertible {
     case noLeader(String)
     case notReceived
     case indexesAreBuilt
+    case isAnnounced(String)
 
     var description: String {
         switch self {
         case .leadsNoLonger: "another server leads the store that has the database"
         case .noLeader(let store): "the store \(store) has no leader"
+        case .isAnnounced(let reason): reason
         case .indexesAreBuilt: "the store to which the database moves builds its indexes"
         case .notReceived: "the store to which the database moves has lost what it received; it begins again"
         }

@@ -28,6 +28,8 @@ final class PlacesTable {
     private var lastFailure = ""
     private var lastConflict = ""
     private var spread = LeaseSpread()
+    /// When the leaders are looked at again, in milliseconds.
+    private var spreadAt: UInt64 = 0
 
     private static let intervalMilliseconds: UInt64 = 1_000
     /// While a database moves.
@@ -102,7 +104,10 @@ final class PlacesTable {
         guard now >= lookAt || isWaitedFor && !areAllSharing else { return }
         lookAt = now + (isMoving ? Self.movingMilliseconds : Self.intervalMilliseconds)
         for index in served.indices where !sharing.contains(index) { try share(index, session) }
-        if !isWaitedFor { try handOver(session) }
+        if !isWaitedFor, now >= spreadAt {
+            spreadAt = now + Self.intervalMilliseconds
+            try handOver(session)
+        }
         let mark = try session.run(StoreTables.databasesMark).first.map { row in (0..<3).map { row.number($0) ?? 0 } }
         guard let mark, mark != self.mark else { return }
         isMoving = mark[2] > 0

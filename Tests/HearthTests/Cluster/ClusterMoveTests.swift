@@ -16,7 +16,6 @@ struct ClusterMoveTests {
     /// The database that moves, as its row is called.
     private static let name = "projects/hearth/databases/(default)"
     private static let documentCount = 3_000
-    private static let committedMin = 30
 
     init() throws { database = try PostgreSQLServer() }
 
@@ -88,7 +87,7 @@ struct ClusterMoveTests {
             clients = try ListAppendClients(nodes, seed: 3)
             listener = try FaithfulListener(nodes, collection: "left")
             tasks.append(Task { [writer] in try? await writer.run() })
-            tasks.append(Task { [clients] in await clients.run(clients: 3) })
+            tasks.append(Task { [clients] in await clients.run(clients: 2) })
             tasks.append(Task { [listener] in await listener.run() })
         }
 
@@ -174,7 +173,7 @@ struct ClusterMoveTests {
         case sourceCopies, targetCopies, sourceReleases, targetReceivesTheRest
     }
 
-    @Test(arguments: Moment.allCases)
+    @Test(arguments: CaseShare.of(Moment.allCases, 2))
     func `A move comes to its end, and nothing is lost, when a leader is killed`(moment: Moment) async throws {
         let nodes = try await start()
         try await fill(nodes)

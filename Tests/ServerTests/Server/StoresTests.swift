@@ -77,6 +77,16 @@ private final class PlacesInMemory: DatabasePlaces, Sendable {
         completion(moved)
     }
 
+    /// A database is in another store from now on.
+    func put(_ database: DatabaseName, in store: Int) {
+        let observers = state.withLock { state in
+            state.rows[database] = store
+            state.known[database] = store
+            return state.observers
+        }
+        for observer in observers { observer([database: store]) }
+    }
+
     /// Puts a database in the store that has the fewest, unless one has it.
     func add(_ database: DatabaseName) {
         let observers = state.withLock { state in
@@ -353,5 +363,88 @@ struct StoresTests {
             #expect(copy.databaseNames == [try name(database)])
             copy.close()
         }
+    }
+
+    // MARK: Moves
+
+    /// Asks a store how far it has received a database, or has it apply a chunk.
+    private func receive(
+        _ live: LiveDatabaseServer, _ request: ReceiveDatabaseRequest
+    ) throws -> ReceivedDatabase {
+        let answer = live.call(.adminReceiveDatabase, request.encodedBytes())
+        try #require(answer.outcome.code == .ok, "\(answer.outcome)")
+        return try ReceivedDatabase(wire: answer.reply.byteSpan)
+    }
+
+    @Test
+    func `A database that moves is refused by both stores for a moment, and then served by the other one`() throws {
+        let live = try start()
+        for number in 0..<20 { #expect(try commit(live, "moving", "c/d\(number)", Int64(number)).code == .ok) }
+        let (database, source) = (try name("moving"), live.gateway.stores[0].store)
+        #expect(places.rows[database] == 0)
+        let listener = try listen(live, "moving")
+        try waitForDocument(listener)
+        var request = ReceiveDatabaseRequest(store: "b", database: "\(database)", generation: 1)
+        var received = try receive(live, request)
+        #expect(received.state == .receiving && received.generation == 1)
+        var isReleased = false
+        while received.state == .receiving {
+            let chunk = try source.moveChunk(of: database, generation: 1, after: received.progress)
+            if !chunk.bytes.isEmpty {
+                request.chunk = chunk.bytes
+                received = try receive(live, request)
+            }
+            guard chunk.isCaughtUp, !isReleased else { continue }
+            // Until now the source serves as before.
+            #expect(try get(live, "moving", "c/d3") == .ok)
+            #expect(try commit(live, "moving", "c/last").code == .ok)
+            let done = Monitor<Result<DatabaseTenure, RequestError>?>(nil)
+            source.release(database, generation: 1, to: "b") { outcome in done.update { $0 = outcome } }
+            #expect(try done.wait { $0 }.get().state == .released)
+            isReleased = true
+            #expect(try get(live, "moving", "c/d3") == .unavailable)
+            #expect(try commit(live, "moving", "c/late").code == .unavailable)
+            try listener.ended.wait(until: "the listener has ended")
+            #expect(listener.state.withLock { $0.outcome.code } == .unavailable)
+        }
+        #expect(received.state == .owned && received.generation == 1)
+        places.put(database, in: 1)
+        for path in ["c/d3", "c/last"] {
+            try waitUntil("\(path) is found in the other store") { try get(live, "moving", path) == .ok }
+        }
+        #expect(try get(live, "moving", "c/late") == .notFound)
+        #expect(try commit(live, "moving", "c/after").code == .ok)
+        try waitForDocument(try listen(live, "moving"))
+        // A late chunk changes nothing: the reply has the present state.
+        #expect(try receive(live, request).state == .owned)
+        request.chunk = []
+        #expect(try receive(live, request).state == .owned)
+        #expect(databases(live, 0).isEmpty && databases(live, 1) == ["\(database)"])
+    }
+
+    @Test
+    func `Requests about moves that cannot be carried out are refused`() throws {
+        let live = try start()
+        #expect(try commit(live, "first", "c/x").code == .ok)
+        func code(_ request: MoveDatabaseRequest) -> StatusCode {
+            live.call(.adminMoveDatabase, request.encodedBytes()).outcome.code
+        }
+        #expect(code(MoveDatabaseRequest(database: "\(try name("first"))", store: "b")) == .ok)
+        #expect(code(MoveDatabaseRequest(database: "\(try name("nowhere"))", store: "b")) == .notFound)
+        #expect(code(MoveDatabaseRequest(database: "nonsense", store: "b")) == .invalidArgument)
+        func received(_ store: String, _ database: String, chunk: [UInt8] = []) -> StatusCode {
+            let request = ReceiveDatabaseRequest(store: store, database: database, generation: 3, chunk: chunk)
+            return live.call(.adminReceiveDatabase, request.encodedBytes()).outcome.code
+        }
+        let other = "\(try name("other"))"
+        #expect(received("nowhere", other) == .notFound)
+        #expect(received("b", "nonsense") == .invalidArgument)
+        #expect(received("b", other) == .ok)
+        for chunk in [[0], [0xff], [UInt8](repeating: 7, count: 1_000)] as [[UInt8]] {
+            #expect(received("b", other, chunk: chunk) != .internal)
+        }
+        let alone = try LiveDatabaseServer()
+        let request = MoveDatabaseRequest(database: "\(try name("first"))", store: "b").encodedBytes()
+        #expect(alone.call(.adminMoveDatabase, request).outcome.code == .failedPrecondition)
     }
 }
