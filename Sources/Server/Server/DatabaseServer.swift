@@ -330,7 +330,10 @@ package final class DatabaseServer: Sendable {
         configuration.http.emulatorFiles?.stop()
         group.stop()
         logSummary()
-        for served in stores { served.store.close() }
+        for served in stores {
+            served.store.close()
+            served.detach()
+        }
         log.reportSuppressed()
     }
 

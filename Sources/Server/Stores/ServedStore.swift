@@ -62,6 +62,9 @@ package final class ServedStore: Sendable {
         state.withLock { $0.places.append(place) }
     }
 
+    /// Lets go of the loops' services, which hold this store. The loops have ended.
+    func detach() { state.withLock { $0.places = [] } }
+
     /// Closes the store: calls for it are refused, and those under way end. Blocks.
     ///
     /// - Throws: if something reads it for so long that its directory cannot be opened again yet.

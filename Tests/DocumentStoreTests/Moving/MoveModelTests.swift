@@ -101,8 +101,8 @@ struct MoveModelTests {
         mutating func disturb(writes: Bool) async throws {
             while random.oneIn(2) {
                 switch random.below(6) {
-                case 0: stores.source = try stores.source.crashed()
-                case 1: stores.target = try stores.target.crashed()
+                case 0: stores.source = try stores.source.restarted()
+                case 1: stores.target = try stores.target.restarted()
                 case 2: stores.source = try stores.source.reopened()
                 case 3: stores.target = try stores.target.reopened()
                 case 4:
@@ -150,7 +150,7 @@ struct MoveModelTests {
             while stores.target.store.tenure(of: stores.database).state != .owned {
                 try await copy(writes: false, steps: 100)
             }
-            if random.oneIn(2) { stores.target = try stores.target.crashed() }
+            if random.oneIn(2) { stores.target = try stores.target.restarted() }
             #expect(try await stores.deleteReleased().state == .released)
         }
 

@@ -168,7 +168,7 @@ struct MoveTests {
         try await MovingStores.waitUntilRemoved(stores.target)
         #expect(try StoreCheck.run(stores.target.store).documents == 0)
         #expect(stores.target.readError("c/d1")?.isDatabaseElsewhere == true)
-        stores.target = try stores.target.crashed()
+        stores.target = try stores.target.restarted()
         #expect(stores.target.store.tenure(of: stores.database).state == .discarded)
         try await stores.source.commit([.set("c/d1", fields(1_000))])
         // The next attempt.

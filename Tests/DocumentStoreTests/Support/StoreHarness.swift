@@ -142,6 +142,13 @@ final class StoreHarness: Sendable {
         }
     }
 
+    /// The store after a crash of this one, which is closed.
+    func restarted() throws -> StoreHarness {
+        let after = try crashed()
+        store.close()
+        return after
+    }
+
     /// A copy of the directory while the store has it open. The engine may rename a spare log segment meanwhile,
     /// which no commit is in: the copy is then made again.
     private func copyOfDirectory() throws -> TemporaryDirectory {
