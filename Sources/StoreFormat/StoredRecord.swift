@@ -65,13 +65,13 @@ package struct StoredRecordView: ~Escapable {
         if flags & StoredRecord.createTimeFlag != 0 {
             guard bytes.byteCount >= 9 else { return nil }
             // In bounds by the check above.
-            created = UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: 1, as: UInt64.self))
+            created = bytes.littleEndian64(at: 1)
             offset = 9
         }
         if flags & StoredRecord.updateTimeFlag != 0 {
             guard offset == 9, bytes.byteCount >= 17 else { return nil }
             // In bounds by the check above.
-            updated = UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: 9, as: UInt64.self))
+            updated = bytes.littleEndian64(at: 9)
             offset = 17
         }
         createMicroseconds = created

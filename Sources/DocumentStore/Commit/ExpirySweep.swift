@@ -121,12 +121,8 @@ struct ExpirySweep {
                     documentAt: key, part, latest, path: &path, name: &name, to: &writes)
             }
             return true
-        } catch let error as StorageError {
-            throw RequestError(error)
-        } catch let error as RequestError {
-            throw error
         } catch {
-            throw RequestError(.internal, "The server failed.")
+            throw RequestError(thrown: error)
         }
     }
 

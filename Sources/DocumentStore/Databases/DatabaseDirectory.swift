@@ -326,7 +326,7 @@ final class DatabaseDirectory: Sendable {
             return nil
         }
         // In bounds by the check above.
-        return (name, UInt32(littleEndian: unsafe value.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)))
+        return (name, value.littleEndian32(at: 0))
     }
 }
 

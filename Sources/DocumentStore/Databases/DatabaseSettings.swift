@@ -72,7 +72,7 @@ struct DatabaseRecord {
             throw StorageError(LogRecord.Malformed(offset: 0))
         }
         // In bounds by the check above.
-        number = UInt32(littleEndian: unsafe record.unsafeLoadUnaligned(fromByteOffset: 1, as: UInt32.self))
+        number = record.littleEndian32(at: 1)
         self.settings = settings
     }
 

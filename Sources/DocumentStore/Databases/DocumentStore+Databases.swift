@@ -115,12 +115,8 @@ extension CommitStage {
             if count == 0 { return false }
             try commit.keep()
             return true
-        } catch let error as StorageError {
-            throw RequestError(error)
-        } catch let error as RequestError {
-            throw error
         } catch {
-            throw RequestError(.internal, "The server failed.")
+            throw RequestError(thrown: error)
         }
     }
 }

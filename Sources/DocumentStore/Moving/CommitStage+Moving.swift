@@ -35,12 +35,8 @@ extension CommitStage {
             if received.isComplete { try add(chunk, database, nowMilliseconds, &received) }
             received.documents = draft.documentsWritten
             if !draft.isEmpty { try commit.keep() }
-        } catch let error as StorageError {
-            throw RequestError(error)
-        } catch let error as RequestError {
-            throw error
         } catch {
-            throw RequestError(.internal, "The server failed.")
+            throw RequestError(thrown: error)
         }
         return received
     }
@@ -110,16 +106,11 @@ extension CommitStage {
     private func remove(
         from: [UInt8], to: [UInt8], except named: Set<[UInt8]>, _ database: UInt32
     ) throws -> Bool {
-        let root: [UInt8] = []
-        var lower = ByteBuffer(capacity: 64)
-        var upper = ByteBuffer(capacity: 64)
-        DocumentKey.writeSubtree(root.byteSpan, database: database, into: &lower)
-        DocumentKey.writeSubtree(root.byteSpan, database: to.isEmpty ? database + 1 : database, into: &upper)
-        lower.append(from)
-        upper.append(to)
+        let lower = MoveKeys.key(from, in: database)
+        let upper = to.isEmpty ? MoveKeys.end(of: database) : MoveKeys.key(to, in: database)
         var removal = DocumentRemoval()
         var count = 0
-        var cursor = try writer.latest.cursor(from: lower.bytes, to: upper.bytes)
+        var cursor = try writer.latest.cursor(from: lower.byteSpan, to: upper.byteSpan)
         while try cursor.next() {
             if named.contains([UInt8](copying: cursor.key)) { continue }
             if count == Self.removedDocumentsMax { return false }

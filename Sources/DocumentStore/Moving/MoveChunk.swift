@@ -265,10 +265,3 @@ extension RequestError {
     static let malformedChunk = RequestError(
         .invalidArgument, "The source of a move sends something that this version does not read.")
 }
-
-extension ByteBuffer {
-    fileprivate mutating func append(counted bytes: RawSpan) {
-        appendVarint(UInt64(bytes.byteCount))
-        append(bytes)
-    }
-}

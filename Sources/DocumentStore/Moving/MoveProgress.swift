@@ -12,6 +12,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import StoreFormat
 
 /// A place in the copy of a database. The target compares its bytes, and only the source reads them.
 struct MoveProgress: Equatable {
@@ -71,4 +72,18 @@ struct MoveProgress: Equatable {
         writer.append(position)
         return writer.copyBytes()
     }
+}
+
+/// The keys of the documents of a database. A position is a key without space and database; an empty one begins.
+enum MoveKeys {
+    static func key(_ position: [UInt8], in database: UInt32) -> [UInt8] {
+        let root: [UInt8] = []
+        var key = ByteBuffer(capacity: 8 + position.count)
+        DocumentKey.writeSubtree(root.byteSpan, database: database, into: &key)
+        key.append(position)
+        return key.copyBytes()
+    }
+
+    /// What follows all of them.
+    static func end(of database: UInt32) -> [UInt8] { key([], in: database + 1) }
 }

@@ -109,12 +109,8 @@ private struct ChunkMaker: ~Copyable {
             while writer.byteCount < bytesMax, mayContinue(at: progress), let next = try step(progress) {
                 progress = next
             }
-        } catch let error as StorageError {
-            throw RequestError(error)
-        } catch let error as RequestError {
-            throw error
         } catch {
-            throw RequestError(.internal, "The server failed.")
+            throw RequestError(thrown: error)
         }
         progress.documents += UInt64(writer.documents)
         let left = documentsLeft(at: progress)
@@ -152,8 +148,8 @@ private struct ChunkMaker: ~Copyable {
         let changed = store.changedPaths.count(in: number)
         switch progress.phase {
         case .walk:
-            let from = Self.key(progress.position, in: number)
-            let estimate = try? store.engine.estimate(from: from.byteSpan, to: Self.end(of: number).byteSpan)
+            let from = MoveKeys.key(progress.position, in: number)
+            let estimate = try? store.engine.estimate(from: from.byteSpan, to: MoveKeys.end(of: number).byteSpan)
             return changed + (estimate?.entries ?? 0)
         case .round:
             guard progress.start > 0, let round = state.round else { return changed }
@@ -198,7 +194,7 @@ private struct ChunkMaker: ~Copyable {
     /// The next documents in the order of their keys.
     private mutating func walk(_ progress: MoveProgress) throws -> MoveProgress {
         let snapshot = try store.engine.makeReader().snapshot()
-        let (from, to) = (Self.key(progress.position, in: number), Self.end(of: number))
+        let (from, to) = (MoveKeys.key(progress.position, in: number), MoveKeys.end(of: number))
         var cursor = try snapshot.cursor(from: from.byteSpan, to: to.byteSpan)
         var (next, names) = (progress, 0)
         var path = ByteBuffer(capacity: 256)
@@ -223,19 +219,6 @@ private struct ChunkMaker: ~Copyable {
         }
         writer.append(rangeFrom: progress.position, to: [])
         return progress.complete(through: progress.start)
-    }
-
-    private static func key(_ position: [UInt8], in database: UInt32) -> [UInt8] {
-        subtree(of: database) + position
-    }
-
-    private static func end(of database: UInt32) -> [UInt8] { subtree(of: database + 1) }
-
-    private static func subtree(of database: UInt32) -> [UInt8] {
-        let root: [UInt8] = []
-        var key = ByteBuffer(capacity: 8)
-        DocumentKey.writeSubtree(root.byteSpan, database: database, into: &key)
-        return key.copyBytes()
     }
 
     // MARK: Rounds

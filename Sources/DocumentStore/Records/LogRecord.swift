@@ -70,6 +70,14 @@ enum LogRecord {
     }
 }
 
+extension ByteBuffer {
+    /// Appends bytes after their count, a varint.
+    mutating func append(counted bytes: RawSpan) {
+        appendVarint(UInt64(bytes.byteCount))
+        append(bytes)
+    }
+}
+
 /// Writes one record: a commit's item by item, or a whole one of another kind.
 struct LogRecordWriter: ~Copyable {
     private var buffer = ByteBuffer(capacity: 4096)
@@ -101,17 +109,12 @@ struct LogRecordWriter: ~Copyable {
             buffer.appendVarint(identifier.oldestPending)
             if let slot = item.slot { buffer.appendVarint(UInt64(slot)) }
         } else {
-            appendCounted(item.path)
+            buffer.append(counted: item.path)
             if item.kind == .deleted { return }
             if item.kind != .created { buffer.append(littleEndian: item.createMicroseconds) }
             if item.kind.isCopy { buffer.append(littleEndian: item.updateMicroseconds) }
         }
-        appendCounted(item.payload)
-    }
-
-    private mutating func appendCounted(_ bytes: RawSpan) {
-        buffer.appendVarint(UInt64(bytes.byteCount))
-        buffer.append(bytes)
+        buffer.append(counted: item.payload)
     }
 
     /// Replaces the record by one of another kind, which `body` writes.

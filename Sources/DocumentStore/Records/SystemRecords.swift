@@ -40,10 +40,8 @@ private struct StepRange: ~Escapable {
     static func write(_ kind: UInt8, from: [UInt8], to: [UInt8], into writer: inout ByteBuffer) {
         writer.reset()
         writer.append(byte: kind)
-        writer.appendVarint(UInt64(from.count))
-        writer.append(from)
-        writer.appendVarint(UInt64(to.count))
-        writer.append(to)
+        writer.append(counted: from.byteSpan)
+        writer.append(counted: to.byteSpan)
     }
 }
 
@@ -108,11 +106,9 @@ struct DefinitionRecord: ~Escapable {
         StepRange.write(LogRecord.definitionKind, from: from, to: to, into: &writer)
         for definition in definitions {
             definition.write(key: &key, value: &value)
-            writer.appendVarint(UInt64(key.count))
-            writer.append(key.bytes)
+            writer.append(counted: key.bytes)
             writer.append(byte: definition.isDropped ? 1 : 0)
-            writer.appendVarint(UInt64(value.count))
-            writer.append(value.bytes)
+            writer.append(counted: value.bytes)
         }
     }
 }

@@ -14,6 +14,15 @@ extension RequestError {
         return error
     }
 
+    /// The error of a client for what work threw that uses storage and checks the request.
+    init(thrown error: any Error) {
+        if let error = error as? StorageError {
+            self.init(error)
+        } else {
+            self = error as? RequestError ?? RequestError(.internal, "The server failed.")
+        }
+    }
+
     /// The error of a client when storage failed to read the document at a relative path.
     init(_ error: StorageError, document path: RawSpan) {
         self.init(error)
