@@ -166,19 +166,11 @@ struct AdaptiveIndexTests {
     func `A build continues after a crash; until then queries scan, and explain counts its documents`() async throws {
         // Steps that are admitted: those of the mode, whose number depends on what was written before them, then two of
         // 512 documents.
-        let admitted = Mutex(0)
-        let model = try await Self.model(.adaptive) {
-            $0.admitsHousekeeping = { task in
-                if task != .indexStep { return true }
-                return admitted.withLock { admitted in
-                    admitted -= 1
-                    return admitted >= 0
-                }
-            }
-        }
+        let steps = TaskBudget(0, .indexStep)
+        let model = try await Self.model(.adaptive) { $0.admitsHousekeeping = steps.admits }
         func takeStep() async throws {
-            admitted.withLock { $0 = 1 }
-            try await Self.passing("a step is taken", model) { admitted.withLock { $0 < 1 } }
+            steps.allowOnce()
+            try await Self.passing("a step is taken", model) { steps.isUsed }
             // Commits come after the step.
             try await model.harness.commit([.delete("nothing/x")])
         }

@@ -308,14 +308,34 @@ final class StoreHarness: Sendable {
 
 /// Admits so many pieces of housekeeping of one kind, and all others.
 func atMost(_ count: Int, _ limited: HousekeepingTask) -> @Sendable (HousekeepingTask) -> Bool {
-    let left = Mutex(count)
-    return { task in
-        if task != limited { return true }
-        return left.withLock { left in
-            left -= 1
-            return left >= 0
+    TaskBudget(count, limited).admits
+}
+
+/// How many times a store may still do a task. Thread-safe.
+final class TaskBudget: Sendable {
+    private let limited: HousekeepingTask
+    private let left: Mutex<Int>
+
+    init(_ count: Int, _ limited: HousekeepingTask) {
+        self.limited = limited
+        left = Mutex(count)
+    }
+
+    /// For `StoreConfiguration.admitsHousekeeping`.
+    var admits: @Sendable (HousekeepingTask) -> Bool {
+        { [self] task in
+            if task != limited { return true }
+            return left.withLock { left in
+                left -= 1
+                return left >= 0
+            }
         }
     }
+
+    /// Whether the store has asked for the task as often as it may do it.
+    var isUsed: Bool { left.withLock { $0 < 1 } }
+
+    func allowOnce() { left.withLock { $0 = 1 } }
 }
 
 /// `a: 1` and so on.
