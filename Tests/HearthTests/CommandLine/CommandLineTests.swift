@@ -40,7 +40,8 @@ struct CommandLineTests {
         let directory = TemporaryDirectory("nothing")
         let (none, target) = (directory.path(of: "none"), directory.path(of: "target"))
         let (rules, indexes) = (directory.path(of: "firestore.rules"), directory.path(of: "indexes.json"))
-        try Data("service cloud.firestore { match /databases/{d}/documents/{p=**} { allow read: if true; } }".utf8).write(to: URL(filePath: rules))
+        let allowed = "service cloud.firestore { match /databases/{d}/documents/{p=**} { allow read: if true; } }"
+        try Data(allowed.utf8).write(to: URL(filePath: rules))
         try Data(#"{"indexes": []}"#.utf8).write(to: URL(filePath: indexes))
         let commands: [[String]] = [
             ["ls", "--data", none], ["get", "c/a", "--data", none], ["query", "c", "--data", none],
