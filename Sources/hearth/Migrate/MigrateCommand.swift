@@ -107,7 +107,8 @@ enum MigrateCommand: AsyncSubcommand {
         if let source = arguments.value(of: from) {
             if arguments.has(project) { throw UsageError(message: "--from and --from-firestore cannot be combined") }
             return try StoreMigration.run(
-                from: source, to: arguments[to], store: arguments[ServeSettings.clusterStore])
+                from: source, to: arguments[to], store: arguments[ServeSettings.clusterStore],
+                ProgressFlags.line(arguments))
         }
         guard let project = arguments.value(of: project) else {
             throw UsageError(message: "migrate needs --from-firestore PROJECT, or --from with a store")

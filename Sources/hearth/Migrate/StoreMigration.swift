@@ -22,14 +22,20 @@ enum StoreMigration {
     ///   - source: a data directory, or the address of a database.
     ///   - target: one of the other kind.
     ///   - name: of the store in the database.
-    static func run(from source: String, to target: String, store name: String) throws {
+    ///   - progress: shows how far it is.
+    static func run(from source: String, to target: String, store name: String, _ progress: ProgressLine) throws {
         if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
         let tables = StoreTables(name: name, advertised: "")
+        var line = progress
+        defer { line.clear() }
         switch (isDatabase(source), isDatabase(target)) {
         case (false, true):
-            try DirectoryToCluster(directory: source, session: PostgreSQLSession(address: target), tables: tables).run()
+            try PathWords.checkDataDirectory(source)
+            try DirectoryToCluster(directory: source, session: PostgreSQLSession(address: target), tables: tables)
+                .run(&line)
         case (true, false):
-            try ClusterToDirectory(directory: target, session: PostgreSQLSession(address: source), tables: tables).run()
+            try ClusterToDirectory(directory: target, session: PostgreSQLSession(address: source), tables: tables)
+                .run(&line)
         default:
             throw UsageError(message: "one of --from and --to must be a data directory, and the other postgresql://...")
         }
@@ -46,9 +52,8 @@ private struct DirectoryToCluster {
     let session: PostgreSQLSession
     let tables: StoreTables
 
-    func run() throws {
+    func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
-        try PathWords.checkDataDirectory(directory)
         if try ClusterFile.read(in: directory) != nil {
             throw CommandFailure("\(directory) caches a store of a cluster: it has nothing that its database lacks")
         }
@@ -65,10 +70,15 @@ private struct DirectoryToCluster {
         try beginHistory()
         let base = try StoreBase(of: directory) { _ = try ForkCommand.make(of: directory, at: $0) }
         let place = LogPlace(sequence: 0, hash: 0, version: base.version.microseconds)
-        guard
-            let row = try BaseTransfer.write(base, at: place, number: 1, tables, session, mayContinue: { true })
-        else { return }
-        try BaseTransfer.compare(base, with: row, session)
+        let written = try BaseTransfer.write(base, at: place, number: 1, tables, session) { bytes in
+            line.update(WorkProgress("copying to the database", done: bytes, total: base.byteCount, .bytes))
+            return true
+        }
+        guard let row = written else { return }
+        try BaseTransfer.compare(base, with: row, session) { bytes in
+            line.update(WorkProgress("comparing the copy", done: bytes, total: base.byteCount, .bytes))
+        }
+        line.clear()
         guard try stopWrites() == last else {
             throw CommandFailure("\(directory) has taken writes meanwhile: give the command again")
         }
@@ -129,7 +139,7 @@ private struct ClusterToDirectory {
     /// Where the copy is made. Nobody takes it for a data directory that is complete.
     private var copy: String { Directory.resolved(directory) + ".migration" }
 
-    func run() throws {
+    func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
         if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
             throw CommandFailure("\(directory) is not empty: name a directory that does not exist")
@@ -140,18 +150,18 @@ private struct ClusterToDirectory {
         guard row.level <= StoreTables.level || row.level == StoreTables.movedLevel else {
             throw CommandFailure("the store has records of a later version of Hearth: upgrade this program")
         }
-        let reader = try fetchBase(row)
+        let reader = try fetchBase(row, &line)
         let store = try open()
         var isMoving = false
         do {
             defer { store.close() }
-            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax)
+            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &line)
             try session.run(tables.moving)
             isMoving = true
             // Nothing is appended any more.
-            try copyLog(reader, to: store, endsBelow: 1)
+            try copyLog(reader, to: store, endsBelow: 1, &line)
             store.close()
-            try check(reader)
+            try check(reader, line)
             try complete()
         } catch {
             if isMoving { _ = try? session.run(tables.notMoving) }
@@ -174,7 +184,7 @@ private struct ClusterToDirectory {
     }
 
     /// Makes the copy from the last base, or from nothing.
-    private func fetchBase(_ row: StoreRow) throws -> LogReader {
+    private func fetchBase(_ row: StoreRow, _ line: inout ProgressLine) throws -> LogReader {
         if Directory.exists(copy) { try Directory.removeAll(copy) }
         let mark: (String) throws -> Void = {
             try ClusterFile.writeHistory(row.lease.store, timeline: row.timeline, in: $0)
@@ -183,13 +193,23 @@ private struct ClusterToDirectory {
             try mark(copy)
             return LogReader(session, tables, of: row.lease.store, after: .start)
         }
-        try BaseTransfer.fetch(base, tables, session, to: copy, marking: mark) { _ in }
+        let total = Int(clamping: base.byteCount)
+        try BaseTransfer.fetch(base, tables, session, to: copy, marking: mark) { bytes in
+            line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
+        }
         return LogReader(session, tables, of: row.lease.store, after: base.place)
     }
 
     /// Applies the groups that the log has, until fewer than a number come at once.
-    private func copyLog(_ reader: LogReader, to store: DocumentStore, endsBelow limit: Int) throws {
+    private func copyLog(
+        _ reader: LogReader, to store: DocumentStore, endsBelow limit: Int, _ line: inout ProgressLine
+    ) throws {
+        let start = reader.place.sequence
+        let last = max(start, try tables.lastSequence(session))
         while true {
+            line.update(
+                WorkProgress(
+                    "applying the log", done: Int(reader.place.sequence - start), total: Int(last - start), .entries))
             let groups = try reader.next()
             if groups.isEmpty { return }
             var records = FollowedRecords()
@@ -210,8 +230,10 @@ private struct ClusterToDirectory {
     }
 
     /// Verifies all data of the copy, and that it ends where the log ends.
-    private func check(_ reader: LogReader) throws {
-        let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { _ in }
+    private func check(_ reader: LogReader, _ progress: ProgressLine) throws {
+        var line = progress
+        defer { line.clear() }
+        let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { line.update($0) }
         if let problem = report.problems.first { throw CommandFailure("the copy has a problem: \(problem)") }
         let last = try tables.lastSequence(session)
         guard last == 0 || last == reader.place.sequence else {
