@@ -53,7 +53,7 @@ final class Cluster: Sendable {
         self.directory = directory
         self.baseBytes = baseBytes
         self.isShared = isShared
-        self.log = log
+        self.log = isShared ? log.with("store", tables.name) : log
         self.reach = reach
     }
 
