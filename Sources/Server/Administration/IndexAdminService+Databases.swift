@@ -28,8 +28,8 @@ extension IndexAdminService {
         return ListDatabasesResponse(databases: all.map(message).sorted { $0.name < $1.name })
     }
 
-    /// Databases of one response: what an event loop encodes in a moment, and clients take as one message. The API has no
-    /// pages of databases.
+    /// Databases of one response: what an event loop encodes in a moment, and clients take as one message. The API has
+    /// no pages of databases.
     private static let listedMax = 10_000
 
     /// - Throws: `RESOURCE_EXHAUSTED` for more databases than a response may have.
