@@ -54,6 +54,8 @@ final class CommitPipeline: @unchecked Sendable {
     /// Set while a group is on its way to the disk and its replies have not been sent.
     private let isSyncing = SharedFlag()
     private var groupPause: GroupPause
+    /// Requests that were taken before the last group was on its way.
+    private var takenBefore = 0
 
     /// - Parameters:
     ///   - history: reads earlier states, to validate the reads of transactions.
@@ -110,7 +112,11 @@ final class CommitPipeline: @unchecked Sendable {
             pause = nil
             runMaintenance(isIdle: isIdle)
             if isSyncing.isSet { continue }
-            if !isFollower { pause = groupPause.next(waiting: replies.count, at: SystemClock.monotonicNanoseconds()) }
+            if !isFollower {
+                pause = groupPause.next(
+                    waiting: replies.count, waited: queue.markedCount - takenBefore,
+                    at: SystemClock.monotonicNanoseconds())
+            }
             if pause == nil { seal(isLone: isGroupSmall) }
         }
         finish()
@@ -429,10 +435,13 @@ final class CommitPipeline: @unchecked Sendable {
         replies = []
         replies.reserveCapacity(group.count)
         writer.waitForGroup()
+        takenBefore = queue.takenCount
         groupPause.noteAppend(at: SystemClock.monotonicNanoseconds(), requests: group.count)
         isSyncing.set()
         do throws(StorageError) {
             try writer.commitGroup { [isSyncing, queue, replySender] result in
+                // Clients come back from here on.
+                queue.mark()
                 replySender.send(group, after: result)
                 isSyncing.clear()
                 queue.wake()

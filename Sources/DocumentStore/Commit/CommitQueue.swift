@@ -116,6 +116,9 @@ struct LockRequest: Sendable {
 final class CommitQueue: Sendable {
     private struct State {
         var requests: [QueuedRequest] = []
+        /// All that were ever added, and those of them before ``CommitQueue/mark()``.
+        var added = 0
+        var marked = 0
         var bytes = 0
         var isWoken = false
         var isClosed = false
@@ -131,6 +134,11 @@ final class CommitQueue: Sendable {
         }
         /// Whether the consumer must be woken to see a change.
         var consumerMustWake: Bool { consumerWaits && !isClaimed }
+
+        mutating func add(_ request: QueuedRequest) {
+            requests.append(request)
+            added += 1
+        }
 
         mutating func take(into taken: inout [QueuedRequest]) -> Bool {
             consumerWaits = false
@@ -157,6 +165,15 @@ final class CommitQueue: Sendable {
     /// Requests and bytes that wait now.
     var load: (requests: Int, bytes: Int) { state.withLock { ($0.requests.count, $0.bytes) } }
 
+    /// Requests that the consumer has ever taken.
+    var takenCount: Int { state.withLock { $0.added - $0.requests.count } }
+
+    /// Requests that were added before the last mark.
+    var markedCount: Int { state.withLock { $0.marked } }
+
+    /// Notes how many requests were added so far.
+    func mark() { state.withLock { $0.marked = $0.added } }
+
     /// Adds a request.
     /// - Returns: why it was not taken; the caller answers it then.
     func submit(_ request: QueuedRequest) -> RequestError? {
@@ -170,7 +187,7 @@ final class CommitQueue: Sendable {
                     RequestError(.resourceExhausted, "Too many commits are waiting; try again later."), false
                 )
             }
-            state.requests.append(request)
+            state.add(request)
             state.bytes += size
             return (nil, state.consumerMustWake && state.hasWork)
         }
@@ -180,7 +197,7 @@ final class CommitQueue: Sendable {
 
     /// Adds what must not be refused and takes no room worth counting.
     func submitRelease(_ number: UInt64) {
-        change { $0.requests.append(.release(number)) }
+        change { $0.add(.release(number)) }
     }
 
     /// Wakes the consumer although there is no request: a sync has ended, or a clock was stepped.

@@ -14,7 +14,7 @@ struct GroupPause {
     /// A pause that is under way.
     private struct Current {
         let start: UInt64
-        /// Requests that waited at its start.
+        /// Requests that came during the append.
         let waited: Int
         /// All that are waited for.
         let wanted: Int
@@ -25,12 +25,24 @@ struct GroupPause {
         /// Nearly all are there, and the rest has a short time.
         var isLast = false
 
-        /// Requests that are enough for the last part.
-        var nearlyAll: Int { wanted - (wanted - waited) / 8 }
-        var target: Int { isLast ? wanted : nearlyAll }
         /// The pause is over then.
         let latest: UInt64
+
+        /// Requests that are enough for the last part.
+        var nearlyAll: Int { wanted - (wanted - waited) / 8 }
+
+        /// How many more are waited for. The first half is decided while the other one is still coming, if that is
+        /// worth a wake-up.
+        func missing(_ waiting: Int) -> Int {
+            if isLast { return wanted - waiting }
+            let half = waited + (wanted - waited) / 2
+            let isWorthIt = half - waiting >= GroupPause.requestsOfHalf
+            return (isWorthIt ? half : nearlyAll) - waiting
+        }
     }
+
+    /// The least half that is decided before the rest has come.
+    private static let requestsOfHalf = 16
 
     /// The least time for the clients to come back, in percent of the time of an append; 0: there are no pauses.
     private let percent: UInt64
@@ -63,25 +75,32 @@ struct GroupPause {
 
     /// To be asked when no append is on its way, before the next one.
     ///
-    /// - Parameter waiting: the requests of the next group.
+    /// - Parameters:
+    ///   - waiting: the requests of the next group.
+    ///   - waited: those that came before the end of the last append; others may be of its clients.
     /// - Returns: how many more to wait for, and until when; nil to append.
-    mutating func next(waiting: Int, at now: @autoclosure () -> UInt64) -> (requests: Int, end: UInt64)? {
+    mutating func next(
+        waiting: Int, waited: @autoclosure () -> Int, at now: @autoclosure () -> UInt64
+    ) -> (requests: Int, end: UInt64)? {
         // A local log asks after each group: it does not read the clock.
         if appended == nil && current == nil { return nil }
         let now = now()
-        if let appended { begin(appended, waiting: waiting, now) }
+        // Requests without a reply yet wait for others.
+        if let appended { begin(appended, waiting: waiting, waited: min(waited(), waiting), now) }
         appended = nil
         guard var pause = current else { return nil }
         if Self.continues(&pause, waiting: waiting, now) {
             current = pause
-            return (pause.target - waiting, pause.end)
+            return (pause.missing(waiting), pause.end)
         }
         current = nil
         judge(pause, waiting: waiting, now)
         return nil
     }
 
-    private mutating func begin(_ append: (start: UInt64, requests: Int), waiting: Int, _ now: UInt64) {
+    private mutating func begin(
+        _ append: (start: UInt64, requests: Int), waiting: Int, waited: Int, _ now: UInt64
+    ) {
         let time = now > append.start ? now - append.start : 0
         appendTime = appendTime == 0 ? time : appendTime - appendTime / 8 + time / 8
         if groupsToSkip > 0 {
@@ -89,10 +108,10 @@ struct GroupPause {
             return
         }
         // A client alone has nobody to wait for.
-        guard append.requests + waiting > 1 else { return }
+        guard append.requests + waited > 1 else { return }
         let length = min(max(appendTime * percent / 100, returnTime), longest)
         current = Current(
-            start: now, waited: waiting, wanted: append.requests + waiting, before: waiting, end: now + length,
+            start: now, waited: waited, wanted: append.requests + waited, before: waiting, end: now + length,
             latest: now + longest)
     }
 

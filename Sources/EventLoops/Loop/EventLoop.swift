@@ -217,9 +217,17 @@ package protocol TimerTarget: AnyObject {
             }, nil)
         _ = unsafe uv_run(uv, UV_RUN_DEFAULT)
         unsafe expectSuccess(uv_loop_close(uv), "uv_loop_close")
-        // What waits for a share knows the loop.
+        releaseWork()
+    }
+
+    /// Releases what would have run: it knows the loop. What is released may call the loop, so it is taken out first.
+    private func releaseWork() {
+        let (timers, observers, work, left) = (wheel, waitObservers, longWork.state.rotation, jobs)
+        wheel = TimerWheel(slots: 1)
+        waitObservers = []
         longWork.state.rotation.removeAll()
         jobs = []
+        withExtendedLifetime((timers, observers, work, left)) {}
     }
 
     // MARK: Work from other threads

@@ -42,6 +42,8 @@ package struct Log: Sendable {
     package let console = ConsoleLinks()
     private let limit = LogLimit()
     private let clock: @Sendable () -> UInt64
+    /// Pairs of every line that do not come from its event.
+    private var context: [(key: String, value: String)] = []
 
     /// A log that hands each whole line, its newline included, to `sink`, which any thread may call.
     ///
@@ -62,6 +64,14 @@ package struct Log: Sendable {
             // A failed write to the log cannot be reported; the server continues.
             line.withUTF8 { _ = Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
         }
+    }
+
+    /// The same log for what a part of the program writes: each line has a further pair, unless its event has one with
+    /// that key.
+    package func with(_ key: String, _ value: String) -> Log {
+        var part = self
+        part.context.append((key, value))
+        return part
     }
 
     /// Writes one event. Values are taken only where the line is written.
@@ -97,7 +107,8 @@ package struct Log: Sendable {
 
     private func put(_ level: LogLevel, _ event: StaticString, _ pairs: [(String, String)]) {
         var line = "time=\(Self.timestamp()) level=\(level.name) event=\(event)"
-        for (key, value) in pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
+        let added = context.filter { added in !pairs.contains { $0.0 == added.key } }
+        for (key, value) in added + pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
         if let link = console.link(for: "\(event)") { line += " console=\(Self.quoteIfNeeded(link))" }
         sink(line + "\n")
     }

@@ -58,7 +58,7 @@ final class Cluster: Sendable {
         self.directory = directory
         self.baseSettings = baseSettings
         self.isShared = isShared
-        self.log = log
+        self.log = isShared ? log.with("store", tables.name) : log
         self.reach = reach
     }
 

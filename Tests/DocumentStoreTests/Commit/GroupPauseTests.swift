@@ -14,7 +14,7 @@ struct GroupPauseTests {
         _ requests: Int, _ waiting: Int, _ pause: inout GroupPause, at start: UInt64
     ) -> (requests: Int, end: UInt64)? {
         pause.noteAppend(at: start, requests: requests)
-        return pause.next(waiting: waiting, at: start + Self.append)
+        return pause.next(waiting: waiting, waited: waiting, at: start + Self.append)
     }
 
     @Test
@@ -23,22 +23,23 @@ struct GroupPauseTests {
         var next = append(32, 20, &pause, at: 1_000)
         let start = 1_000 + Self.append
         let first = try #require(next)
-        #expect(first.requests == 28 && first.end == start + Self.append / 2)
-        next = pause.next(waiting: 40, at: first.end - 1)
+        // The first half is decided while the other one is coming.
+        #expect(first.requests == 16 && first.end == start + Self.append / 2)
+        next = pause.next(waiting: 40, waited: 40, at: first.end - 1)
         let more = try #require(next)
         #expect(more.requests == 8 && more.end == first.end)
         // Nearly all are there, after 100 us: the rest has a quarter of that.
-        next = pause.next(waiting: 48, at: start + 100_000)
+        next = pause.next(waiting: 48, waited: 48, at: start + 100_000)
         let rest = try #require(next)
         #expect(rest.requests == 4 && rest.end == start + 125_000)
-        next = pause.next(waiting: 51, at: rest.end)
+        next = pause.next(waiting: 51, waited: 51, at: rest.end)
         #expect(next == nil)
         // They were enough to wait again.
         next = append(51, 0, &pause, at: rest.end)
-        #expect(next?.requests == 45)
-        next = pause.next(waiting: 51, at: rest.end + Self.append + 1)
+        #expect(next?.requests == 25)
+        next = pause.next(waiting: 51, waited: 51, at: rest.end + Self.append + 1)
         #expect(next == nil)
-        next = pause.next(waiting: 0, at: rest.end + Self.append + 2)
+        next = pause.next(waiting: 0, waited: 0, at: rest.end + Self.append + 2)
         #expect(next == nil)
     }
 
@@ -48,13 +49,26 @@ struct GroupPauseTests {
         let first = try #require(append(64, 0, &pause, at: 1_000))
         var end = first.end
         for waiting in [20, 30, 38] {
-            let next = pause.next(waiting: waiting, at: end)
+            let next = pause.next(waiting: waiting, waited: waiting, at: end)
             let wait = try #require(next, "\(waiting) are there")
-            #expect(wait.requests == 56 - waiting && wait.end == end + (end - 1_000 - Self.append) / 4)
+            #expect(wait.requests == 56 - waiting)
+            #expect(wait.end == end + (end - 1_000 - Self.append) / 4)
             end = wait.end
         }
-        let next = pause.next(waiting: 45, at: end)
+        let next = pause.next(waiting: 45, waited: 45, at: end)
         #expect(next == nil)
+    }
+
+    @Test
+    func `Clients of the last group that are back before the pause begins are not counted twice`() {
+        var pause = GroupPause(percent: 100)
+        pause.noteAppend(at: 1_000, requests: 60)
+        let first = pause.next(waiting: 10, waited: 4, at: 1_000 + Self.append)
+        #expect(first?.requests == 34 - 10)
+        let next = pause.next(waiting: 57, waited: 4, at: 2_000 + Self.append)
+        #expect(next?.requests == 64 - 57)
+        let last = pause.next(waiting: 64, waited: 4, at: 2_001 + Self.append)
+        #expect(last == nil)
     }
 
     @Test
@@ -65,7 +79,7 @@ struct GroupPauseTests {
         #expect(first.end == start + Self.append / 10)
         // They come in parts, and each part makes the pause longer.
         var (count, now) = (8, first.end)
-        while let more = pause.next(waiting: count, at: now) {
+        while let more = pause.next(waiting: count, waited: count, at: now) {
             count += 8
             now = more.end
         }
@@ -80,7 +94,7 @@ struct GroupPauseTests {
         var none = GroupPause(percent: 0)
         let waits = [
             append(1, 0, &pause, at: 1_000), append(0, 1, &pause, at: 1_000_000), append(30, 20, &none, at: 1_000),
-            none.next(waiting: 1, at: 2_000),
+            none.next(waiting: 1, waited: 1, at: 2_000),
         ]
         #expect(waits.allSatisfy { $0 == nil })
     }
@@ -98,7 +112,7 @@ struct GroupPauseTests {
                 lengths.append(wait.end - now - Self.append)
                 now = wait.end
                 // Those that came meanwhile are a reason for a further part, which brings nobody.
-                while let more = pause.next(waiting: clients, at: now) { now = more.end }
+                while let more = pause.next(waiting: clients, waited: clients, at: now) { now = more.end }
                 return count
             }
             throw CancellationError()
@@ -121,10 +135,10 @@ struct GroupPauseTests {
         var next = append(10, 0, &pause, at: 1_000)
         #expect(next?.requests == 9)
         pause.noteAppend(at: 2_000_000, requests: 1)
-        next = pause.next(waiting: 0, at: 2_100_000)
+        next = pause.next(waiting: 0, waited: 0, at: 2_100_000)
         #expect(next == nil)
         pause.noteAppend(at: 3_000_000, requests: 8)
-        next = pause.next(waiting: 0, at: 10_000_000_000)
+        next = pause.next(waiting: 0, waited: 0, at: 10_000_000_000)
         let wait = try #require(next)
         #expect(wait.end == 10_000_000_000 + GroupPause.longestMax)
     }

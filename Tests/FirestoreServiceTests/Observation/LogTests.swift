@@ -36,6 +36,22 @@ struct LogTests {
     }
 
     @Test
+    func `A part of the program adds a pair to its lines, unless an event has its key`() {
+        let lines = Lines()
+        let log = Log(level: .debug) { line in lines.lines.withLock { $0.append(line) } }
+        let part = log.with("store", "a b")
+        part(.info, "first", ["epoch": "2"])
+        part(.info, "second", ["store": "c"])
+        log(.info, "third")
+        let texts = lines.lines.withLock { $0.map { $0.drop { $0 != " " } } }
+        #expect(
+            texts == [
+                " level=info event=first store=\"a b\" epoch=2\n", " level=info event=second store=c\n",
+                " level=info event=third\n",
+            ])
+    }
+
+    @Test
     func `Events below the level are dropped without asking for their values`() {
         let lines = Lines()
         let log = Log(level: .warning) { line in lines.lines.withLock { $0.append(line) } }
