@@ -173,7 +173,26 @@ struct StoreFigures {
             "hearth_cluster_unknown_outcomes_total", .counter,
             "Appends whose connection ended before the reply, so that the outcome had to be looked up."
         ) { $0.outcomesUnknown }
+        appendBases(&page)
         appendMoves(&page)
+    }
+
+    private func appendBases(_ page: inout MetricsText) {
+        let bases = parts { $0.cluster?.bases }
+        bases.append("hearth_cluster_bases_total", .counter, "Bases that this server has made.", to: &page) { $0.made }
+        bases.append(
+            "hearth_cluster_base_failures_total", .counter, "Attempts to make a base that came to nothing.", to: &page
+        ) { $0.failed }
+        bases.append(
+            "hearth_cluster_base_bytes", .gauge, "Bytes of the last base that this server made.", to: &page
+        ) { $0.lastBytes }
+        bases.append(
+            "hearth_cluster_base_duration_seconds", .gauge, "Time that it took to make it.", to: &page
+        ) { Double($0.lastMilliseconds) / 1e3 }
+        parts { $0.cluster?.bases.isReachable }.append(
+            "hearth_cluster_base_directory_reachable", .gauge,
+            "1 if this server has the directory for bases, once it is used.", to: &page
+        ) { $0 }
     }
 
     private func appendMoves(_ page: inout MetricsText) {

@@ -22,8 +22,11 @@ final class Cluster: Sendable {
     struct Member {
         let host: ClusterHost
         let driver: MemberDriver
+        let bases: StoreBases
+        /// Where the history of the store begins, in microseconds.
+        let timeline: UInt64
         var stream: LeaderStream?
-        var bases: BaseMaker?
+        var maker: BaseMaker?
     }
 
     /// How a server is reached by its address.
@@ -32,26 +35,28 @@ final class Cluster: Sendable {
     private let database: String
     let tables: StoreTables
     let directory: String
-    private let baseBytes: Int
+    let baseSettings: BaseSettings
     /// Whether the store is one of several that share the databases.
     private let isShared: Bool
     let log: Log
     let reach: Reach
     /// What the moves of databases away from the store have come to at this server.
     let moveFigures = MoveFigures()
+    /// What this server has done about bases.
+    private let baseFigures = BaseFigures()
     private let member = Monitor<Member?>(nil)
     /// What the store is opened with, before the member's part of it.
     private let configured = Monitor<StoreConfiguration?>(nil)
     let reopening = Reopening()
 
     private init(
-        database: String, tables: StoreTables, directory: String, baseBytes: Int, isShared: Bool, log: Log,
+        database: String, tables: StoreTables, directory: String, baseSettings: BaseSettings, isShared: Bool, log: Log,
         _ reach: @escaping Reach
     ) {
         self.database = database
         self.tables = tables
         self.directory = directory
-        self.baseBytes = baseBytes
+        self.baseSettings = baseSettings
         self.isShared = isShared
         self.log = isShared ? log.with("store", tables.name) : log
         self.reach = reach
@@ -92,7 +97,7 @@ final class Cluster: Sendable {
         )
         return Cluster(
             database: database, tables: StoreTables(name: name, advertised: advertised.flagText), directory: directory,
-            baseBytes: arguments[ServeSettings.clusterBase].bytes, isShared: isShared, log: log
+            baseSettings: ClusterFlags.baseSettings(arguments), isShared: isShared, log: log
         ) { try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities) }
     }
 
@@ -114,7 +119,7 @@ final class Cluster: Sendable {
                 try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
             }
         } else {
-            try fill(from: session, row)
+            try fill(row)
         }
         let places = try LogPlaces(directory: directory)
         let place = try place(places)
@@ -125,10 +130,11 @@ final class Cluster: Sendable {
                 place: place, timeline: row.timeline,
                 levelMax: isShared ? StoreTables.movesLevel : StoreTables.level),
             places: places, host: host)
-        member.update { $0 = Member(host: host, driver: driver) }
+        let bases = bases(of: row.lease.store)
+        member.update { $0 = Member(host: host, driver: driver, bases: bases, timeline: row.timeline) }
     }
 
-    private func connect() throws -> PostgreSQLSession {
+    func connect() throws -> PostgreSQLSession {
         var isReported = false
         while true {
             do throws(SQLFailure) {
@@ -170,34 +176,6 @@ final class Cluster: Sendable {
     }
 
     private static let attemptsMax = 20
-
-    /// Makes a new directory: from the last base, or from nothing if the log has everything.
-    private func fill(from session: PostgreSQLSession, _ row: StoreRow) throws {
-        if Directory.exists(directory) {
-            // What was being discarded when the process ended goes; anything else stays.
-            if try ClusterFile.read(in: directory) != nil {
-                try discard()
-            } else if try !Directory.names(in: directory).isEmpty {
-                throw CommandFailure("\(directory) is neither empty nor a data directory")
-            }
-        }
-        let mark: (String) throws -> Void = { [tables] directory in
-            try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
-        }
-        guard let base = BaseRow(try session.run(tables.lastBase)) else {
-            try mark(directory)
-            return log(.info, "cluster_directory_made", ["store": tables.name])
-        }
-        log(.info, "base_fetching", ["bytes": String(base.byteCount), "sequence": String(base.place.sequence)])
-        var reported = SystemClock.monotonicMilliseconds()
-        try BaseTransfer.fetch(base, tables, session, to: directory, marking: mark) { [log] bytes in
-            let now = SystemClock.monotonicMilliseconds()
-            guard now >= reported + 1_000 else { return }
-            reported = now
-            log(.info, "base_progress", ["bytes": String(bytes), "of": String(base.byteCount)])
-        }
-        log(.info, "base_fetched", ["sequence": String(base.place.sequence)])
-    }
 
     /// Removes what the directory caches: the mark of a whole store first, that of a cache last. Nobody has it open.
     func discard() throws {
@@ -250,9 +228,11 @@ final class Cluster: Sendable {
         configuration.clock = ClusterClock(state: state)
         configuration.holdsLease = { state.holdsLease }
         let moves = isShared ? moveFigures : nil
+        let bases = baseFigures
         configuration.clusterFigures = {
             var figures = ClusterFigures(state)
             figures.moves = moves?.figures
+            figures.bases = bases.current
             return figures
         }
         // Each server may have the archive; the one that leads writes to it.
@@ -274,9 +254,11 @@ final class Cluster: Sendable {
         guard let member = member.withLock({ $0 }) else { return }
         member.host.bind(store)
         try member.driver.start()
-        let maker = BaseMaker(database: database, tables: tables, bytesMin: baseBytes, log: log)
+        let maker = BaseMaker(
+            database: database, bases: member.bases, timeline: member.timeline, settings: baseSettings,
+            figures: baseFigures, log: log)
         try maker.start(store, member.driver)
-        self.member.update { $0?.bases = maker }
+        self.member.update { $0?.maker = maker }
     }
 
     /// The store is about to be closed.
@@ -285,7 +267,7 @@ final class Cluster: Sendable {
         guard let member = member.withLock({ $0 }) else { return }
         member.host.beginStopping()
         member.stream?.stop()
-        member.bases?.stop()
+        member.maker?.stop()
         member.driver.beginStopping(withinMilliseconds: milliseconds)
     }
 
@@ -332,6 +314,15 @@ enum LogPresence {
         }
         guard let base = BaseRow(try session.run(tables.lastBase)) else { return false }
         return base.place.sequence > place.sequence || base.place == place
+    }
+
+    /// Whether the log has what comes next after a group, or will have it.
+    static func continues(
+        after place: LogPlace, _ tables: StoreTables, _ session: PostgreSQLSession
+    ) throws -> Bool {
+        guard let first = try session.run(tables.tablesOfLog).last?.text(0) else { return true }
+        let number = first.split(separator: "_").last.flatMap { UInt64($0) } ?? 0
+        return number <= StoreTables.tableNumber(of: place.sequence + 1)
     }
 }
 

@@ -68,7 +68,7 @@ struct ClusterReport {
         let epoch: UInt64
         let renewedMilliseconds: UInt64
         let sequence: UInt64
-        let baseSequence: UInt64?
+        let base: ClusterBase?
         /// Databases of a store that shares them with others; nil if it does not.
         let databases: UInt64?
         let servers: [Server]
@@ -117,7 +117,7 @@ struct ClusterReport {
                 Store(
                     name: tables.name, leader: row.text(1), epoch: row.number(2) ?? 0,
                     renewedMilliseconds: row.number(3) ?? 0, sequence: try tables.lastSequence(session),
-                    baseSequence: BaseRow(try session.run(tables.lastBase))?.place.sequence,
+                    base: try ClusterBase(of: tables, session),
                     databases: isShared ? try session.run(tables.ownDatabaseCount).first?.number(0) : nil,
                     servers: servers))
         }
@@ -157,7 +157,7 @@ struct ClusterReport {
         var lines: [String] = []
         for store in stores {
             let databases = store.databases.map { ", \($0) databases" } ?? ""
-            let base = store.baseSequence.map { "base at \($0)" } ?? "no base"
+            let base = store.base?.text ?? "no base"
             lines.append(
                 "store \(store.name): leader \(store.leader.isEmpty ? "none" : store.leader), epoch \(store.epoch), "
                     + "renewed \(store.renewedMilliseconds) ms ago, log to \(store.sequence), \(base)\(databases)")
@@ -187,7 +187,9 @@ struct ClusterReport {
             let databases = store.databases.map { "\"databases\":\($0)," } ?? ""
             return "{\"name\":\(JSONText.quoted(store.name)),\"leader\":\(JSONText.quoted(store.leader)),"
                 + "\"epoch\":\(store.epoch),\"renewedMilliseconds\":\(store.renewedMilliseconds),"
-                + "\"sequence\":\(store.sequence),\"baseSequence\":\(store.baseSequence.map(String.init) ?? "null"),"
+                + "\"sequence\":\(store.sequence),"
+                + "\"baseSequence\":\(store.base.map { String($0.row.place.sequence) } ?? "null"),"
+                + "\"base\":\(store.base?.json ?? "null"),"
                 + "\(databases)\"servers\":[\(servers.joined(separator: ","))]}"
         }
         let moves = moves.map { move in

@@ -3,6 +3,7 @@
 //     DIR                  one store (--cluster-store)
 //     DIR/STORES/NAME      each of several stores (--cluster-stores); NAME in the directory of --archive
 
+import Authorization
 import Basics
 import DocumentStore
 import EmbeddedEngine
@@ -18,15 +19,23 @@ final class ClusterStores: Sendable {
     private let places: ClusterPlaces?
     /// Moves databases between them; nil if there is one store.
     private let moves: DatabaseMoves?
+    /// The security rules that all servers have in common.
+    let rules: ClusterRules
 
     private static let folder = "STORES"
     /// Each store has some threads.
     private static let storesMax = 50
 
-    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: DatabaseMoves?) {
+    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: DatabaseMoves?, _ rules: ClusterRules) {
         self.members = members
         self.places = places
         self.moves = moves
+        self.rules = rules
+    }
+
+    /// Whether a directory caches stores of a cluster.
+    static func isCache(_ data: String) throws -> Bool {
+        try Directory.exists("\(data)/\(folder)") || ClusterFile.read(in: data) != nil
     }
 
     /// The stores that a command line asks for; nil without `--cluster`.
@@ -42,9 +51,10 @@ final class ClusterStores: Sendable {
             if Directory.exists("\(data)/\(folder)") {
                 throw CommandFailure("\(data) caches several stores of a cluster: serve it with --cluster-stores")
             }
-            return try Cluster.make(
-                arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log
-            ).map { ClusterStores([$0], nil, nil) }
+            let member = try Cluster.make(
+                arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log)
+            guard let member, let address = arguments.value(of: ServeSettings.cluster) else { return nil }
+            return ClusterStores([member], nil, nil, ClusterRules(address: address, log: log))
         }
         guard let address = arguments.value(of: ServeSettings.cluster) else {
             throw UsageError(message: "--cluster-stores needs --cluster URL, the database of the stores")
@@ -78,7 +88,7 @@ final class ClusterStores: Sendable {
                         name: member.tables.name, leads: { member.holdsLease }, figures: member.moveFigures)
                 }, places, log: log, first.reach)
         }
-        return ClusterStores(members, places, moves)
+        return ClusterStores(members, places, moves, ClusterRules(address: address, log: log))
     }
 
     /// Why a text is not a list of stores; nil if it is one.
@@ -118,16 +128,20 @@ final class ClusterStores: Sendable {
     }
 
     /// Begins to follow, and to lead the stores that nobody leads.
-    func start(_ stores: [ServedStore]) throws {
+    ///
+    /// - Parameter keeper: of the rules of this server.
+    func start(_ stores: [ServedStore], rules keeper: RulesKeeper?) throws {
         for (member, served) in zip(members, stores) { try member.start(served, isOnly: members.count == 1) }
         try places?.start(stores)
         try moves?.start(stores)
+        if let keeper { try rules.start(keeper) }
     }
 
     // MARK: The end of the process
 
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
+        rules.stop()
         moves?.stop()
         places?.stop()
         for member in members { member.beginStopping() }

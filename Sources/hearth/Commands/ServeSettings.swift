@@ -397,12 +397,6 @@ enum ServeSettings {
     static let advertise = Flag<Endpoint>(
         "advertise", "HOST:PORT", required: false,
         help: "The address of this server for the clients and servers of the cluster. Needed with --cluster.")
-    static let clusterBase = Flag<ByteCount>(
-        "cluster-base", "SIZE", default: .mebibytes(64),
-        help: """
-            A new base of the store is made when the log after the last one is larger than it, and than this. New \
-            servers start from a base, and the log before it is dropped.
-            """)
     static let staleReads = Flag(
         "stale-reads", "TIME", default: TimeSpan.seconds(0),
         help: """
@@ -467,7 +461,8 @@ enum ServeSettings {
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities, followReadOnly, strictReads]),
         FlagGroup(
-            heading: "Cluster", flags: [cluster, clusterStore, clusterStores, advertise, clusterBase, staleReads]),
+            heading: "Cluster",
+            flags: [cluster, clusterStore, clusterStores, advertise, staleReads] + ClusterFlags.all),
         FlagGroup(heading: "Security", flags: ServeSecurity.flags + [trustedProxies]),
         FlagGroup(heading: "Callers", flags: CallerFlags.flags),
         FlagGroup(heading: "Connections", flags: connections.map(\.flag)),

@@ -6,6 +6,7 @@
 // The last step alone makes the target a store. An interrupted attempt leaves something that nobody takes for one; the
 // next attempt removes it.
 
+import Authorization
 import Basics
 import DocumentStore
 import EmbeddedEngine
@@ -22,8 +23,11 @@ enum StoreMigration {
     ///   - source: a data directory, or the address of a database.
     ///   - target: one of the other kind.
     ///   - name: of the store in the database.
+    ///   - bases: the directory in which the servers of the cluster have bases; nil if they have them in tables.
     ///   - progress: shows how far it is.
-    static func run(from source: String, to target: String, store name: String, _ progress: ProgressLine) throws {
+    static func run(
+        from source: String, to target: String, store name: String, bases: String?, _ progress: ProgressLine
+    ) throws {
         if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
         let tables = StoreTables(name: name, advertised: "")
         var line = progress
@@ -31,11 +35,15 @@ enum StoreMigration {
         switch (isDatabase(source), isDatabase(target)) {
         case (false, true):
             try PathWords.checkDataDirectory(source)
-            try DirectoryToCluster(directory: source, session: PostgreSQLSession(address: target), tables: tables)
-                .run(&line)
+            try DirectoryToCluster(
+                directory: source, database: target, session: PostgreSQLSession(address: target), tables: tables,
+                basesDirectory: bases
+            ).run(&line)
         case (true, false):
-            try ClusterToDirectory(directory: target, session: PostgreSQLSession(address: source), tables: tables)
-                .run(&line)
+            try ClusterToDirectory(
+                directory: target, database: source, session: PostgreSQLSession(address: source), tables: tables,
+                basesDirectory: bases
+            ).run(&line)
         default:
             throw UsageError(message: "one of --from and --to must be a data directory, and the other postgresql://...")
         }
@@ -49,8 +57,10 @@ enum StoreMigration {
 /// A data directory becomes a store of a cluster.
 private struct DirectoryToCluster {
     let directory: String
+    let database: String
     let session: PostgreSQLSession
     let tables: StoreTables
+    let basesDirectory: String?
 
     func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
@@ -70,31 +80,51 @@ private struct DirectoryToCluster {
         try beginHistory()
         let base = try StoreBase(of: directory) { _ = try ForkCommand.make(of: directory, at: $0) }
         let place = LogPlace(sequence: 0, hash: 0, version: base.version.microseconds)
-        let written = try BaseTransfer.write(base, at: place, number: 1, tables, session) { bytes in
-            line.update(WorkProgress("copying to the database", done: bytes, total: base.byteCount, .bytes))
+        let identity = try ClusterFile.identity(in: directory) ?? .random()
+        let timeline = try ClusterFile.timeline(in: directory)
+        let bases = StoreBases(tables, directory: basesDirectory, of: identity)
+        let order = StoreBases.Order(number: 1, place: place, epoch: 0, timeline: timeline ?? last, kept: [])
+        let written = try bases.write(base, order, database: database) { bytes in
+            if let bytes {
+                line.update(WorkProgress("copying to the database", done: bytes, total: base.byteCount, .bytes))
+            }
             return true
         }
         guard let row = written else { return }
-        try BaseTransfer.compare(base, with: row, session) { bytes in
-            line.update(WorkProgress("comparing the copy", done: bytes, total: base.byteCount, .bytes))
+        if case .table(let table) = row.location {
+            try BaseTransfer.compare(base, with: table, session) { bytes in
+                line.update(WorkProgress("comparing the copy", done: bytes, total: base.byteCount, .bytes))
+            }
         }
         line.clear()
         guard try stopWrites() == last else {
             throw CommandFailure("\(directory) has taken writes meanwhile: give the command again")
         }
         let ceiling = max(last, base.version.microseconds, SystemClock.microseconds())
-        let identity = try ClusterFile.identity(in: directory) ?? .random()
-        let timeline = try ClusterFile.timeline(in: directory) ?? ceiling
-        let entered = try session.run(tables.adoption(identity, timeline: timeline, ceiling: ceiling, base: row))
+        let entered = try session.run(
+            tables.adoption(identity, timeline: timeline ?? ceiling, ceiling: ceiling, base: row))
         guard !entered.isEmpty else {
-            try session.run(StoreTables.dropping(row.table))
+            switch row.location {
+            case .table(let table): try session.run(StoreTables.dropping(table))
+            case .folder(let folder): try bases.shared?.remove(folder)
+            }
             throw CommandFailure(
                 "another server has made the store \(tables.name) in the database meanwhile: "
                     + "name another one with --cluster-store")
         }
+        try addRules()
         try StandardOutput.print(
             "\(directory) is the store \(tables.name) of the cluster now: \(base.parts.count) files of "
                 + "\(base.byteCount) bytes, compared. Start servers on empty directories with hearth serve --cluster")
+    }
+
+    /// Makes the rules of the directory those of the cluster, unless that has some.
+    private func addRules() throws {
+        let history = RulesHistory(dataDirectory: directory)
+        guard let number = try history.newest() else { return }
+        let rules = ClusterRules(address: database, log: .standardError(level: .error))
+        if try rules.add(history.text(number), as: number, after: 0) { return }
+        try StandardOutput.print("the cluster has rules, which apply to this store too; those of \(directory) do not")
     }
 
     /// Makes the tables, and removes what an interrupted attempt has left.
@@ -133,8 +163,10 @@ private struct DirectoryToCluster {
 /// A store of a cluster becomes a data directory.
 private struct ClusterToDirectory {
     let directory: String
+    let database: String
     let session: PostgreSQLSession
     let tables: StoreTables
+    let basesDirectory: String?
 
     /// Where the copy is made. Nobody takes it for a data directory that is complete.
     private var copy: String { Directory.resolved(directory) + ".migration" }
@@ -194,7 +226,8 @@ private struct ClusterToDirectory {
             return LogReader(session, tables, of: row.lease.store, after: .start)
         }
         let total = Int(clamping: base.byteCount)
-        try BaseTransfer.fetch(base, tables, session, to: copy, marking: mark) { bytes in
+        let bases = StoreBases(tables, directory: basesDirectory, of: row.lease.store)
+        try bases.fetch(base, session, to: copy, marking: mark) { bytes in
             line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
         }
         return LogReader(session, tables, of: row.lease.store, after: base.place)
@@ -242,6 +275,8 @@ private struct ClusterToDirectory {
     }
 
     private func complete() throws {
+        let rules = ClusterRules(address: database, log: .standardError(level: .error))
+        _ = try RulesKeeper(RulesHistory(dataDirectory: copy), shared: rules).takeShared()
         // The place in the log has no meaning any more.
         let places = "\(copy)/\(LogPlaces.fileName)"
         if Directory.exists(places) { try Directory.removeFile(places) }
