@@ -106,7 +106,8 @@ struct DatabaseRowTests {
         #expect(try isDone(tables.sharing(in: 9), session))
         #expect(try levels(session) == [3, 3])
         #expect(try session.run(StoreTables.sharingCount(of: ["a", "b"])).first?.number(0) == 2)
-        try session.run(StoreTables.adding("projects/p/databases/other", to: ["a", "b"], databasesMax: 10))
+        try session.run(
+            StoreTables.adding("projects/p/databases/other", to: ["a", "b"], of: ["a", "b"], databasesMax: 10))
         #expect(try session.run(StoreTables.store(of: "projects/p/databases/other")).first?.text(0) == "b")
     }
 

@@ -23,7 +23,10 @@ package final class PostgreSQLServer: @unchecked Sendable {
     package let port: Int
 
     /// A connection string for a server's databases.
-    package var address: String { "postgresql://hearth@\(place)/postgres" }
+    package var address: String { address(of: "postgres") }
+
+    /// A connection string for one of its databases.
+    package func address(of database: String) -> String { "postgresql://hearth@\(place)/\(database)" }
 
     /// Host and port.
     package var place: String { "\(host.address):\(port)" }
@@ -137,6 +140,11 @@ package final class PostgreSQLServer: @unchecked Sendable {
             throw StartError(description: "the server does not start: \(process.errors)")
         }
         self.process = process
+    }
+
+    /// Starts the server if ``stop(_:)`` has ended it.
+    package func startIfStopped() throws {
+        if process == nil { try start() }
     }
 
     /// Has a standby get the log of another server; nil: of none.

@@ -19,6 +19,11 @@ package struct ClusterFigures: Sendable {
     /// Appends whose outcome had to be looked up.
     package var outcomesUnknown: UInt64 = 0
 
+    /// Where the log of the store lies: `home`, or the address of a database, without a password. Nil if it is the only
+    /// store.
+    package var database: String?
+    /// Milliseconds since the database with the table of databases answered last; nil if it is the only store.
+    package var homeSilenceMilliseconds: UInt64?
     /// Of databases that this server has moved away from the store; nil if it is the only store.
     package var moves: Moves?
 

@@ -41,6 +41,8 @@ package struct Log: Sendable {
     /// Where the lines of some events point to.
     package let console = ConsoleLinks()
     private let limit = LogLimit()
+    /// What every line says, unless it says something else by the same key.
+    private var context: [(String, String)] = []
     private let clock: @Sendable () -> UInt64
 
     /// A log that hands each whole line, its newline included, to `sink`, which any thread may call.
@@ -62,6 +64,13 @@ package struct Log: Sendable {
             // A failed write to the log cannot be reported; the server continues.
             line.withUTF8 { _ = Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
         }
+    }
+
+    /// The same log, whose lines say one thing more.
+    package func with(_ key: String, _ value: String) -> Log {
+        var copy = self
+        copy.context.append((key, value))
+        return copy
     }
 
     /// Writes one event. Values are taken only where the line is written.
@@ -97,7 +106,8 @@ package struct Log: Sendable {
 
     private func put(_ level: LogLevel, _ event: StaticString, _ pairs: [(String, String)]) {
         var line = "time=\(Self.timestamp()) level=\(level.name) event=\(event)"
-        for (key, value) in pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
+        let common = context.filter { known in !pairs.contains { $0.0 == known.0 } }
+        for (key, value) in pairs + common { line += " \(key)=\(Self.quoteIfNeeded(value))" }
         if let link = console.link(for: "\(event)") { line += " console=\(Self.quoteIfNeeded(link))" }
         sink(line + "\n")
     }

@@ -26,8 +26,8 @@ final class LoopStores {
     private var last: (name: DatabaseName, store: LoopStore)?
     /// Those of databases that calls of this loop were about.
     private var known: [DatabaseName: LoopStore] = [:]
-    /// Databases that calls of this loop found in no store, and so empty.
-    private var absent: Set<DatabaseName> = []
+    /// Databases that calls of this loop found in no store, and so empty: where they looked.
+    private var absent: [DatabaseName: LoopStore] = [:]
     /// Calls that wait until a store is found, in their order.
     private var waiting: [DatabaseName: [Waiting]] = [:]
     private var waitingCount = 0
@@ -119,7 +119,7 @@ final class LoopStores {
         return try? DatabaseName(prefix)
     }
 
-    /// Finds the store of a database, or the first one if no store has it and none shall.
+    /// Finds the store of a database, or any that is open if no store has it and none shall.
     ///
     /// - Parameters:
     ///   - creates: a database that no store has is put in one.
@@ -159,9 +159,10 @@ final class LoopStores {
         case .success(nil):
             // It may have come into being since.
             if let number = places?.known(database) { return found(database, .success(number)) }
-            noteAbsent(database)
             // Those that only read find the database empty, wherever they look.
-            end(calls.prefix { !$0.creates }.count, of: database, .success(self.first))
+            let store = all.first { !$0.isRetired && !$0.served.isCutOff } ?? self.first
+            noteAbsent(database, at: store)
+            end(calls.prefix { !$0.creates }.count, of: database, .success(store))
             if waiting[database] != nil { ask(database) }
         case .failure(let error): end(calls.count, of: database, .failure(error))
         }
@@ -187,24 +188,29 @@ final class LoopStores {
     private func learn(_ databases: [DatabaseName: Int]) {
         for (name, number) in databases where known[name] != nil { known[name] = all[number] }
         if let name = last?.name, databases[name] != nil { last = nil }
-        let moved = Set(databases.filter { absent.contains($0.key) && all[$0.value] !== first }.keys)
-        absent.subtract(databases.keys)
-        if !moved.isEmpty { endListeners(of: moved) }
+        let moved = databases.compactMap { name, number -> (DatabaseName, LoopStore)? in
+            absent.removeValue(forKey: name).flatMap { $0 === all[number] ? nil : (name, $0) }
+        }
+        if !moved.isEmpty { endListeners(of: Dictionary(uniqueKeysWithValues: moved)) }
     }
 
-    private func endListeners(of databases: Set<DatabaseName>) {
-        first.firestore.longLivedStreams.stopServing { listener in
-            (try? DatabaseName(listener.database)).map { databases.contains($0) } ?? false
+    /// - Parameter databases: and the stores where the listeners are.
+    private func endListeners(of databases: [DatabaseName: LoopStore]) {
+        for store in all {
+            store.firestore.longLivedStreams.stopServing { listener in
+                (try? DatabaseName(listener.database)).map { databases[$0] === store } ?? false
+            }
         }
     }
 
-    /// Remembers that a database is in no store.
-    private func noteAbsent(_ database: DatabaseName) {
+    /// Remembers that a database is in no store, and where calls look for it.
+    private func noteAbsent(_ database: DatabaseName, at store: LoopStore) {
+        if let before = absent[database], before !== store { endListeners(of: [database: before]) }
         if absent.count >= Self.knownMax {
             endListeners(of: absent)
-            absent = []
+            absent = [:]
         }
-        absent.insert(database)
+        absent[database] = store
     }
 
     // MARK: All stores

@@ -12,16 +12,24 @@ final class BaseMaker: Sendable {
     private let database: String
     private let tables: StoreTables
     private let bytesMin: Int
+    private let errands: StoreErrands?
     private let log: Log
-    private let isStopping = Monitor(false)
+    private let state = Monitor(State())
     private let thread = Monitor<SystemThread?>(nil)
+
+    private struct State {
+        var mustLook = false
+        var isStopping = false
+    }
 
     private static let intervalMilliseconds: UInt64 = 2_000
 
-    init(database: String, tables: StoreTables, bytesMin: Int, log: Log) {
+    /// - Parameter errands: done with each look; nil if there are none.
+    init(database: String, tables: StoreTables, bytesMin: Int, _ errands: StoreErrands?, log: Log) {
         self.database = database
         self.tables = tables
         self.bytesMin = bytesMin
+        self.errands = errands
         self.log = log
     }
 
@@ -34,7 +42,7 @@ final class BaseMaker: Sendable {
 
     /// Ends the thread, and with it a base that is being made.
     func stop() {
-        isStopping.update { $0 = true }
+        state.update { $0.isStopping = true }
         let running = thread.withLock { thread in
             defer { thread = nil }
             return thread
@@ -42,9 +50,15 @@ final class BaseMaker: Sendable {
         running?.join()
     }
 
+    /// Looks at once.
+    func look() { state.update { $0.mustLook = true } }
+
     private func pause() -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + Self.intervalMilliseconds * 1_000_000
-        return isStopping.wait(untilNanoseconds: deadline) { $0 ? false : nil } ?? true
+        return state.wait(untilNanoseconds: deadline) { state -> Bool? in
+            defer { state.mustLook = false }
+            return state.isStopping ? false : state.mustLook ? true : nil
+        } ?? true
     }
 
     private func look(_ store: DocumentStore, _ driver: MemberDriver) {
@@ -52,6 +66,9 @@ final class BaseMaker: Sendable {
             let session = try PostgreSQLSession(address: database)
             defer { session.close() }
             try session.run(tables.announcement(driver.state.figures, version: CommandRouter.version))
+            if let server = try errands?.run(session, tables) {
+                log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
+            }
             guard driver.state.holdsLease else { return }
             let last = BaseRow(try session.run(tables.lastBase))
             let logBytes = try session.run(tables.logBytes(after: last?.place.sequence ?? 0)).first?.number(0) ?? 0
@@ -88,7 +105,7 @@ final class BaseMaker: Sendable {
         guard let place = driver.places.place(ofCheckpoint: base.version) else { return }
         log(.info, "base_making", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])
         let isMade = try BaseTransfer.make(of: base, at: place, tables, session) {
-            driver.state.holdsLease && !isStopping.withLock { $0 }
+            driver.state.holdsLease && !state.withLock { $0.isStopping }
         }
         guard isMade else { return }
         log(.info, "base_made", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])

@@ -36,6 +36,18 @@ struct LogTests {
     }
 
     @Test
+    func `A log says one thing more with every line, unless the event says it`() {
+        let lines = Lines()
+        let log = Log(level: .info) { line in lines.lines.withLock { $0.append(line) } }
+        let more = log.with("store", "b")
+        more(.info, "one", ["value": "x"])
+        more(.info, "two", ["store": "c"])
+        log(.info, "three")
+        let ends = lines.lines.withLock { $0 }.map { $0.split(separator: " ").dropFirst(2).joined(separator: " ") }
+        #expect(ends == ["event=one value=x store=b\n", "event=two store=c\n", "event=three\n"])
+    }
+
+    @Test
     func `Events below the level are dropped without asking for their values`() {
         let lines = Lines()
         let log = Log(level: .warning) { line in lines.lines.withLock { $0.append(line) } }
