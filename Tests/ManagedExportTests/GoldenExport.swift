@@ -58,24 +58,3 @@ enum GoldenExport {
         Hexadecimal.bytes(text.filter { !$0.isWhitespace }) ?? []
     }
 }
-
-extension LogReader {
-    /// Reads a log in memory.
-    init(_ bytes: [UInt8], from offset: Int = 0) {
-        self.init(from: offset) { (offset, count) throws(LogDamage) in Array(bytes.dropFirst(offset).prefix(count)) }
-    }
-
-    /// The records to the end, or to the damage.
-    mutating func records() -> (records: [[UInt8]], damage: LogDamage?) {
-        var records: [[UInt8]] = []
-        do throws(LogDamage) {
-            while true {
-                var record = ByteBuffer()
-                guard try next(into: &record) else { return (records, nil) }
-                records.append(record.copyBytes())
-            }
-        } catch {
-            return (records, error)
-        }
-    }
-}

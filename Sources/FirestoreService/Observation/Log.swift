@@ -41,9 +41,9 @@ package struct Log: Sendable {
     /// Where the lines of some events point to.
     package let console = ConsoleLinks()
     private let limit = LogLimit()
-    /// What every line says, unless it says something else by the same key.
-    private var context: [(String, String)] = []
     private let clock: @Sendable () -> UInt64
+    /// Pairs of every line that do not come from its event.
+    private var context: [(key: String, value: String)] = []
 
     /// A log that hands each whole line, its newline included, to `sink`, which any thread may call.
     ///
@@ -66,11 +66,12 @@ package struct Log: Sendable {
         }
     }
 
-    /// The same log, whose lines say one thing more.
+    /// The same log for what a part of the program writes: each line has a further pair, unless its event has one with
+    /// that key.
     package func with(_ key: String, _ value: String) -> Log {
-        var copy = self
-        copy.context.append((key, value))
-        return copy
+        var part = self
+        part.context.append((key, value))
+        return part
     }
 
     /// Writes one event. Values are taken only where the line is written.
@@ -106,8 +107,8 @@ package struct Log: Sendable {
 
     private func put(_ level: LogLevel, _ event: StaticString, _ pairs: [(String, String)]) {
         var line = "time=\(Self.timestamp()) level=\(level.name) event=\(event)"
-        let common = context.filter { known in !pairs.contains { $0.0 == known.0 } }
-        for (key, value) in pairs + common { line += " \(key)=\(Self.quoteIfNeeded(value))" }
+        let added = context.filter { added in !pairs.contains { $0.0 == added.key } }
+        for (key, value) in added + pairs { line += " \(key)=\(Self.quoteIfNeeded(value))" }
         if let link = console.link(for: "\(event)") { line += " console=\(Self.quoteIfNeeded(link))" }
         sink(line + "\n")
     }

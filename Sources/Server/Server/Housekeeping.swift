@@ -16,7 +16,7 @@ final class HousekeepingThread: Sendable {
 
     init(_ stores: [ServedStore], _ collections: CollectionTable, log: Log) throws {
         thread = try SystemThread(name: "housekeeping") { [isStopped] in
-            var parts = stores.map { Housekeeping($0, log: log) }
+            var parts = stores.map { Housekeeping($0, log: stores.count == 1 ? log : log.with("store", $0.name)) }
             var memory = FreedMemory()
             while !Self.waitForRound(isStopped) {
                 for index in parts.indices where stores[index].isOpen { parts[index].look() }

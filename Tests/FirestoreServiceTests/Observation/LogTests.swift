@@ -36,15 +36,19 @@ struct LogTests {
     }
 
     @Test
-    func `A log says one thing more with every line, unless the event says it`() {
+    func `A part of the program adds a pair to its lines, unless an event has its key`() {
         let lines = Lines()
-        let log = Log(level: .info) { line in lines.lines.withLock { $0.append(line) } }
-        let more = log.with("store", "b")
-        more(.info, "one", ["value": "x"])
-        more(.info, "two", ["store": "c"])
-        log(.info, "three")
-        let ends = lines.lines.withLock { $0 }.map { $0.split(separator: " ").dropFirst(2).joined(separator: " ") }
-        #expect(ends == ["event=one value=x store=b\n", "event=two store=c\n", "event=three\n"])
+        let log = Log(level: .debug) { line in lines.lines.withLock { $0.append(line) } }
+        let part = log.with("store", "a b")
+        part(.info, "first", ["epoch": "2"])
+        part(.info, "second", ["store": "c"])
+        log(.info, "third")
+        let texts = lines.lines.withLock { $0.map { $0.drop { $0 != " " } } }
+        #expect(
+            texts == [
+                " level=info event=first store=\"a b\" epoch=2\n", " level=info event=second store=c\n",
+                " level=info event=third\n",
+            ])
     }
 
     @Test
