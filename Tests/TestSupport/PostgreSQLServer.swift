@@ -160,6 +160,17 @@ package final class PostgreSQLServer: @unchecked Sendable {
     /// Makes a standby a server that takes writes.
     package func promote() throws { try run("pg_ctl", ["promote", "--pgdata", data, "--wait", "--timeout", "300"]) }
 
+    /// Has all processes of the server stand still with SIGSTOP, or continue with SIGCONT: connections are taken by the
+    /// system, and nobody answers.
+    package func signalAll(_ signal: Int32) throws {
+        guard let process else { return }
+        let path = "/proc/\(process.identifier)/task/\(process.identifier)/children"
+        let children = try String(contentsOfFile: path, encoding: .utf8).split(separator: " ").compactMap { Int32($0) }
+        for identifier in [process.identifier] + children where kill(identifier, signal) != 0 && errno != ESRCH {
+            throw StartError(description: "a process of the server cannot be signalled: errno \(errno)")
+        }
+    }
+
     /// Ends the server: SIGINT ends its sessions, SIGQUIT ends it as a crash would.
     package func stop(_ signal: Int32) {
         guard let process else { return }

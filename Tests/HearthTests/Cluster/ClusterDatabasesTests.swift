@@ -23,11 +23,11 @@ struct ClusterDatabasesTests {
         try HearthBinary.run(["cluster", action] + words + ["--cluster", home ?? databases.home])
     }
 
-    /// Servers of the store `main` in the home database, and `b` in the other one.
-    private func nodes(_ count: Int) throws -> [ClusterNode] {
-        let placed = try cluster("place", ["b", databases.other])
+    /// Servers of the store `main` in the home database, and one in the other database.
+    private func nodes(_ count: Int, placing store: String = "b") throws -> [ClusterNode] {
+        let placed = try cluster("place", [store, databases.other])
         #expect(placed.status == 0, "\(placed)")
-        return try ClusterNode.several(count, databases.home, in: directory, ["--cluster-stores", "main,b"])
+        return try ClusterNode.several(count, databases.home, in: directory, ["--cluster-stores", "main,\(store)"])
     }
 
     private func run(_ arguments: [String], _ node: ClusterNode, _ project: String) throws -> HearthBinary.Outcome {
@@ -99,10 +99,10 @@ struct ClusterDatabasesTests {
         return client?.request("GET", "/readyz")?.status
     }
 
-    private func expectSound(_ nodes: [ClusterNode]) throws {
+    private func expectSound(_ nodes: [ClusterNode], _ stores: [String] = ["main", "b"]) throws {
         for node in nodes {
             #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
-            for store in ["main", "b"] {
+            for store in stores {
                 let check = try HearthBinary.run(["check", "--data", "\(node.data)/STORES/\(store)"])
                 #expect(check.status == 0, "\(check.output) \(check.errors)")
             }
@@ -193,6 +193,61 @@ struct ClusterDatabasesTests {
         try nodes[0].start()
         try await expectWritten(main + other, 5, at: nodes, "at both servers")
         try expectSound(nodes)
+    }
+
+    @Test
+    func `A database that does not answer holds up its store and moves to it, and nothing else`() async throws {
+        let nodes = try nodes(2)
+        for node in nodes { try node.start() }
+        for number in 0..<2 {
+            let written = try set(nodes[0], "p\(number)", 1)
+            #expect(written.status == 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
+        }
+        let places = try projects()
+        let (main, other) = (try #require(places["main"]), try #require(places["b"]))
+        try pair.other.signalAll(SIGSTOP)
+        defer { try? pair.other.signalAll(SIGCONT) }
+        try await expectWritten(main, 2, at: nodes, "while the other database does not answer")
+        try await eventually("both servers know it: \(nodes[0].log.suffix(2_000))") {
+            nodes.allSatisfy { $0.log.contains("event=cluster_database_away") }
+        }
+        for node in nodes { try await expectUnavailable(other, at: node) }
+        let begun = try run(["move", "(default)", "b", "--no-wait"], nodes[0], main[0])
+        #expect(begun.status == 0, "\(begun)")
+        try await eventually("the move waits: \(nodes.map { $0.log.suffix(2_000) })") {
+            let moves = try sql(databases.home) { StoreTables.moveRows(try $0.run(StoreTables.moves)) }
+            return moves.first?.note == "the database of the store b cannot be reached"
+        }
+        // The source has the database until the target can take it.
+        try await expectWritten(main + ["q0", "q1"], 3, at: nodes, "while a move waits")
+        nodes[1].kill()
+        try nodes[1].start()
+        try await expectWritten(main + ["q0", "q1"], 4, at: [nodes[1]], "at a server that has begun meanwhile")
+        try pair.other.signalAll(SIGCONT)
+        try await eventually("the move comes to its end: \(nodes.map { $0.log.suffix(3_000) })") {
+            try projects()["b"]?.contains(main[0]) == true
+        }
+        try await expectWritten(main + other, 5, at: nodes, "after the move")
+        try expectSound(nodes)
+    }
+
+    @Test
+    func `A store that lies elsewhere is handed over to a server that joins`() async throws {
+        // The last store by its name is handed over.
+        let nodes = try nodes(2, placing: "z")
+        try nodes[0].start()
+        for number in 0..<2 {
+            let written = try set(nodes[0], "p\(number)", 1)
+            #expect(written.status == 0, "\(written) \(nodes[0].log.suffix(1_000))")
+        }
+        #expect(nodes[0].leads("main") && nodes[0].leads("z"))
+        try nodes[1].start()
+        try await eventually("each server leads one store: \(nodes.map { $0.log.suffix(1_000) })") {
+            nodes[1].leads("z") && nodes[0].leads("main")
+        }
+        #expect(nodes[0].log.contains("event=cluster_store_handed_over"))
+        try await expectWritten(["p0", "p1"], 2, at: nodes, "after the store was handed over")
+        try expectSound(nodes, ["main", "z"])
     }
 
     // MARK: Wrong configurations
