@@ -232,6 +232,45 @@ struct ClusterDatabasesTests {
     }
 
     @Test
+    func `A database that moves while the home database is lost is served by the store that has it by its log`()
+        async throws
+    {
+        for store in ["b", "c"] { #expect(try cluster("place", [store, databases.other]).status == 0) }
+        let nodes = try ClusterNode.several(2, databases.home, in: directory, ["--cluster-stores", "main,b,c"])
+        for node in nodes { try node.start() }
+        for number in 0..<3 {
+            let written = try set(nodes[0], "p\(number)", 1)
+            #expect(written.status == 0, "\(written) \(nodes.map { $0.log.suffix(1_000) })")
+        }
+        let moved = try #require(try projects()["b"]?.first)
+        let (name, server) = ("projects/\(moved)/databases/(default)", nodes[0])
+        let begun = try run(["move", "(default)", "c", "--no-wait"], server, moved)
+        #expect(begun.status == 0, "\(begun)")
+        func moveRow(_ session: PostgreSQLSession) throws -> DatabaseMoveRow? {
+            StoreTables.moveRows(try session.run(StoreTables.row(of: name))).first
+        }
+        try sql(databases.home) { session in
+            // In the pause, if the move has not come to its end already.
+            try waitUntil("the source releases the database") {
+                let row = try moveRow(session)?.row
+                return row?.movingTo == nil || row?.isReleasing == true
+            }
+        }
+        pair.home.stop(SIGQUIT)
+        try await expectWritten([moved], 2, at: nodes, "while the home database is away")
+        nodes[1].kill()
+        try nodes[1].start()
+        try await expectWritten([moved], 3, at: [nodes[1], nodes[0]], "at a server that has begun meanwhile")
+        try pair.home.start()
+        try await eventually("the row has the end of the move: \(nodes.map { $0.log.suffix(3_000) })") {
+            let row = try sql(databases.home) { try moveRow($0) }
+            return row?.row.store == "c" && row?.row.movingTo == nil
+        }
+        try await expectWritten(["p0", "p1", "p2"], 4, at: nodes, "after the move")
+        try expectSound(nodes, ["main", "b", "c"])
+    }
+
+    @Test
     func `A store that lies elsewhere is handed over to a server that joins`() async throws {
         // The last store by its name is handed over.
         let nodes = try nodes(2, placing: "z")
