@@ -474,7 +474,7 @@ let package = Package(
             [
                 "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
                 "FirestoreService", "DocumentModel", "EmbeddedEngine", "EventLoops", "Identity", "ManagedExport",
-                "PostgreSQLLog", "TLSTestSupport",
+                "PostgreSQLLog", "Replication", "TLSTestSupport",
             ], exclude: ["Formats"]),
         tests("OfficialClientTests", ["DocumentJSON", "Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

@@ -28,6 +28,8 @@ package final class MemberState: Sendable {
         package var groupsStreamed: UInt64 = 0
         /// Appends whose connection ended before the reply.
         package var outcomesUnknown: UInt64 = 0
+
+        package init() {}
     }
 
     /// Until when the lease is held, in milliseconds of `CLOCK_BOOTTIME`; 0 if it is not.

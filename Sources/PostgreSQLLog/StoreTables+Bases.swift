@@ -2,53 +2,138 @@
 
 package import Replication
 
+/// Where the files of a base lie.
+package enum BaseLocation: Equatable, Sendable {
+    /// In a table, named with its schema.
+    case table(String)
+    /// In a folder of the directory that the servers have for bases.
+    case folder(String)
+
+    private static let folderMark = "folder:"
+
+    /// As the row of the base has it.
+    init(_ text: String) {
+        self =
+            text.hasPrefix(Self.folderMark)
+            ? .folder(String(text.dropFirst(Self.folderMark.count))) : .table(text)
+    }
+
+    package var text: String {
+        switch self {
+        case .table(let name): name
+        case .folder(let name): Self.folderMark + name
+        }
+    }
+
+    /// The name of the folder; nil for a table.
+    package var folder: String? {
+        guard case .folder(let name) = self else { return nil }
+        return name
+    }
+}
+
 /// A base that is complete.
 package struct BaseRow: Sendable {
     package let number: UInt64
     /// The last group that it has.
     package let place: LogPlace
     package let byteCount: UInt64
-    /// Where its files are.
-    package let table: String
+    package let location: BaseLocation
     /// How many files.
     package let parts: UInt64
 
-    package init(number: UInt64, place: LogPlace, byteCount: UInt64, table: String, parts: UInt64 = 0) {
+    package init(number: UInt64, place: LogPlace, byteCount: UInt64, location: BaseLocation, parts: UInt64 = 0) {
         self.number = number
         self.place = place
         self.byteCount = byteCount
-        self.table = table
+        self.location = location
         self.parts = parts
     }
 
     /// - Returns: nil without a base.
     package init?(_ rows: [SQLRow]) {
-        guard let row = rows.first, let number = row.number(0), let sequence = row.number(1), let hash = row.number(2),
-            let version = row.number(3), let bytes = row.number(4), let parts = row.number(6)
-        else { return nil }
-        self.init(
-            number: number, place: LogPlace(sequence: sequence, hash: hash, version: version), byteCount: bytes,
-            table: row.text(5), parts: parts)
+        guard let first = Self.all(rows).first else { return nil }
+        self = first
+    }
+
+    /// The bases of some rows.
+    package static func all(_ rows: [SQLRow]) -> [BaseRow] {
+        rows.compactMap { row in
+            guard let number = row.number(0), let sequence = row.number(1), let hash = row.number(2),
+                let version = row.number(3), let bytes = row.number(4), let parts = row.number(6)
+            else { return nil }
+            return BaseRow(
+                number: number, place: LogPlace(sequence: sequence, hash: hash, version: version), byteCount: bytes,
+                location: BaseLocation(row.text(5)), parts: parts)
+        }
     }
 }
 
 extension StoreTables {
-    /// The last base; no row without one.
+    private static let baseColumns = "number, sequence, hash, version, bytes, parts_table, parts"
+    /// Before the place of a base that a server has found damaged: nobody uses it any more.
+    private static let damageMark = "damaged:"
+    private static let isSound = "NOT starts_with(parts_table, '\(damageMark)')"
+
+    /// The last base that is not damaged; no row without one.
     package var lastBase: SQLStatement {
         SQLStatement(
             """
-            SELECT number, sequence, hash, version, bytes, parts_table, parts FROM hearth.bases
-            WHERE store = $1::text ORDER BY number DESC LIMIT 1
+            SELECT \(Self.baseColumns) FROM hearth.bases WHERE store = $1::text AND \(Self.isSound)
+            ORDER BY number DESC LIMIT 1
             """, [.text(name)])
     }
 
+    /// How many bases the store has had, by the number of the last one; one row.
+    package var baseCount: SQLStatement {
+        SQLStatement("SELECT coalesce(max(number), 0) FROM hearth.bases WHERE store = $1::text", [.text(name)])
+    }
+
     /// The base with which the store came into the database; no row if it began there.
-    var migratedBase: SQLStatement {
+    package var migratedBase: SQLStatement {
+        SQLStatement(
+            "SELECT \(Self.baseColumns) FROM hearth.bases WHERE store = $1::text AND sequence = 0", [.text(name)])
+    }
+
+    /// The bases that are kept: the last two, those that a newer one replaced less than some time ago, and those from
+    /// which a server starts at this moment. $1 is the store, $2 the time in milliseconds.
+    private static let kept = """
+        SELECT \(baseColumns) FROM (
+            SELECT *, row_number() OVER (ORDER BY number DESC) AS place,
+                lag(made) OVER (ORDER BY number DESC) AS replaced
+            FROM hearth.bases WHERE store = $1::text AND \(isSound)) AS b
+        WHERE place <= 2 OR replaced > clock_timestamp() - $2::bigint * interval '1 millisecond'
+            OR EXISTS (SELECT FROM hearth.servers s WHERE s.store = $1::text AND s.role = '\(fetchingWords)' || b.number
+                AND s.seen > clock_timestamp() - interval '1 minute')
+        """
+
+    private static let fetchingWords = "fetching base "
+
+    /// What a server announces that starts from a base, as its role.
+    package static func fetchingRole(_ number: UInt64) -> String { fetchingWords + String(number) }
+
+    /// The bases that are kept, the newest first.
+    /// - Parameter milliseconds: how long a base is kept after a newer one has replaced it.
+    package func keptBases(forMilliseconds milliseconds: UInt64) -> SQLStatement {
+        SQLStatement("\(Self.kept) ORDER BY number DESC", [.text(name), .number(milliseconds)])
+    }
+
+    /// The folders of bases that were found damaged.
+    package var damagedFolders: SQLStatement {
         SQLStatement(
             """
-            SELECT number, sequence, hash, version, bytes, parts_table, parts FROM hearth.bases
-            WHERE store = $1::text AND sequence = 0
-            """, [.text(name)])
+            SELECT substr(parts_table, length($2::text) + 1) FROM hearth.bases
+            WHERE store = $1::text AND starts_with(parts_table, $2::text)
+            """, [.text(name), .text(Self.damageMark + BaseLocation.folder("").text)])
+    }
+
+    /// Has nobody use a base any more, since a file of it is missing or damaged.
+    package func markingDamaged(_ number: UInt64) -> SQLStatement {
+        SQLStatement(
+            """
+            UPDATE hearth.bases SET parts_table = $3::text || parts_table
+            WHERE store = $1::text AND number = $2::bigint AND \(Self.isSound)
+            """, [.text(name), .number(number), .text(Self.damageMark)])
     }
 
     /// The name of a table for the files of a base.
@@ -82,16 +167,18 @@ extension StoreTables {
             """, [.number(part), .number(piece)])
     }
 
-    /// Enters a complete base.
-    package func entering(_ base: BaseRow, parts: UInt64) -> SQLStatement {
+    /// Enters a complete base, if the epoch is still the last one. One row if that was done.
+    package func entering(_ base: BaseRow, epoch: UInt64) -> SQLStatement {
         SQLStatement(
             """
-            INSERT INTO hearth.bases VALUES ($1::text, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint,
-                clock_timestamp(), $7::text, $8::bigint)
+            WITH l AS (SELECT name FROM hearth.stores WHERE name = $1::text AND epoch = $9::bigint FOR SHARE)
+            INSERT INTO hearth.bases SELECT name, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint,
+                clock_timestamp(), $7::text, $8::bigint FROM l RETURNING number
             """,
             [
                 .text(name), .number(base.number), .number(base.place.sequence), .number(base.place.hash),
-                .number(base.place.version), .number(base.byteCount), .text(base.table), .number(parts),
+                .number(base.place.version), .number(base.byteCount), .text(base.location.text), .number(base.parts),
+                .number(epoch),
             ])
     }
 
@@ -110,21 +197,27 @@ extension StoreTables {
     }
 
     /// The names, without the schema, of tables that nobody needs when there is a base with a group: tables of the log
-    /// that end before the table of the group, except the last of them, and bases except the last two.
+    /// that end before the table of the group, except the last of them, and those of bases that are not kept.
     ///
-    /// - Parameter sequence: of the group, or of an earlier one while an archive lacks what follows it.
-    package func superfluousTables(for sequence: UInt64) -> SQLStatement {
+    /// - Parameters:
+    ///   - sequence: of the group, or of an earlier one while an archive lacks what follows it.
+    ///   - number: of the last base; tables of later ones are being written.
+    ///   - milliseconds: how long a base is kept after a newer one has replaced it.
+    package func superfluousTables(
+        for sequence: UInt64, lastBase number: UInt64, keptMilliseconds milliseconds: UInt64
+    ) -> SQLStatement {
         SQLStatement(
             """
             SELECT tablename::text FROM pg_tables WHERE schemaname = 'hearth' AND (
-                starts_with(tablename, $1::text) AND substr(tablename, length($1::text) + 1) ~ '^[0-9]+$'
-                    AND substr(tablename, length($1::text) + 1)::bigint < $2::bigint - 1
-                OR starts_with(tablename, $3::text) AND substr(tablename, length($3::text) + 1) ~ '^[0-9]+_[0-9]+$'
-                    AND 'hearth.' || tablename NOT IN (
-                        SELECT parts_table FROM hearth.bases WHERE store = $4::text ORDER BY number DESC LIMIT 2))
+                starts_with(tablename, $3::text) AND substr(tablename, length($3::text) + 1) ~ '^[0-9]+$'
+                    AND substr(tablename, length($3::text) + 1)::bigint < $4::bigint - 1
+                OR starts_with(tablename, $5::text) AND substr(tablename, length($5::text) + 1) ~ '^[0-9]+_[0-9]+$'
+                    AND split_part(substr(tablename, length($5::text) + 1), '_', 1)::bigint <= $6::bigint
+                    AND 'hearth.' || tablename NOT IN (SELECT parts_table FROM (\(Self.kept)) AS k))
             """,
             [
-                .text("log_\(name)_"), .number(Self.tableNumber(of: sequence)), .text("base_\(name)_"), .text(name),
+                .text(name), .number(milliseconds), .text("log_\(name)_"), .number(Self.tableNumber(of: sequence)),
+                .text("base_\(name)_"), .number(number),
             ])
     }
 
@@ -150,7 +243,7 @@ extension StoreTables {
     }
 
     /// The name of the table with the first group, without the schema.
-    var firstTable: String { "log_\(name)_0" }
+    package var firstTable: String { "log_\(name)_0" }
 
     /// Notes what this server is doing.
     package func announcement(_ figures: MemberState.Figures, version: String) -> SQLStatement {

@@ -2,8 +2,8 @@
 //
 //     hearth.stores                a row for each store: its lease, its history
 //     hearth.log_NAME_N            groups 16,384 N + 1 ... 16,384 (N + 1) of a store; a group is one or more rows
-//     hearth.bases                 a row for each complete base
-//     hearth.base_NAME_N           the files of a base, in pieces
+//     hearth.bases                 a row for each complete base: where it lies, and what it has
+//     hearth.base_NAME_N           the files of a base, in pieces, unless they are in a directory
 //     hearth.servers               what each server said last, for people
 //
 // Only plain SQL is used. Numbers of 64 bits are `bigint` with the same bits. A log table is dropped as a whole when a
@@ -182,7 +182,7 @@ package struct StoreTables: Sendable {
             """,
             [
                 .text(name), .number(store.high), .number(store.low), .number(timeline), .number(ceiling),
-                .number(base.place.version), .number(base.byteCount), .text(base.table), .number(base.parts),
+                .number(base.place.version), .number(base.byteCount), .text(base.location.text), .number(base.parts),
             ])
     }
 

@@ -27,7 +27,8 @@ struct StorePlaceTests {
     }
 
     private func add(_ database: String, to candidates: [String] = ["a", "b"]) throws -> String? {
-        try home.run(StoreTables.adding(database, to: candidates, of: ["a", "b"], databasesMax: 10))
+        let limits = DatabaseLimits(count: 10, bytes: 10_000, bytesEach: 1)
+        try home.run(StoreTables.adding(database, to: candidates, of: ["a", "b"], limits))
         return try home.run(StoreTables.store(of: database)).first?.text(0)
     }
 

@@ -110,23 +110,35 @@ package struct ArchiveBase: Equatable, Sendable {
 
     /// Whether a path names a file in a directory of the base. An archive that was changed by others must not make a
     /// restore write to another place.
-    private static func isInside(_ path: String) -> Bool {
+    static func isInside(_ path: String) -> Bool {
         let names = path.split(separator: "/", omittingEmptySubsequences: false)
         return names.count == 2 && ["runs", "rules"].contains(names[0]) && !["", ".", ".."].contains(names[1])
             && !path.contains("\0")
     }
 
-    /// Reads the base of a directory; nil if it is not complete.
+    /// Reads the base of an archive; nil if it is not complete.
     /// - Throws: `corrupt`, `inputOutput`.
     static func read(_ number: UInt64, in directory: String) throws(StorageError) -> ArchiveBase? {
-        let path = "\(ArchiveFormat.baseDirectory(number, in: directory))/\(ArchiveFormat.baseName)"
+        try read(
+            in: ArchiveFormat.baseDirectory(number, in: directory), remedy: ArchiveFormat.remedy("this base"),
+            number: number)
+    }
+
+    /// Reads the base in a folder; nil if it is not complete.
+    ///
+    /// - Parameters:
+    ///   - remedy: what to do about damage.
+    ///   - number: what the base must say that it is; nil for any.
+    /// - Throws: `corrupt`, `inputOutput`.
+    static func read(
+        in folder: String, remedy: String, number: UInt64? = nil
+    ) throws(StorageError) -> ArchiveBase? {
+        let path = "\(folder)/\(ArchiveFormat.baseName)"
         guard Directory.exists(path) else { return nil }
         let bytes = try ArchiveFiles.read(path, byteCountMax: byteCountMax)
         // Without rename a process that ended may have left the beginning of the file.
-        guard let base = ArchiveBase(bytes), base.number == number else {
-            throw StorageError(
-                .corrupt, "the description of a base is damaged", file: path,
-                remedy: ArchiveFormat.remedy("this base"))
+        guard let base = ArchiveBase(bytes), number == nil || base.number == number else {
+            throw StorageError(.corrupt, "the description of a base is damaged", file: path, remedy: remedy)
         }
         return base
     }

@@ -16,33 +16,46 @@ package struct ArchiveOwner: Equatable, Sendable {
         self.timeline = timeline
     }
 
-    var text: String {
+    var text: String { text(format: ArchiveFormat.line) }
+
+    /// - Parameter format: the first line.
+    func text(format: String) -> String {
         let words = "\(store) \(timeline)"
-        return "\(ArchiveFormat.line)\n\(words) \(Hexadecimal.text(ArchiveFiles.sum(Array(words.utf8))))\n"
+        return "\(format)\n\(words) \(Hexadecimal.text(ArchiveFiles.sum(Array(words.utf8))))\n"
     }
 
-    private init?(_ text: String) {
+    private init?(_ text: String, format: String) {
         let lines = text.split(separator: "\n")
         let words = lines.count == 2 ? lines[1].split(separator: " ") : []
         guard words.count == 3, let store = StoreIdentity(String(words[0])), let timeline = UInt64(words[1]) else {
             return nil
         }
         self.init(store: store, timeline: CommitVersion(microseconds: timeline))
-        if self.text != text { return nil }
+        if self.text(format: format) != text { return nil }
     }
 
     /// Reads the file of an archive; nil if there is none.
     /// - Throws: `corrupt`, `unsupportedFormat`, `inputOutput`.
     static func read(in directory: String) throws(StorageError) -> ArchiveOwner? {
-        let path = "\(directory)/\(ArchiveFormat.ownerName)"
+        try read(
+            "\(directory)/\(ArchiveFormat.ownerName)", format: ArchiveFormat.line,
+            remedy: "take this file from a copy of the archive")
+    }
+
+    /// Reads a file that names a store; nil if there is none.
+    ///
+    /// - Parameters:
+    ///   - format: the first line: words, a comma, and the number of the format.
+    ///   - remedy: what to do about damage.
+    /// - Throws: `corrupt`, `unsupportedFormat`, `inputOutput`.
+    static func read(_ path: String, format: String, remedy: String) throws(StorageError) -> ArchiveOwner? {
         guard Directory.exists(path) else { return nil }
         let text = String(decoding: try ArchiveFiles.read(path, byteCountMax: 4096), as: UTF8.self)
-        if let owner = ArchiveOwner(text) { return owner }
-        guard text.hasPrefix("hearth archive"), !text.hasPrefix("\(ArchiveFormat.line)\n") else {
-            throw StorageError(
-                .corrupt, "the file does not name the store of the archive", file: path,
-                remedy: "take this file from a copy of the archive")
+        if let owner = ArchiveOwner(text, format: format) { return owner }
+        let kind = format.prefix { $0 != "," }
+        guard text.hasPrefix(kind), !text.hasPrefix("\(format)\n") else {
+            throw StorageError(.corrupt, "the file does not name the store of the \(kind)", file: path, remedy: remedy)
         }
-        throw StorageError(.unsupportedFormat, "the format of the archive is unknown to this version", file: path)
+        throw StorageError(.unsupportedFormat, "the format of the \(kind) is unknown to this version", file: path)
     }
 }

@@ -1,6 +1,4 @@
-internal import Basics
 internal import FileSystem
-internal import Glibc
 package import Storage
 
 /// Reads an archive and verifies all of its sums: what `hearth archive check` runs. Changes nothing.
@@ -24,7 +22,9 @@ package enum ArchiveCheck {
         for base in catalogue.bases {
             for part in base.parts {
                 do throws(StorageError) {
-                    unsafe try BasePart.read(part, of: base, in: directory) { note($0.count) }
+                    unsafe try BasePart.read(part, in: ArchiveFormat.baseDirectory(base.number, in: directory)) {
+                        note($0.count)
+                    }
                 } catch {
                     problems.append(error)
                 }
@@ -58,39 +58,6 @@ package enum ArchiveCheck {
             return StorageError(
                 .corrupt, "no base leads to the commits from version \(chain.after) to \(chain.last)",
                 file: catalogue.directory, remedy: "a server that writes to the archive makes a base by itself")
-        }
-    }
-}
-
-/// A file of a base.
-enum BasePart {
-    private static let pieceBytes = 1 << 20
-
-    /// Reads a file in pieces, which are passed on, and verifies it at the end.
-    /// - Throws: `corrupt` if it is missing or damaged, `inputOutput`; what `take` throws.
-    static func read(
-        _ part: ArchiveBase.Part, of base: ArchiveBase, in directory: String,
-        _ take: (UnsafeRawBufferPointer) throws(StorageError) -> Void
-    ) throws(StorageError) {
-        let path = "\(ArchiveFormat.baseDirectory(base.number, in: directory))/\(part.path)"
-        let remedy = ArchiveFormat.remedy("this base")
-        guard Directory.exists(path) else {
-            throw StorageError(.corrupt, "a file of a base is missing", file: path, remedy: remedy)
-        }
-        let file = try File(path, flags: O_RDONLY)
-        let buffer = HeapBuffer(capacity: pieceBytes)
-        let sum = RunningSum()
-        var offset = 0
-        while true {
-            let count = unsafe try file.read(into: buffer.all, at: offset)
-            if count == 0 { break }
-            let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<count])
-            unsafe sum.add(bytes)
-            offset += count
-            unsafe try take(bytes)
-        }
-        guard offset == part.byteCount, sum.value == part.sum else {
-            throw StorageError(.corrupt, "a file of a base is damaged", file: path, remedy: remedy)
         }
     }
 }

@@ -41,7 +41,8 @@ package enum ArchiveRestore {
         let report = RestoreReport(route, progress)
         do {
             let directory = try DirectoryAssembly(target)
-            try BaseCopy(route.base, from: archive, to: target).run { report.note($0) }
+            let folder = ArchiveFormat.baseDirectory(route.base.number, in: archive)
+            try BaseCopy(route.base, from: folder, to: target).run { report.note($0) }
             try directory.complete()
             let records = ArchivedRecords(route, in: archive, upTo: version)
             try replay { body in try records.read({ report.note($0) }, body) }

@@ -6,7 +6,8 @@ internal import Storage
 /// Copies the files of a base to a directory, several at the same time: while one is synced, others are read.
 struct BaseCopy {
     private let base: ArchiveBase
-    private let archive: String
+    private let folder: String
+    private let remedy: String
     private let target: String
 
     private static let threadsMax = 4
@@ -21,9 +22,16 @@ struct BaseCopy {
         var failure: StorageError?
     }
 
-    init(_ base: ArchiveBase, from archive: String, to target: String) {
+    /// - Parameters:
+    ///   - folder: of the base.
+    ///   - remedy: what to do about damage.
+    init(
+        _ base: ArchiveBase, from folder: String, to target: String,
+        remedy: String = ArchiveFormat.remedy("this base")
+    ) {
         self.base = base
-        self.archive = archive
+        self.folder = folder
+        self.remedy = remedy
         self.target = target
     }
 
@@ -92,7 +100,7 @@ struct BaseCopy {
     private func copy(_ part: ArchiveBase.Part, _ note: (Int) -> Bool) throws(StorageError) {
         let output = try File("\(target)/\(part.path)", flags: O_RDWR | O_CREAT | O_EXCL)
         var offset = 0
-        unsafe try BasePart.read(part, of: base, in: archive) { bytes throws(StorageError) in
+        unsafe try BasePart.read(part, in: folder, remedy: remedy) { bytes throws(StorageError) in
             unsafe try output.write(bytes, at: offset)
             offset += bytes.count
             guard note(bytes.count) else { throw StorageError(.closed, "another file could not be restored") }

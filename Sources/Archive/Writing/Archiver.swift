@@ -272,7 +272,7 @@ extension Archiver {
         let box = BaseWriterBox(writer)
         do throws(StorageError) {
             let thread = try SystemThread.start("archive base") { [self] in
-                Self.giveWay()
+                SystemThread.giveWay()
                 let outcome = Result { () throws(StorageError) in try box.value.run() }
                 state.update { $0.baseOutcome = outcome }
             }
@@ -280,12 +280,6 @@ extension Archiver {
         } catch {
             state.update { $0.baseOutcome = .failure(error) }
         }
-    }
-
-    /// Lets other threads have the processor first: a base may take longer, and records are archived meanwhile.
-    private static func giveWay() {
-        // Of the calling thread alone on Linux. A refusal changes nothing.
-        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
     }
 
     /// Takes the outcome of the base that was made.

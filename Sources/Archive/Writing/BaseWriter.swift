@@ -1,7 +1,6 @@
 internal import Basics
 internal import EmbeddedEngine
 internal import FileSystem
-internal import Glibc
 internal import Storage
 
 /// Writes a base: the files of runs as they are, which is one sequential copy without a merge.
@@ -13,8 +12,6 @@ struct BaseWriter {
     let now: () -> UInt64
     /// Called between two pieces; returns whether to give up.
     let isCancelled: () -> Bool
-
-    private static let pieceBytes = 1 << 20
 
     /// Writes the base, durably. What is left when this throws is not a base, and is removed as far as possible.
     /// - Throws: `closed` if it was cancelled; `full`, `inputOutput`, `failed`, `corrupt`.
@@ -33,7 +30,8 @@ struct BaseWriter {
         try Directory.create("\(place)/runs")
         var parts: [ArchiveBase.Part] = []
         for file in runs.files {
-            let sum = try copy(file.path, to: "\(place)/runs/\(file.name)", byteCount: file.byteCount)
+            let sum = try BaseFile.copy(
+                file.path, to: "\(place)/runs/\(file.name)", byteCount: file.byteCount, isCancelled: isCancelled)
             parts.append(ArchiveBase.Part(path: "runs/\(file.name)", byteCount: file.byteCount, sum: sum))
         }
         let manifest = PinnedRuns.manifestName
@@ -51,29 +49,6 @@ struct BaseWriter {
         _ = try ArchiveFiles.write(
             description.byteSpan, to: "\(place)/\(ArchiveFormat.baseName)", in: place, unless: isCancelled)
         return base
-    }
-
-    /// - Returns: the sum of the bytes.
-    private func copy(_ source: String, to target: String, byteCount: Int) throws(StorageError) -> UInt64 {
-        let input = try File(source, flags: O_RDONLY)
-        let output = try File(target, flags: O_RDWR | O_CREAT | O_TRUNC)
-        let buffer = HeapBuffer(capacity: Self.pieceBytes)
-        let sum = RunningSum()
-        var offset = 0
-        while offset < byteCount {
-            if isCancelled() { throw StorageError(.closed, "the archive is being closed") }
-            let wanted = min(byteCount - offset, Self.pieceBytes)
-            let count = unsafe try input.read(into: .init(rebasing: buffer.all[..<wanted]), at: offset)
-            guard count == wanted else {
-                throw StorageError(.corrupt, "the file has become shorter", file: source, offset: offset + count)
-            }
-            let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer.all[..<count])
-            unsafe sum.add(bytes)
-            unsafe try output.write(bytes, at: offset)
-            offset += count
-        }
-        try output.sync()
-        return sum.value
     }
 
     /// The files that do not belong to the engine, which are small.

@@ -77,15 +77,16 @@ package struct RulesHistory: Sendable {
 
     /// Adds a text as the newest, durably, and removes the oldest ones beyond ``entriesMax``. The text is not compiled.
     ///
+    /// - Parameter numberMin: the lowest number that the text may get.
     /// - Throws: `full`, `inputOutput`. The text is removed then. If the disk fails at that too, the text may be there
     ///   after a restart.
-    package func append(_ text: String) throws(StorageError) -> Entry {
+    package func append(_ text: String, numberMin: Int = 1) throws(StorageError) -> Entry {
         try Directory.create(path)
         try removeUnfinished()
         let numbers = try numbers()
         // A process that ended may have left a directory whose name is not durable.
         if numbers.isEmpty { try Directory.sync(Directory.parent(of: path)) }
-        let number = (numbers.last ?? 0) + 1
+        let number = max((numbers.last ?? 0) + 1, numberMin)
         let file = file(number)
         guard number <= Self.numberMax, text.utf8.count <= RulesLimits.sourceBytes else {
             throw StorageError(.inputOutput, "the rules are too long, or there are too many", file: file)

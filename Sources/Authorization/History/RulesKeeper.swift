@@ -7,21 +7,34 @@ internal import Synchronization
 /// Changes the rules that a data directory keeps, and puts them in force in the server of the directory, if one runs.
 /// Thread-safe. Every function reads files and may block.
 ///
-///     apply(text) ──► compile ──► RulesHistory.append ──► Authorization.apply ──► answer
+///     apply(text) ──► compile ──► SharedRules.add ──► RulesHistory.append ──► Authorization.apply ──► answer
+///
+/// Servers that have rules in common add a text for all of them first. What others add, each takes over from time to
+/// time (``takeShared()``), and before it changes anything itself. The directory keeps a copy.
 package final class RulesKeeper: Sendable {
     private let history: RulesHistory
     private let authorization: Authorization?
     private let file: String?
-    /// Held during a change: changes are in force in the order in which they are kept.
-    private let turn = Mutex<Void>(())
+    private let shared: (any SharedRules)?
+    /// Held during a change: changes are in force in the order in which they are kept. The number of the last one of
+    /// the shared rules that the directory has.
+    private let turn = Mutex(0)
+
+    /// How often a change is tried while other servers make changes too.
+    private static let attemptsMax = 5
 
     /// - Parameters:
     ///   - authorization: the access control of the server; nil if no server runs.
     ///   - file: the file of `--rules`, which is in force instead of what is kept; nil without one.
-    package init(_ history: RulesHistory, authorization: Authorization? = nil, file: String? = nil) {
+    ///   - shared: what several servers have in common; nil for a server alone.
+    package init(
+        _ history: RulesHistory, authorization: Authorization? = nil, file: String? = nil,
+        shared: (any SharedRules)? = nil
+    ) {
         self.history = history
         self.authorization = authorization
         self.file = file
+        self.shared = shared
     }
 
     /// Keeps rules and puts them in force. The text that is in force already changes nothing.
@@ -29,11 +42,15 @@ package final class RulesKeeper: Sendable {
     /// - Throws: `INVALID_ARGUMENT` for rules with an error, `FAILED_PRECONDITION` if the server has rules of a file,
     ///   or if the disk fails. Nothing has changed then, except what ``RulesHistory/append(_:)`` describes.
     package func apply(_ text: String) throws(RequestError) -> ApplyRulesResponse {
-        try turn.withLock { _ throws(RequestError) in
+        try turn.withLock { seen throws(RequestError) in
             try checkNoFile()
             let ruleset = try Self.compile(text)
-            if let number = unchanged(text) { return answer(history.entry(number), changed: false, wasOpen: false) }
-            return try putInForce(text, ruleset)
+            for _ in 0..<Self.attemptsMax {
+                _ = try take(&seen)
+                if let number = unchanged(text) { return answer(history.entry(number), changed: false, wasOpen: false) }
+                if let answer = try putInForce(text, ruleset, &seen) { return answer }
+            }
+            throw .othersApply
         }
     }
 
@@ -42,17 +59,48 @@ package final class RulesKeeper: Sendable {
     /// - Throws: `FAILED_PRECONDITION` if there are none, if they cannot be read or have an error, and as for
     ///   ``apply(_:)``.
     package func rollback() throws(RequestError) -> ApplyRulesResponse {
-        try turn.withLock { _ throws(RequestError) in
+        try turn.withLock { seen throws(RequestError) in
             try checkNoFile()
-            guard let number = try Self.reading({ () throws(StorageError) in try history.previous() }) else {
-                throw RequestError(.failedPrecondition, "There are no rules before the current ones.")
+            for _ in 0..<Self.attemptsMax {
+                _ = try take(&seen)
+                guard let number = try Self.reading({ () throws(StorageError) in try history.previous() }) else {
+                    throw RequestError(.failedPrecondition, "There are no rules before the current ones.")
+                }
+                let text = try text(number)
+                let ruleset: Ruleset
+                do throws(RequestError) {
+                    ruleset = try Self.compile(text)
+                } catch {
+                    throw RequestError(.failedPrecondition, "The rules with the number \(number): \(error.message)")
+                }
+                if let answer = try putInForce(text, ruleset, &seen) { return answer }
             }
-            let text = try text(number)
-            do throws(RequestError) {
-                return try putInForce(text, Self.compile(text))
-            } catch {
-                throw RequestError(.failedPrecondition, "The rules with the number \(number): \(error.message)")
+            throw .othersApply
+        }
+    }
+
+    /// Takes over what other servers have applied, and puts the last of it in force.
+    ///
+    /// - Returns: the number of the last one that was taken; nil if there was none.
+    /// - Throws: `UNAVAILABLE`; `INVALID_ARGUMENT` if it has an error for this version, `FAILED_PRECONDITION` if the
+    ///   disk fails. Then the rules before stay in force, and the next call tries again.
+    package func takeShared() throws(RequestError) -> Int? {
+        try turn.withLock { seen throws(RequestError) in try take(&seen) }
+    }
+
+    /// Begins with the rules that several servers have in common. If they have none, those of the directory become
+    /// theirs.
+    ///
+    /// - Throws: as ``takeShared()``.
+    package func joinShared() throws(RequestError) {
+        try turn.withLock { seen throws(RequestError) in
+            guard file == nil, let shared else { return }
+            for _ in 0..<Self.attemptsMax {
+                if try take(&seen) != nil || seen > 0 { return }
+                guard let number = try Self.reading({ () throws(StorageError) in try history.newest() }) else { return }
+                if try shared.add(try text(number), as: number, after: 0) { return seen = number }
             }
+            throw .othersApply
         }
     }
 
@@ -103,10 +151,35 @@ package final class RulesKeeper: Sendable {
         return newest.utf8.elementsEqual(text.utf8) ? number : nil
     }
 
-    private func putInForce(_ text: String, _ ruleset: Ruleset) throws(RequestError) -> ApplyRulesResponse {
-        let entry = try Self.reading { () throws(StorageError) in try history.append(text) }
+    /// - Parameter seen: the number of the last of the shared rules that the directory has.
+    /// - Returns: nil, and nothing has changed, if another server has applied rules meanwhile.
+    private func putInForce(
+        _ text: String, _ ruleset: Ruleset, _ seen: inout Int
+    ) throws(RequestError) -> ApplyRulesResponse? {
+        let newest = try Self.reading { () throws(StorageError) in try history.newest() } ?? 0
+        let number = max(seen, newest) + 1
+        if let shared, try !shared.add(text, as: number, after: seen) { return nil }
+        let entry = try Self.reading { () throws(StorageError) in try history.append(text, numberMin: number) }
+        seen = number
         let wasOpen = authorization?.apply(ruleset) ?? false
         return answer(entry, changed: true, wasOpen: wasOpen)
+    }
+
+    private func take(_ seen: inout Int) throws(RequestError) -> Int? {
+        guard file == nil, let shared else { return nil }
+        let texts = try shared.texts(after: seen)
+        guard let last = texts.last else { return nil }
+        // Rules that this version does not know are not kept: it would not start with them.
+        let ruleset = try Self.compile(last.text)
+        let known = try Self.reading { () throws(StorageError) in try history.newest() } ?? 0
+        if known < last.number || unchanged(last.text) == nil {
+            for (number, text) in texts where number > known || number == last.number {
+                _ = try Self.reading { () throws(StorageError) in try history.append(text, numberMin: number) }
+            }
+            _ = authorization?.apply(ruleset)
+        }
+        seen = last.number
+        return last.number
     }
 
     private func answer(_ entry: RulesHistory.Entry, changed: Bool, wasOpen: Bool) -> ApplyRulesResponse {
@@ -147,6 +220,10 @@ package final class RulesKeeper: Sendable {
             throw .invalidArgument("The rules have errors:\n\(errors.joined(separator: "\n"))")
         }
     }
+}
+
+extension RequestError {
+    fileprivate static let othersApply = RequestError(.aborted, "Other servers apply rules too; try again.")
 }
 
 extension KeptRules {

@@ -74,6 +74,12 @@ package struct SystemThread: Sendable {
         usleep(microseconds)
     }
 
+    /// Lets other threads have the processor before the calling one from now on, for work that may take longer.
+    package static func giveWay() {
+        // Of the calling thread alone on Linux. A refusal changes nothing.
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+    }
+
     /// Gives up the right to join: the system frees the thread when it ends.
     package func detach() { pthread_detach(handle) }
 

@@ -19,6 +19,9 @@ package struct ClusterFigures: Sendable {
     /// Appends whose outcome had to be looked up.
     package var outcomesUnknown: UInt64 = 0
 
+    /// What this server has done about bases.
+    package var bases = Bases()
+
     /// Where the log of the store lies: `home`, or the address of a database, without a password. Nil if it is the only
     /// store.
     package var database: String?
@@ -28,6 +31,20 @@ package struct ClusterFigures: Sendable {
     package var moves: Moves?
 
     package init() {}
+
+    /// What a server has done about bases of the store.
+    package struct Bases: Sendable {
+        package var made: UInt64 = 0
+        /// Attempts that came to nothing.
+        package var failed: UInt64 = 0
+        /// Of the last base that this server made: its bytes, and how long it took.
+        package var lastBytes: UInt64 = 0
+        package var lastMilliseconds: UInt64 = 0
+        /// Whether this server has the directory for bases; nil without one, and before it is used.
+        package var isReachable: Bool?
+
+        package init() {}
+    }
 
     /// What moves of databases have come to.
     package struct Moves: Sendable {

@@ -14,13 +14,16 @@ package final class StoreBase {
     package struct Part {
         package let path: String
         package let byteCount: Int
-        fileprivate let place: String
+        /// Where it lies.
+        package let place: String
     }
 
     /// In the order in which a directory is made of them: it is complete with the last.
     package let parts: [Part]
     /// All commits up to here are in the files, and none after it.
     package let version: CommitVersion
+    /// History superseded up to here is not in them.
+    package let horizon: CommitVersion
     private let fork: TemporaryFork
 
     /// - Throws: as ``DocumentStore/fork(to:)``.
@@ -46,6 +49,7 @@ package final class StoreBase {
             parts.append(try Self.part(BaseDirectory.format, in: fork.directory))
             self.parts = parts
             version = try ClusterFile.checkpoint(of: fork.directory) ?? .zero
+            horizon = try ClusterFile.horizon(of: fork.directory) ?? .zero
             self.fork = fork
         } catch {
             fork.remove()
@@ -112,7 +116,8 @@ enum BaseDirectory {
 /// Writes the files of a base to a directory beside that of the replica, and puts it in its place. Used by one thread.
 package final class BaseReceiver {
     private let directory: String
-    private let partial: String
+    /// Where the files are written.
+    package let partial: String
     private var file: File?
     private var offset = 0
     /// Bytes received.

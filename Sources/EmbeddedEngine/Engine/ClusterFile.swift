@@ -52,7 +52,18 @@ package enum ClusterFile {
     /// The version up to which the runs of a directory have all commits; nil for a directory without runs.
     /// - Throws: `corrupt`, `inputOutput`.
     package static func checkpoint(of directory: String) throws(StorageError) -> CommitVersion? {
+        try manifest(of: directory)?.checkpoint
+    }
+
+    /// The version up to which the runs of a directory lack history that was superseded; nil for a directory without
+    /// runs.
+    /// - Throws: `corrupt`, `inputOutput`.
+    package static func horizon(of directory: String) throws(StorageError) -> CommitVersion? {
+        try manifest(of: directory)?.horizon
+    }
+
+    private static func manifest(of directory: String) throws(StorageError) -> Manifest? {
         guard Directory.exists(directory + "/FORMAT") else { return nil }
-        return try Manifest.read(in: directory + "/runs").checkpoint
+        return try Manifest.read(in: directory + "/runs")
     }
 }

@@ -174,6 +174,7 @@ struct StoreFigures {
             "Appends whose connection ended before the reply, so that the outcome had to be looked up."
         ) { $0.outcomesUnknown }
         appendPlaces(&page)
+        appendBases(&page)
         appendMoves(&page)
     }
 
@@ -188,6 +189,24 @@ struct StoreFigures {
         parts { $0.cluster?.homeSilenceMilliseconds }.append(
             "hearth_cluster_home_silence_seconds", .gauge, "Time since the home database answered last.", to: &page
         ) { Double($0) / 1e3 }
+    }
+
+    private func appendBases(_ page: inout MetricsText) {
+        let bases = parts { $0.cluster?.bases }
+        bases.append("hearth_cluster_bases_total", .counter, "Bases that this server has made.", to: &page) { $0.made }
+        bases.append(
+            "hearth_cluster_base_failures_total", .counter, "Attempts to make a base that came to nothing.", to: &page
+        ) { $0.failed }
+        bases.append(
+            "hearth_cluster_base_bytes", .gauge, "Bytes of the last base that this server made.", to: &page
+        ) { $0.lastBytes }
+        bases.append(
+            "hearth_cluster_base_duration_seconds", .gauge, "Time that it took to make it.", to: &page
+        ) { Double($0.lastMilliseconds) / 1e3 }
+        parts { $0.cluster?.bases.isReachable }.append(
+            "hearth_cluster_base_directory_reachable", .gauge,
+            "1 if this server has the directory for bases, once it is used.", to: &page
+        ) { $0 }
     }
 
     private func appendMoves(_ page: inout MetricsText) {

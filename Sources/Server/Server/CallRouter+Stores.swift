@@ -109,6 +109,12 @@ extension CallRouter {
         at store: LoopStore
     ) throws {
         if method != .adminGetServer { try store.checkServes() }
+        // A store that gave a database away, or is about to get it, has indexes and settings of it too.
+        if method.isAboutDatabase, let database = stores.database(of: method, in: payload),
+            let refusal = store.served.store.moveRefusal(of: database)
+        {
+            throw refusal
+        }
         if let forwarded {
             forwarded.store = store.served.store
             if let error = store.leaderIsElsewhere { throw error }

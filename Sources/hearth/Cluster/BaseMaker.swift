@@ -1,5 +1,12 @@
 // Makes bases of a store while it is served, and trims the log that they cover.
+//
+//     this thread      due? ──► fork ──────────────────► entered ──► log trimmed, old bases dropped
+//     another thread              └──► written, read back ─┘                └──► old folders removed
+//
+// The other thread has the fork and the place of the bases, and nothing of the store. So a disk that hangs holds up
+// neither commits nor the closing of the store: the owner does not wait for it, and what it writes is not entered.
 
+import Archive
 import Basics
 import DocumentStore
 import FirestoreService
@@ -7,11 +14,42 @@ import PostgreSQLLog
 import Replication
 import Storage
 
+/// What a server does about bases.
+struct BaseSettings: Sendable {
+    /// A base is made when the log is larger than this, and than the last base.
+    var bytesMin: Int
+    /// The directory for bases of all stores; nil: they lie in tables.
+    var directory: String?
+    /// How long a base is kept after a newer one has replaced it.
+    var keptMilliseconds: UInt64
+}
+
+/// What a server has done about the bases of a store since it started. Thread-safe.
+final class BaseFigures: Sendable {
+    private let figures = Monitor(ClusterFigures.Bases())
+
+    var current: ClusterFigures.Bases { figures.withLock { $0 } }
+
+    func change(_ body: (inout ClusterFigures.Bases) -> Void) { figures.withLock { body(&$0) } }
+}
+
 /// Looks from time to time, on a thread, whether a base is due at the server that leads. Thread-safe.
 final class BaseMaker: Sendable {
+    /// What is known from one look to the next.
+    private struct Looks {
+        var failures: UInt64 = 0
+        /// No base is begun before.
+        var nextMaking: UInt64 = 0
+        /// The directory is looked at again.
+        var nextVisit: UInt64 = 0
+        var visit: DetachedWork<Void>?
+    }
+
     private let database: String
-    private let tables: StoreTables
-    private let bytesMin: Int
+    private let bases: StoreBases
+    private let timeline: UInt64
+    private let settings: BaseSettings
+    private let figures: BaseFigures
     private let errands: StoreErrands?
     private let log: Log
     private let state = Monitor(State())
@@ -23,24 +61,41 @@ final class BaseMaker: Sendable {
     }
 
     private static let intervalMilliseconds: UInt64 = 2_000
+    /// After failures the next attempt waits, at most this long.
+    private static let pauseMilliseconds: UInt64 = 2_000
+    private static let pauseMillisecondsMax: UInt64 = 300_000
+    /// How often a server looks whether it has the directory.
+    private static let visitMilliseconds: UInt64 = 30_000
+    /// How long the end of a server waits for a piece that is being written.
+    private static let patienceMilliseconds: UInt64 = 3_000
 
-    /// - Parameter errands: done with each look; nil if there are none.
-    init(database: String, tables: StoreTables, bytesMin: Int, _ errands: StoreErrands?, log: Log) {
+    /// - Parameters:
+    ///   - timeline: where the history of the store begins.
+    ///   - errands: done with each look; nil if there are none.
+    init(
+        database: String, bases: StoreBases, timeline: UInt64, settings: BaseSettings, figures: BaseFigures,
+        _ errands: StoreErrands?, log: Log
+    ) {
         self.database = database
-        self.tables = tables
-        self.bytesMin = bytesMin
+        self.bases = bases
+        self.timeline = timeline
+        self.settings = settings
+        self.figures = figures
         self.errands = errands
         self.log = log
     }
 
+    private var tables: StoreTables { bases.tables }
+
     func start(_ store: DocumentStore, _ driver: MemberDriver) throws {
         let started = try SystemThread(name: "bases") { [self] in
-            while pause() { look(store, driver) }
+            var looks = Looks()
+            while pause() { look(store, driver, &looks) }
         }
         thread.update { $0 = started }
     }
 
-    /// Ends the thread, and with it a base that is being made.
+    /// Ends the thread, and gives up a base that is being made.
     func stop() {
         state.update { $0.isStopping = true }
         let running = thread.withLock { thread in
@@ -49,6 +104,8 @@ final class BaseMaker: Sendable {
         }
         running?.join()
     }
+
+    private var isStopping: Bool { state.withLock { $0.isStopping } }
 
     /// Looks at once.
     func look() { state.update { $0.mustLook = true } }
@@ -61,22 +118,53 @@ final class BaseMaker: Sendable {
         } ?? true
     }
 
-    private func look(_ store: DocumentStore, _ driver: MemberDriver) {
+    private func look(_ store: DocumentStore, _ driver: MemberDriver, _ looks: inout Looks) {
         do {
-            let session = try PostgreSQLSession(address: database)
-            defer { session.close() }
-            try session.run(tables.announcement(driver.state.figures, version: CommandRouter.version))
-            if let server = try errands?.run(session, tables) {
-                log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
+            let isWanted = try connected { session in
+                try announce(driver, session)
+                try visit(&looks, driver, session)
+                let mayMake = driver.state.holdsLease && SystemClock.monotonicMilliseconds() >= looks.nextMaking
+                return try mayMake && isDue(session)
             }
-            guard driver.state.holdsLease else { return }
-            let last = BaseRow(try session.run(tables.lastBase))
-            let logBytes = try session.run(tables.logBytes(after: last?.place.sequence ?? 0)).first?.number(0) ?? 0
-            guard logBytes > max(UInt64(bytesMin), last?.byteCount ?? 0) else { return }
-            try make(store, driver, session)
+            if isWanted { makeOrWait(store, driver, &looks) }
         } catch {
             log(.warning, "base_failed", ["message": ErrorText.describe(error)])
         }
+    }
+
+    /// A base may take hours, and a session that is idle as long may end.
+    private func connected<Output>(_ body: (PostgreSQLSession) throws -> Output) throws -> Output {
+        let session = try PostgreSQLSession(address: database)
+        defer { session.close() }
+        return try body(session)
+    }
+
+    private func announce(_ driver: MemberDriver, _ session: PostgreSQLSession) throws {
+        try session.run(tables.announcement(driver.state.figures, version: CommandRouter.version))
+        guard let server = try errands?.run(session, tables) else { return }
+        log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
+    }
+
+    /// Makes a base. After a failure the next attempt waits, since it writes as much again.
+    private func makeOrWait(_ store: DocumentStore, _ driver: MemberDriver, _ looks: inout Looks) {
+        do {
+            if try make(store, driver) { looks.failures = 0 }
+        } catch {
+            if isStopping { return }
+            log(.warning, "base_failed", ["message": ErrorText.describe(error)])
+            figures.change { $0.failed += 1 }
+            let pause = Self.pauseMilliseconds << min(looks.failures, 10)
+            looks.failures += 1
+            looks.nextMaking = SystemClock.monotonicMilliseconds() + min(pause, Self.pauseMillisecondsMax)
+        }
+    }
+
+    private func isDue(_ session: PostgreSQLSession) throws -> Bool {
+        let last = BaseRow(try session.run(tables.lastBase))
+        // A server without a state could not start.
+        if last == nil, try !bases.logHasEverything(session) { return true }
+        let logBytes = try session.run(tables.logBytes(after: last?.place.sequence ?? 0)).first?.number(0) ?? 0
+        return logBytes > max(UInt64(settings.bytesMin), last?.byteCount ?? 0)
     }
 
     /// The last group before which the log is not needed any more: that of a base, or an earlier one that the archive
@@ -100,19 +188,145 @@ final class BaseMaker: Sendable {
         return bytes > UInt64(hold.bytesMax) ? base : min(base, archived)
     }
 
-    private func make(_ store: DocumentStore, _ driver: MemberDriver, _ session: PostgreSQLSession) throws {
+    // MARK: Making a base
+
+    /// - Returns: whether there is a new base.
+    private func make(_ store: DocumentStore, _ driver: MemberDriver) throws -> Bool {
+        let started = SystemClock.monotonicMilliseconds()
         let base = try StoreBase(of: store)
-        guard let place = driver.places.place(ofCheckpoint: base.version) else { return }
-        log(.info, "base_making", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])
-        let isMade = try BaseTransfer.make(of: base, at: place, tables, session) {
-            driver.state.holdsLease && !state.withLock { $0.isStopping }
+        let bytes = base.byteCount
+        guard let place = driver.places.place(ofCheckpoint: base.version) else { return false }
+        let order = try connected { session in
+            StoreBases.Order(
+                number: (try session.run(tables.baseCount).first?.number(0) ?? 0) + 1, place: place,
+                epoch: driver.state.figures.epoch, timeline: timeline,
+                kept: try bases.keptFolders(forMilliseconds: settings.keptMilliseconds, damaged: true, session))
         }
-        guard isMade else { return }
-        log(.info, "base_made", ["bytes": String(base.byteCount), "sequence": String(place.sequence)])
-        let last = try Self.lastSuperfluous(base: place.sequence, hold: store.archiveHold, tables, session)
-        for table in try session.run(tables.superfluousTables(for: last)) {
+        log(.info, "base_making", ["bytes": String(bytes), "sequence": String(place.sequence)])
+        guard let row = try written(HandedOver(base), order, driver),
+            try connected({ try enter(row, driver, $0) })
+        else { return false }
+        let milliseconds = SystemClock.monotonicMilliseconds() - started
+        log(
+            .info, "base_made",
+            [
+                "bytes": String(row.byteCount), "sequence": String(place.sequence),
+                "milliseconds": String(milliseconds), "place": row.location.text,
+            ])
+        figures.change { figures in
+            figures.made += 1
+            figures.lastBytes = row.byteCount
+            figures.lastMilliseconds = milliseconds
+        }
+        try connected { try trim(after: row, store, driver, $0) }
+        return true
+    }
+
+    /// Has the base written by another thread.
+    /// - Returns: nil if it was given up.
+    private func written(
+        _ base: HandedOver<StoreBase>, _ order: StoreBases.Order, _ driver: MemberDriver
+    ) throws -> BaseRow? {
+        let (bases, database, making, member) = (bases, database, state, driver.state)
+        let work = try DetachedWork("base") {
+            try bases.write(base.value, order, database: database) { _ in
+                member.holdsLease && !making.withLock { $0.isStopping }
+            }
+        }
+        return try outcome(of: work, driver)
+    }
+
+    /// Waits for work of another thread, and says meanwhile that this server lives.
+    /// - Throws: what the work throws; `closed` if the store is being closed before its end.
+    private func outcome<Output>(of work: DetachedWork<Output>, _ driver: MemberDriver) throws -> Output {
+        var announced = SystemClock.monotonicMilliseconds()
+        var stopping: UInt64?
+        while true {
+            if let result = work.wait(milliseconds: 100) { return try result.get() }
+            let now = SystemClock.monotonicMilliseconds()
+            if isStopping {
+                stopping = stopping ?? now
+                guard now < (stopping ?? now) + Self.patienceMilliseconds else {
+                    throw StorageError(.closed, "the store is being closed while a base is written")
+                }
+            }
+            guard now >= announced + Self.intervalMilliseconds else { continue }
+            announced = now
+            // While the database is away the work continues.
+            try? connected { try announce(driver, $0) }
+        }
+    }
+
+    /// Enters a base while this server leads.
+    private func enter(_ row: BaseRow, _ driver: MemberDriver, _ session: PostgreSQLSession) throws -> Bool {
+        for _ in 0..<Self.entriesMax {
+            let epoch = driver.state.figures.epoch
+            guard driver.state.holdsLease else { break }
+            if try !session.run(tables.entering(row, epoch: epoch)).isEmpty { return true }
+            // This server has raised its own epoch, or another one leads.
+            SystemThread.sleep(microseconds: 100_000)
+        }
+        return false
+    }
+
+    private static let entriesMax = 10
+
+    // MARK: Afterwards
+
+    private func trim(
+        after base: BaseRow, _ store: DocumentStore, _ driver: MemberDriver, _ session: PostgreSQLSession
+    ) throws {
+        let last = try Self.lastSuperfluous(base: base.place.sequence, hold: store.archiveHold, tables, session)
+        let superfluous = tables.superfluousTables(
+            for: last, lastBase: base.number, keptMilliseconds: settings.keptMilliseconds)
+        for table in try session.run(superfluous) {
             try session.run(StoreTables.dropping("hearth." + table.text(0)))
             log(.info, "log_trimmed", ["table": table.text(0)])
+        }
+        guard let shared = bases.shared, driver.state.holdsLease else { return }
+        let epoch = driver.state.figures.epoch
+        let kept = try bases.keptFolders(forMilliseconds: settings.keptMilliseconds, damaged: false, session)
+        guard driver.state.holdsLease else { return }
+        let work = try DetachedWork("base removal") { try shared.remove(except: kept, throughEpoch: epoch) }
+        for folder in try outcome(of: work, driver) {
+            log(.info, "base_removed", ["folder": folder])
+        }
+    }
+
+    // MARK: The directory
+
+    /// Looks from time to time whether this server has the directory, so that one that is not mounted is noticed before
+    /// it is needed. The leader makes it that of the store, unless the store has bases in such a directory already:
+    /// then this must be it.
+    private func visit(_ looks: inout Looks, _ driver: MemberDriver, _ session: PostgreSQLSession) throws {
+        guard let shared = bases.shared else { return }
+        if let visit = looks.visit {
+            guard let result = visit.wait(milliseconds: 0) else { return noteDirectory("it does not answer", shared) }
+            looks.visit = nil
+            switch result {
+            case .success: noteDirectory(nil, shared)
+            case .failure(let error): noteDirectory(ErrorText.describe(error), shared)
+            }
+        }
+        let now = SystemClock.monotonicMilliseconds()
+        guard now >= looks.nextVisit else { return }
+        let isUsed = try !bases.keptFolders(forMilliseconds: 0, damaged: true, session).isEmpty
+        guard isUsed || driver.state.holdsLease else { return }
+        looks.nextVisit = now + Self.visitMilliseconds
+        looks.visit = try DetachedWork("base directory") { try isUsed ? shared.checkMark() : shared.claim() }
+    }
+
+    private func noteDirectory(_ problem: String?, _ shared: SharedBases) {
+        var wasReachable: Bool?
+        figures.change { figures in
+            wasReachable = figures.isReachable
+            figures.isReachable = problem == nil
+        }
+        guard wasReachable != (problem == nil) else { return }
+        if let problem {
+            log(.warning, "bases_unreachable", ["directory": shared.directory, "message": problem])
+        } else {
+            log(.info, "bases_reachable", ["directory": shared.directory])
         }
     }
 }

@@ -114,8 +114,11 @@ extension Cluster {
         case .deposed: try lookForLoss()
         case .diverged:
             try lookForLoss()
+            try checkReplaceable()
             try discard()
-        case .outdated, .differs: try discard()
+        case .outdated, .differs:
+            try checkReplaceable()
+            try discard()
         case .refused(let message): throw CommandFailure(message)
         }
     }

@@ -22,8 +22,11 @@ final class Cluster: Sendable {
     struct Member {
         let host: ClusterHost
         let driver: MemberDriver
+        let bases: StoreBases
+        /// Where the history of the store begins, in microseconds.
+        let timeline: UInt64
         var stream: LeaderStream?
-        var bases: BaseMaker?
+        var maker: BaseMaker?
     }
 
     /// How a server is reached by its address.
@@ -35,7 +38,7 @@ final class Cluster: Sendable {
     let place: StorePlace?
     let tables: StoreTables
     let directory: String
-    private let baseBytes: Int
+    let baseSettings: BaseSettings
     /// Whether the store is one of several that share the databases.
     private let isShared: Bool
     let log: Log
@@ -48,20 +51,22 @@ final class Cluster: Sendable {
     private let served = Monitor<ServedStore?>(nil)
     /// Milliseconds since the home database answered last; nil if the store is the only one.
     private let homeSilence = Monitor<@Sendable () -> UInt64?>({ nil })
+    /// What this server has done about bases.
+    private let baseFigures = BaseFigures()
     private let member = Monitor<Member?>(nil)
     /// What the store is opened with, before the member's part of it.
     private let configured = Monitor<StoreConfiguration?>(nil)
     let reopening = Reopening()
 
     private init(
-        database: String, _ place: StorePlace?, tables: StoreTables, directory: String, baseBytes: Int, isShared: Bool,
-        log: Log, _ reach: @escaping Reach
+        database: String, _ place: StorePlace?, tables: StoreTables, directory: String, baseSettings: BaseSettings,
+        isShared: Bool, log: Log, _ reach: @escaping Reach
     ) {
         self.database = place?.address ?? database
         self.place = place
         self.tables = tables
         self.directory = directory
-        self.baseBytes = baseBytes
+        self.baseSettings = baseSettings
         self.isShared = isShared
         self.log = isShared ? log.with("store", tables.name) : log
         self.reach = reach
@@ -104,8 +109,7 @@ final class Cluster: Sendable {
         )
         return Cluster(
             database: database, place, tables: StoreTables(name: name, advertised: advertised.flagText),
-            directory: directory, baseBytes: arguments[ServeSettings.clusterBase].bytes, isShared: isShared,
-            log: log
+            directory: directory, baseSettings: ClusterFlags.baseSettings(arguments), isShared: isShared, log: log
         ) { try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities) }
     }
 
@@ -130,7 +134,7 @@ final class Cluster: Sendable {
     }
 
     private func prepare(_ session: PostgreSQLSession) throws {
-        let row = try place.map { try placedRow(session, $0) } ?? Self.lyingHere(Self.storeRow(session, tables), tables)
+        let row = try self.row(session)
         if Directory.exists("\(directory)/FORMAT") {
             guard try ClusterFile.identity(in: directory) == row.lease.store else {
                 throw CommandFailure(
@@ -141,7 +145,7 @@ final class Cluster: Sendable {
                 try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
             }
         } else {
-            try fill(from: session, row)
+            try fill(row)
         }
         let places = try LogPlaces(directory: directory)
         let end = try end(of: places)
@@ -152,7 +156,8 @@ final class Cluster: Sendable {
                 place: end, timeline: row.timeline,
                 levelMax: isShared ? StoreTables.movesLevel : StoreTables.level),
             places: places, host: host)
-        member.update { $0 = Member(host: host, driver: driver) }
+        let bases = bases(of: row.lease.store)
+        member.update { $0 = Member(host: host, driver: driver, bases: bases, timeline: row.timeline) }
     }
 
     /// Calls `body` with a session of the database, which is waited for; again, if the session is lost meanwhile.
@@ -170,7 +175,7 @@ final class Cluster: Sendable {
         }
     }
 
-    private func connect() throws -> PostgreSQLSession {
+    func connect() throws -> PostgreSQLSession {
         var isReported = false
         while true {
             do throws(SQLFailure) {
@@ -232,39 +237,13 @@ final class Cluster: Sendable {
 
     private static let attemptsMax = 20
 
-    /// - Throws: a `CommandFailure` if the row says that the store lies in another database.
-    private static func lyingHere(_ row: StoreRow, _ tables: StoreTables) throws -> StoreRow {
+    /// The row of the store, wherever it lies.
+    func row(_ session: PostgreSQLSession) throws -> StoreRow {
+        if let place { return try placedRow(session, place) }
+        let row = try Self.storeRow(session, tables)
         guard StoreTables.isElsewhere(level: row.level) else { return row }
         throw CommandFailure(
             "the log of the store \(tables.name) lies in another database: serve it with --cluster-stores")
-    }
-
-    /// Makes a new directory: from the last base, or from nothing if the log has everything.
-    private func fill(from session: PostgreSQLSession, _ row: StoreRow) throws {
-        if Directory.exists(directory) {
-            // What was being discarded when the process ended goes; anything else stays.
-            if try ClusterFile.read(in: directory) != nil {
-                try discard()
-            } else if try !Directory.names(in: directory).isEmpty {
-                throw CommandFailure("\(directory) is neither empty nor a data directory")
-            }
-        }
-        let mark: (String) throws -> Void = { [tables] directory in
-            try ClusterFile.write(tables.name, row.lease.store, timeline: row.timeline, in: directory)
-        }
-        guard let base = BaseRow(try session.run(tables.lastBase)) else {
-            try mark(directory)
-            return log(.info, "cluster_directory_made", ["store": tables.name])
-        }
-        log(.info, "base_fetching", ["bytes": String(base.byteCount), "sequence": String(base.place.sequence)])
-        var reported = SystemClock.monotonicMilliseconds()
-        try BaseTransfer.fetch(base, tables, session, to: directory, marking: mark) { [log] bytes in
-            let now = SystemClock.monotonicMilliseconds()
-            guard now >= reported + 1_000 else { return }
-            reported = now
-            log(.info, "base_progress", ["bytes": String(bytes), "of": String(base.byteCount)])
-        }
-        log(.info, "base_fetched", ["sequence": String(base.place.sequence)])
     }
 
     /// Removes what the directory caches: the mark of a whole store first, that of a cache last. Nobody has it open.
@@ -326,6 +305,7 @@ final class Cluster: Sendable {
 
     private func figures(_ state: MemberState?) -> ClusterFigures {
         var figures = state.map { ClusterFigures($0) } ?? ClusterFigures()
+        figures.bases = baseFigures.current
         figures.moves = isShared ? moveFigures.figures : nil
         figures.database = isShared ? place?.address ?? "home" : nil
         figures.homeSilenceMilliseconds = homeSilence.withLock { $0 }()
@@ -375,10 +355,11 @@ final class Cluster: Sendable {
         member.host.bind(store)
         try member.driver.start()
         let maker = BaseMaker(
-            database: database, tables: tables, bytesMin: baseBytes, place == nil ? nil : errands, log: log)
+            database: database, bases: member.bases, timeline: member.timeline, settings: baseSettings,
+            figures: baseFigures, place == nil ? nil : errands, log: log)
         try maker.start(store, member.driver)
         errands.bind { [weak maker] in maker?.look() }
-        self.member.update { $0?.bases = maker }
+        self.member.update { $0?.maker = maker }
     }
 
     /// The store is served from now on, whether it is open or not.
@@ -390,7 +371,7 @@ final class Cluster: Sendable {
         guard let member = member.withLock({ $0 }) else { return }
         member.host.beginStopping()
         member.stream?.stop()
-        member.bases?.stop()
+        member.maker?.stop()
         member.driver.beginStopping(withinMilliseconds: milliseconds)
     }
 
@@ -439,6 +420,15 @@ enum LogPresence {
         }
         guard let base = BaseRow(try session.run(tables.lastBase)) else { return false }
         return base.place.sequence > place.sequence || base.place == place
+    }
+
+    /// Whether the log has what comes next after a group, or will have it.
+    static func continues(
+        after place: LogPlace, _ tables: StoreTables, _ session: PostgreSQLSession
+    ) throws -> Bool {
+        guard let first = try session.run(tables.tablesOfLog).last?.text(0) else { return true }
+        let number = first.split(separator: "_").last.flatMap { UInt64($0) } ?? 0
+        return number <= StoreTables.tableNumber(of: place.sequence + 1)
     }
 }
 

@@ -60,7 +60,7 @@ final class ClusterPlaces: DatabasePlaces {
     private let address: String
     /// Those that this server serves.
     let stores: [Cluster]
-    let databasesMax: Int
+    let limits: DatabaseLimits
     let log: Log
     private let state = Monitor(State())
     /// When the home database answered last, in milliseconds.
@@ -70,11 +70,11 @@ final class ClusterPlaces: DatabasePlaces {
 
     /// - Parameters:
     ///   - address: of the database with the table.
-    ///   - databasesMax: further databases are refused.
-    init(address: String, _ stores: [Cluster], databasesMax: Int, log: Log) {
+    ///   - limits: further databases are refused.
+    init(address: String, _ stores: [Cluster], _ limits: DatabaseLimits, log: Log) {
         self.address = address
         self.stores = stores
-        self.databasesMax = databasesMax
+        self.limits = limits
         self.log = log
     }
 
@@ -176,5 +176,14 @@ final class ClusterPlaces: DatabasePlaces {
         }
         if news.isEmpty { return }
         for observer in observers { observer(news) }
+    }
+}
+
+extension DatabaseLimits {
+    /// Those of a server: the stores share them.
+    init(_ store: StoreConfiguration) {
+        self.init(
+            count: UInt64(store.databasesMax), bytes: UInt64(store.databaseBytesMax),
+            bytesEach: UInt64(StoreConfiguration.databaseBytes))
     }
 }

@@ -12,7 +12,7 @@ struct ClusterReport {
         let epoch: UInt64
         let renewedMilliseconds: UInt64
         let sequence: UInt64
-        let baseSequence: UInt64?
+        let base: ClusterBase?
         let servers: [Server]
     }
 
@@ -118,7 +118,7 @@ struct ClusterReport {
 
     private func text(of store: Store, in database: Database) -> [String] {
         let databases = counts?[store.name].map { ", \($0) databases" } ?? ""
-        let base = store.baseSequence.map { "base at \($0)" } ?? "no base"
+        let base = store.base?.text ?? "no base"
         let place = database.address.map { ", in \($0)" } ?? ""
         let line =
             "store \(store.name): leader \(store.leader.isEmpty ? "none" : store.leader), epoch \(store.epoch), "
@@ -153,7 +153,9 @@ struct ClusterReport {
         let databases = counts?[store.name].map { "\"databases\":\($0)," } ?? ""
         return "{\"name\":\(JSONText.quoted(store.name)),\"leader\":\(JSONText.quoted(store.leader)),"
             + "\"epoch\":\(store.epoch),\"renewedMilliseconds\":\(store.renewedMilliseconds),"
-            + "\"sequence\":\(store.sequence),\"baseSequence\":\(store.baseSequence.map(String.init) ?? "null"),"
+            + "\"sequence\":\(store.sequence),"
+            + "\"baseSequence\":\(store.base.map { String($0.row.place.sequence) } ?? "null"),"
+            + "\"base\":\(store.base?.json ?? "null"),"
             + "\(databases)\"database\":\(database.jsonOfAddress),\"servers\":[\(servers.joined(separator: ","))]}"
     }
 }
@@ -218,7 +220,7 @@ extension ClusterReport.Store {
         self.init(
             name: name, leader: row.text(0), epoch: row.number(1) ?? 0, renewedMilliseconds: row.number(2) ?? 0,
             sequence: try tables.lastSequence(session),
-            baseSequence: BaseRow(try session.run(tables.lastBase))?.place.sequence,
+            base: try ClusterBase(of: tables, session),
             servers: servers.map { server in
                 ClusterReport.Server(
                     address: server.text(0), version: server.text(1), role: server.text(2),

@@ -6,6 +6,7 @@
 // The log of a store lies in the home database, or in another one (StoreLayout). A store whose database cannot be
 // reached at the start is opened later: the others are served meanwhile.
 
+import Authorization
 import Basics
 import DocumentStore
 import EmbeddedEngine
@@ -22,33 +23,42 @@ final class ClusterStores: Sendable {
     /// Move databases away from them: one for the stores of each PostgreSQL database, since a database that is away
     /// holds up what waits for commits there.
     private let moves: [DatabaseMoves]
+    /// The security rules that all servers have in common.
+    let rules: ClusterRules
 
     private static let folder = "STORES"
     /// Each store has some threads.
     private static let storesMax = 50
 
-    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: [DatabaseMoves]) {
+    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: [DatabaseMoves], _ rules: ClusterRules) {
         self.members = members
         self.places = places
         self.moves = moves
+        self.rules = rules
+    }
+
+    /// Whether a directory caches stores of a cluster.
+    static func isCache(_ data: String) throws -> Bool {
+        try Directory.exists("\(data)/\(folder)") || ClusterFile.read(in: data) != nil
     }
 
     /// The stores that a command line asks for; nil without `--cluster`.
     ///
     /// - Parameters:
     ///   - data: the data directory of the server.
-    ///   - databasesMax: databases of all stores together.
+    ///   - limits: of the databases of all stores together.
     /// - Throws: a `CommandFailure` if a directory has an independent store, or caches another one.
     static func make(
-        _ arguments: ParsedArguments, data: String, databasesMax: Int, _ log: Log
+        _ arguments: ParsedArguments, data: String, _ limits: DatabaseLimits, _ log: Log
     ) throws -> ClusterStores? {
         guard let names = arguments.value(of: ServeSettings.clusterStores) else {
             if Directory.exists("\(data)/\(folder)") {
                 throw CommandFailure("\(data) caches several stores of a cluster: serve it with --cluster-stores")
             }
-            return try Cluster.make(
-                arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log
-            ).map { ClusterStores([$0], nil, []) }
+            let member = try Cluster.make(
+                arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log)
+            guard let member, let address = arguments.value(of: ServeSettings.cluster) else { return nil }
+            return ClusterStores([member], nil, [], ClusterRules(address: address, log: log))
         }
         guard let address = arguments.value(of: ServeSettings.cluster) else {
             throw UsageError(message: "--cluster-stores needs --cluster URL, the database of the stores")
@@ -72,13 +82,14 @@ final class ClusterStores: Sendable {
                 at: layout.places[name], log)
         }
         try Directory.create("\(data)/\(folder)")
-        let places = ClusterPlaces(address: address, members, databasesMax: databasesMax, log: log)
+        let places = ClusterPlaces(address: address, members, limits, log: log)
         for member in members { member.watchHome { [weak places] in places?.silenceMilliseconds } }
         let groups = Dictionary(grouping: members.indices) { members[$0].database }
         let moves = groups.values.map { own in
             DatabaseMoves(address: address, members, from: own, places, log: log, members[own[0]].reach)
         }
-        return ClusterStores(members, places, moves)
+        let rules = ClusterRules(address: address, isAway: layout.isRemembered, log: log)
+        return ClusterStores(members, places, moves, rules)
     }
 
     /// Why a text is not a list of stores; nil if it is one.
@@ -134,16 +145,20 @@ final class ClusterStores: Sendable {
     }
 
     /// Begins to follow, and to lead the stores that nobody leads.
-    func start(_ stores: [ServedStore]) throws {
+    ///
+    /// - Parameter keeper: of the rules of this server.
+    func start(_ stores: [ServedStore], rules keeper: RulesKeeper?) throws {
         for (member, served) in zip(members, stores) { try member.start(served, isOnly: members.count == 1) }
         try places?.start(stores)
         for moves in moves { try moves.start(stores) }
+        if let keeper { try rules.start(keeper) }
     }
 
     // MARK: The end of the process
 
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
+        rules.stop()
         for moves in moves { moves.stop() }
         places?.stop()
         for member in members { member.beginStopping() }

@@ -259,8 +259,7 @@ final class PlacesTable {
             // A store that is away could not take it.
             let reached = places.stores.filter(\.isReached).map(\.tables.name)
             let candidates = reached.isEmpty ? names : reached
-            try session.run(
-                StoreTables.adding(name, to: candidates, of: names, databasesMax: UInt64(places.databasesMax)))
+            try session.run(StoreTables.adding(name, to: candidates, of: names, places.limits))
             row = try session.run(StoreTables.store(of: name)).first
         }
         if let row {
@@ -274,7 +273,7 @@ final class PlacesTable {
             areAllSharing = try session.run(StoreTables.sharingCount(of: names)).first?.number(0) == UInt64(names.count)
         }
         if areAllSharing, !question.creates { return .success(nil) }
-        if areAllSharing { return .failure(.tooManyDatabases(places.databasesMax)) }
+        if areAllSharing { return .failure(.tooManyDatabases(places.limits)) }
         return SystemClock.monotonicMilliseconds() < question.deadline ? nil : .failure(.storesDoNotShare)
     }
 
@@ -373,7 +372,12 @@ extension RequestError {
         RequestError(.unavailable, "The database is in the store \(name), which this server does not serve.")
     }
 
-    fileprivate static func tooManyDatabases(_ maximum: Int) -> RequestError {
-        RequestError(.resourceExhausted, "The cluster has reached its limit of \(maximum) databases.")
+    fileprivate static func tooManyDatabases(_ limits: DatabaseLimits) -> RequestError {
+        RequestError(
+            .resourceExhausted,
+            """
+            The cluster has reached its limit of \(limits.count) databases, or of \(limits.bytes) bytes of memory for \
+            what is known of them.
+            """)
     }
 }

@@ -16,6 +16,8 @@ import Storage
 struct StoreLayout: Equatable {
     /// The stores that lie elsewhere, by their names.
     private(set) var places: [String: StorePlace]
+    /// Whether it is what this server found there last, since the home database cannot be reached.
+    private(set) var isRemembered = false
 
     private static let fileName = "DATABASES"
     private static let connectMilliseconds: UInt64 = 5_000
@@ -37,7 +39,8 @@ struct StoreLayout: Equatable {
                 try layout.remember(names, in: folder)
                 return layout
             } catch let error as SQLFailure where error.isConnectionLost {
-                if let layout = remembered(names, in: folder) {
+                if var layout = remembered(names, in: folder) {
+                    layout.isRemembered = true
                     log(.error, "cluster_home_away", ["message": "\(error); the stores lie where they lay before"])
                     return layout
                 }

@@ -130,6 +130,10 @@ private struct RulesPlace {
         } catch {
             guard case .noServer = error else { throw error }
         }
+        if changes, try ClusterStores.isCache(directory) {
+            throw CommandFailure(
+                "\(directory) is a cache of a cluster, whose servers have their rules in common: ask one that runs")
+        }
         try PathWords.checkDataDirectory(directory)
         let keeper = RulesKeeper(RulesHistory(dataDirectory: directory))
         return changes ? try EmbeddedEngine.whileUnused(directory) { try offline(keeper) } : try offline(keeper)

@@ -8,6 +8,7 @@ import EventLoops
 import FileSystem
 import FirestoreService
 import Glibc
+import PostgreSQLLog
 import Server
 
 /// Serves a data directory until SIGTERM or SIGINT. SIGHUP reloads.
@@ -60,11 +61,12 @@ enum ServeCommand: MainThreadSubcommand {
             configuration.readsAreStrict = arguments[ServeSettings.strictReads]
         }
         let data = configuration.store.directory
-        let cluster = try ClusterStores.make(
-            arguments, data: data, databasesMax: configuration.store.databasesMax, log)
+        try ClusterFlags.check(arguments, data: data, archive: arguments.value(of: ArchiveFlags.archive))
+        let cluster = try ClusterStores.make(arguments, data: data, DatabaseLimits(configuration.store), log)
         try cluster?.prepare(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: data)
+        if !arguments.has(ServeSecurity.rules) { try cluster?.rules.join(history) }
         let security = try ServeSecurity.make(
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
             hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: data,
@@ -73,7 +75,7 @@ enum ServeCommand: MainThreadSubcommand {
         let indexes = try ServeIndexes.read(arguments)
         let authorization = security.makeAuthorization(rates: CallerFlags.rates(arguments, security.mode))
         configuration.authorization = authorization
-        configuration.rules = security.makeRulesKeeper(history, authorization)
+        configuration.rules = security.makeRulesKeeper(history, authorization, shared: cluster?.rules)
         log(
             .info, "starting",
             [
@@ -107,7 +109,7 @@ enum ServeCommand: MainThreadSubcommand {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
         replica?.start(gateway.store, rules: configuration.rules?.keeper)
-        try cluster?.start(gateway.stores)
+        try cluster?.start(gateway.stores, rules: configuration.rules?.keeper)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)

@@ -171,10 +171,12 @@ final class ServeSecurity: Sendable {
 
     /// Changes the rules of the data directory for the server with this access control.
     ///
+    /// - Parameter shared: what the servers of a cluster have in common.
     /// - Returns: also the number of the rules in force; nil for none.
-    func makeRulesKeeper(_ history: RulesHistory, _ authorization: Authorization) -> (keeper: RulesKeeper, number: Int?)
-    {
-        (RulesKeeper(history, authorization: authorization, file: files.rules), kept?.number)
+    func makeRulesKeeper(
+        _ history: RulesHistory, _ authorization: Authorization, shared: (any SharedRules)?
+    ) -> (keeper: RulesKeeper, number: Int?) {
+        (RulesKeeper(history, authorization: authorization, file: files.rules, shared: shared), kept?.number)
     }
 
     /// Reads the files again and gives what they hold to the server's access control. Rules of the data directory stay

@@ -36,8 +36,9 @@ enum MigrateCommand: AsyncSubcommand {
         data directory. Everything is taken along: databases, history, indexes, rules,
         results of commits, resume tokens. The source serves reads meanwhile. Its server
         takes no more writes from the beginning; a cluster takes writes until all but the
-        last of its log is copied, and then its servers end. The copy is compared at the
-        end. Only then the target is one: after an interruption give the command again. The
+        last of its log is copied, and then its servers end. Servers that have bases in
+        a directory need it here too: --cluster-bases. The copy is compared at the end. Only
+        then the target is one: after an interruption give the command again. The
         source stays as it is, and does not start again.
 
         Examples:
@@ -95,7 +96,7 @@ enum MigrateCommand: AsyncSubcommand {
             heading: "Target",
             flags: [
                 to, targetProject, database, ServerFlags.timeout, ServerFlags.tls, ServerFlags.authorities,
-                ServeSettings.clusterStore,
+                ServeSettings.clusterStore, ClusterFlags.directory,
             ]),
         FlagGroup(
             heading: "Options",
@@ -107,7 +108,8 @@ enum MigrateCommand: AsyncSubcommand {
         if let source = arguments.value(of: from) {
             if arguments.has(project) { throw UsageError(message: "--from and --from-firestore cannot be combined") }
             return try StoreMigration.run(
-                from: source, to: arguments[to], store: arguments[ServeSettings.clusterStore])
+                from: source, to: arguments[to], store: arguments[ServeSettings.clusterStore],
+                bases: arguments.value(of: ClusterFlags.directory), ProgressFlags.line(arguments))
         }
         guard let project = arguments.value(of: project) else {
             throw UsageError(message: "migrate needs --from-firestore PROJECT, or --from with a store")

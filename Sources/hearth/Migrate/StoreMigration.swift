@@ -6,6 +6,7 @@
 // The last step alone makes the target a store. An interrupted attempt leaves something that nobody takes for one; the
 // next attempt removes it.
 
+import Authorization
 import Basics
 import DocumentStore
 import EmbeddedEngine
@@ -22,14 +23,27 @@ enum StoreMigration {
     ///   - source: a data directory, or the address of a database.
     ///   - target: one of the other kind.
     ///   - name: of the store in the database.
-    static func run(from source: String, to target: String, store name: String) throws {
+    ///   - bases: the directory in which the servers of the cluster have bases; nil if they have them in tables.
+    ///   - progress: shows how far it is.
+    static func run(
+        from source: String, to target: String, store name: String, bases: String?, _ progress: ProgressLine
+    ) throws {
         if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
         let tables = StoreTables(name: name, advertised: "")
+        var line = progress
+        defer { line.clear() }
         switch (isDatabase(source), isDatabase(target)) {
         case (false, true):
-            try DirectoryToCluster(directory: source, session: PostgreSQLSession(address: target), tables: tables).run()
+            try PathWords.checkDataDirectory(source)
+            try DirectoryToCluster(
+                directory: source, database: target, session: PostgreSQLSession(address: target), tables: tables,
+                basesDirectory: bases
+            ).run(&line)
         case (true, false):
-            try ClusterToDirectory(directory: target, session: PostgreSQLSession(address: source), tables: tables).run()
+            try ClusterToDirectory(
+                directory: target, database: source, session: PostgreSQLSession(address: source), tables: tables,
+                basesDirectory: bases
+            ).run(&line)
         default:
             throw UsageError(message: "one of --from and --to must be a data directory, and the other postgresql://...")
         }
@@ -43,12 +57,13 @@ enum StoreMigration {
 /// A data directory becomes a store of a cluster.
 private struct DirectoryToCluster {
     let directory: String
+    let database: String
     let session: PostgreSQLSession
     let tables: StoreTables
+    let basesDirectory: String?
 
-    func run() throws {
+    func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
-        try PathWords.checkDataDirectory(directory)
         if try ClusterFile.read(in: directory) != nil {
             throw CommandFailure("\(directory) caches a store of a cluster: it has nothing that its database lacks")
         }
@@ -65,26 +80,51 @@ private struct DirectoryToCluster {
         try beginHistory()
         let base = try StoreBase(of: directory) { _ = try ForkCommand.make(of: directory, at: $0) }
         let place = LogPlace(sequence: 0, hash: 0, version: base.version.microseconds)
-        guard
-            let row = try BaseTransfer.write(base, at: place, number: 1, tables, session, mayContinue: { true })
-        else { return }
-        try BaseTransfer.compare(base, with: row, session)
+        let identity = try ClusterFile.identity(in: directory) ?? .random()
+        let timeline = try ClusterFile.timeline(in: directory)
+        let bases = StoreBases(tables, directory: basesDirectory, of: identity)
+        let order = StoreBases.Order(number: 1, place: place, epoch: 0, timeline: timeline ?? last, kept: [])
+        let written = try bases.write(base, order, database: database) { bytes in
+            if let bytes {
+                line.update(WorkProgress("copying to the database", done: bytes, total: base.byteCount, .bytes))
+            }
+            return true
+        }
+        guard let row = written else { return }
+        if case .table(let table) = row.location {
+            try BaseTransfer.compare(base, with: table, session) { bytes in
+                line.update(WorkProgress("comparing the copy", done: bytes, total: base.byteCount, .bytes))
+            }
+        }
+        line.clear()
         guard try stopWrites() == last else {
             throw CommandFailure("\(directory) has taken writes meanwhile: give the command again")
         }
         let ceiling = max(last, base.version.microseconds, SystemClock.microseconds())
-        let identity = try ClusterFile.identity(in: directory) ?? .random()
-        let timeline = try ClusterFile.timeline(in: directory) ?? ceiling
-        let entered = try session.run(tables.adoption(identity, timeline: timeline, ceiling: ceiling, base: row))
+        let entered = try session.run(
+            tables.adoption(identity, timeline: timeline ?? ceiling, ceiling: ceiling, base: row))
         guard !entered.isEmpty else {
-            try session.run(StoreTables.dropping(row.table))
+            switch row.location {
+            case .table(let table): try session.run(StoreTables.dropping(table))
+            case .folder(let folder): try bases.shared?.remove(folder)
+            }
             throw CommandFailure(
                 "another server has made the store \(tables.name) in the database meanwhile: "
                     + "name another one with --cluster-store")
         }
+        try addRules()
         try StandardOutput.print(
             "\(directory) is the store \(tables.name) of the cluster now: \(base.parts.count) files of "
                 + "\(base.byteCount) bytes, compared. Start servers on empty directories with hearth serve --cluster")
+    }
+
+    /// Makes the rules of the directory those of the cluster, unless that has some.
+    private func addRules() throws {
+        let history = RulesHistory(dataDirectory: directory)
+        guard let number = try history.newest() else { return }
+        let rules = ClusterRules(address: database, log: .standardError(level: .error))
+        if try rules.add(history.text(number), as: number, after: 0) { return }
+        try StandardOutput.print("the cluster has rules, which apply to this store too; those of \(directory) do not")
     }
 
     /// Makes the tables, and removes what an interrupted attempt has left.
@@ -123,13 +163,15 @@ private struct DirectoryToCluster {
 /// A store of a cluster becomes a data directory.
 private struct ClusterToDirectory {
     let directory: String
+    let database: String
     let session: PostgreSQLSession
     let tables: StoreTables
+    let basesDirectory: String?
 
     /// Where the copy is made. Nobody takes it for a data directory that is complete.
     private var copy: String { Directory.resolved(directory) + ".migration" }
 
-    func run() throws {
+    func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
         if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
             throw CommandFailure("\(directory) is not empty: name a directory that does not exist")
@@ -138,18 +180,18 @@ private struct ClusterToDirectory {
             let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
         else { throw CommandFailure("the database has no store \(tables.name): name one with --cluster-store") }
         try checkLevel(row.level)
-        let reader = try fetchBase(row)
+        let reader = try fetchBase(row, &line)
         let store = try open()
         var isMoving = false
         do {
             defer { store.close() }
-            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax)
+            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &line)
             try session.run(tables.moving)
             isMoving = true
             // Nothing is appended any more.
-            try copyLog(reader, to: store, endsBelow: 1)
+            try copyLog(reader, to: store, endsBelow: 1, &line)
             store.close()
-            try check(reader)
+            try check(reader, line)
             try complete()
         } catch {
             if isMoving { _ = try? session.run(tables.notMoving) }
@@ -188,7 +230,7 @@ private struct ClusterToDirectory {
     }
 
     /// Makes the copy from the last base, or from nothing.
-    private func fetchBase(_ row: StoreRow) throws -> LogReader {
+    private func fetchBase(_ row: StoreRow, _ line: inout ProgressLine) throws -> LogReader {
         if Directory.exists(copy) { try Directory.removeAll(copy) }
         let mark: (String) throws -> Void = {
             try ClusterFile.writeHistory(row.lease.store, timeline: row.timeline, in: $0)
@@ -197,13 +239,24 @@ private struct ClusterToDirectory {
             try mark(copy)
             return LogReader(session, tables, of: row.lease.store, after: .start)
         }
-        try BaseTransfer.fetch(base, tables, session, to: copy, marking: mark) { _ in }
+        let total = Int(clamping: base.byteCount)
+        let bases = StoreBases(tables, directory: basesDirectory, of: row.lease.store)
+        try bases.fetch(base, session, to: copy, marking: mark) { bytes in
+            line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
+        }
         return LogReader(session, tables, of: row.lease.store, after: base.place)
     }
 
     /// Applies the groups that the log has, until fewer than a number come at once.
-    private func copyLog(_ reader: LogReader, to store: DocumentStore, endsBelow limit: Int) throws {
+    private func copyLog(
+        _ reader: LogReader, to store: DocumentStore, endsBelow limit: Int, _ line: inout ProgressLine
+    ) throws {
+        let start = reader.place.sequence
+        let last = max(start, try tables.lastSequence(session))
         while true {
+            line.update(
+                WorkProgress(
+                    "applying the log", done: Int(reader.place.sequence - start), total: Int(last - start), .entries))
             let groups = try reader.next()
             if groups.isEmpty { return }
             var records = FollowedRecords()
@@ -224,8 +277,10 @@ private struct ClusterToDirectory {
     }
 
     /// Verifies all data of the copy, and that it ends where the log ends.
-    private func check(_ reader: LogReader) throws {
-        let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { _ in }
+    private func check(_ reader: LogReader, _ progress: ProgressLine) throws {
+        var line = progress
+        defer { line.clear() }
+        let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { line.update($0) }
         if let problem = report.problems.first { throw CommandFailure("the copy has a problem: \(problem)") }
         let last = try tables.lastSequence(session)
         guard last == 0 || last == reader.place.sequence else {
@@ -234,6 +289,8 @@ private struct ClusterToDirectory {
     }
 
     private func complete() throws {
+        let rules = ClusterRules(address: database, log: .standardError(level: .error))
+        _ = try RulesKeeper(RulesHistory(dataDirectory: copy), shared: rules).takeShared()
         // The place in the log has no meaning any more.
         let places = "\(copy)/\(LogPlaces.fileName)"
         if Directory.exists(places) { try Directory.removeFile(places) }

@@ -1,5 +1,6 @@
 // Which tables of the log a base makes superfluous, while an archive may lack what they have.
 
+import Replication
 import Storage
 import TestSupport
 import Testing
@@ -37,7 +38,8 @@ struct BaseMakerTests {
     private func dropped(archivedThrough version: UInt64?, bytesMax: Int = 1 << 30) throws -> [String] {
         let hold = version.map { (version: CommitVersion(microseconds: $0), bytesMax: bytesMax) }
         let last = try BaseMaker.lastSuperfluous(base: Self.firstGroup(3), hold: hold, tables, session)
-        return try session.run(tables.superfluousTables(for: last)).map { $0.text(0) }.sorted()
+        return try session.run(tables.superfluousTables(for: last, lastBase: 9, keptMilliseconds: 0)).map { $0.text(0) }
+            .sorted()
     }
 
     @Test
@@ -60,5 +62,116 @@ struct BaseMakerTests {
         try session.run(StoreTables.dropping(tables.table(0)))
         #expect(try dropped(archivedThrough: 0) == [])
         #expect(try dropped(archivedThrough: nil) == ["log_main_1"])
+    }
+
+    // MARK: Bases
+
+    private func enter(_ number: UInt64, _ location: BaseLocation, epoch: UInt64 = 1) throws -> Bool {
+        let row = BaseRow(
+            number: number, place: LogPlace(sequence: 100 * number, hash: 1, version: 2), byteCount: 3,
+            location: location, parts: 4)
+        return try !session.run(tables.entering(row, epoch: epoch)).isEmpty
+    }
+
+    private func kept(_ milliseconds: UInt64 = 0) throws -> [UInt64] {
+        try BaseRow.all(session.run(tables.keptBases(forMilliseconds: milliseconds))).map(\.number)
+    }
+
+    /// Three bases in the places that servers with different settings have chosen.
+    private func enterThree() throws {
+        for (number, location) in [
+            (1, BaseLocation.table("hearth.base_main_1_7")), (2, .folder("one")), (3, .table("hearth.base_main_3_7")),
+        ] as [(UInt64, BaseLocation)] {
+            if case .table(let table) = location { try session.run(StoreTables.creation(ofBase: table)) }
+            #expect(try enter(number, location))
+        }
+    }
+
+    @Test
+    func `A base is entered in the last epoch alone, and says where it lies`() throws {
+        #expect(try !enter(1, .folder("late"), epoch: 0))
+        #expect(try session.run(tables.lastBase).isEmpty)
+        try enterThree()
+        let last = try #require(BaseRow(try session.run(tables.lastBase)))
+        #expect(last.location == .table("hearth.base_main_3_7") && last.place.sequence == 300 && last.parts == 4)
+        #expect(
+            BaseRow.all(try session.run(tables.keptBases(forMilliseconds: 0))).map(\.location.folder) == [nil, "one"])
+    }
+
+    @Test
+    func `The last two bases are kept, those replaced lately, and one from which a server starts`() throws {
+        try enterThree()
+        #expect(try kept() == [3, 2])
+        #expect(try kept(3_600_000) == [3, 2, 1])
+        var figures = MemberState.Figures()
+        figures.role = StoreTables.fetchingRole(1)
+        try session.run(tables.announcement(figures, version: "1"))
+        #expect(try kept() == [3, 2, 1])
+        // It has not been seen for long.
+        try session.run(SQLStatement("UPDATE hearth.servers SET seen = seen - interval '2 minutes'"))
+        #expect(try kept() == [3, 2])
+    }
+
+    @Test
+    func `Tables of bases that are not kept go, and not those of a maker that is still writing`() throws {
+        try enterThree()
+        try session.run(StoreTables.creation(ofBase: "hearth.base_main_3_8"))
+        try session.run(StoreTables.creation(ofBase: "hearth.base_main_4_9"))
+        let superfluous = tables.superfluousTables(for: 1, lastBase: 3, keptMilliseconds: 0)
+        #expect(
+            try session.run(superfluous).map { $0.text(0) }.sorted() == ["base_main_1_7", "base_main_3_8"])
+    }
+
+    @Test
+    func `A damaged base is used by nobody, and the next one has another number`() throws {
+        try enterThree()
+        try session.run(tables.markingDamaged(3))
+        #expect(BaseRow(try session.run(tables.lastBase))?.number == 2)
+        try session.run(tables.markingDamaged(2))
+        try session.run(tables.markingDamaged(2))
+        #expect(try kept() == [1])
+        #expect(try session.run(tables.damagedFolders).map { $0.text(0) } == ["one"])
+        #expect(try session.run(tables.baseCount).first?.number(0) == 3)
+        #expect(try enter(4, .folder("two")))
+        #expect(try kept() == [4, 1])
+    }
+
+    @Test
+    func `A base is continued by a log that begins before its next group`() throws {
+        func isContinued(_ sequence: UInt64) throws -> Bool {
+            try LogPresence.continues(after: LogPlace(sequence: sequence, hash: 0, version: 0), tables, session)
+        }
+        #expect(try isContinued(0))
+        try session.run(StoreTables.dropping(tables.table(0)))
+        #expect(try !isContinued(0))
+        #expect(try !isContinued(Self.firstGroup(1) - 2))
+        #expect(try isContinued(Self.firstGroup(1) - 1))
+        #expect(try isContinued(Self.firstGroup(9)))
+    }
+
+    @Test
+    func `A state is given up only if a base could be used, or the log has everything`() throws {
+        let directory = TemporaryDirectory("bases")
+        func unusableReason(knowsDirectory: Bool) throws -> String? {
+            let bases = StoreBases(
+                tables, directory: knowsDirectory ? directory.path : nil, of: StoreIdentity(high: 1, low: 2))
+            return try BaseStart(bases: bases, session: session, log: .standardError(level: .error)).unusableReason()
+        }
+        #expect(try unusableReason(knowsDirectory: false) == nil)
+        #expect(try enter(1, .folder("one")))
+        #expect(try unusableReason(knowsDirectory: false) == nil)
+        try session.run(StoreTables.dropping(tables.table(0)))
+        // The log does not continue the base any more.
+        #expect(try unusableReason(knowsDirectory: true)?.contains("does not continue any base") == true)
+        try session.run(
+            SQLStatement("UPDATE hearth.bases SET sequence = $1::bigint", [.number(Self.firstGroup(2))]))
+        #expect(try unusableReason(knowsDirectory: false)?.contains("name it with --cluster-bases") == true)
+        #expect(try unusableReason(knowsDirectory: true)?.contains("has no file BASES") == true)
+        try session.run(StoreTables.creation(ofBase: "hearth.base_main_2_7"))
+        #expect(try enter(2, .table("hearth.base_main_2_7")))
+        try session.run(
+            SQLStatement(
+                "UPDATE hearth.bases SET sequence = $1::bigint WHERE number = 2", [.number(Self.firstGroup(3))]))
+        #expect(try unusableReason(knowsDirectory: false) == nil)
     }
 }

@@ -1,0 +1,127 @@
+// From which base a server without a state starts, and what it does while there is none that it can use.
+
+import FirestoreService
+import PostgreSQLLog
+import Replication
+import Storage
+
+/// Looks for a state to start from: the newest base that the log continues, an earlier one if that is damaged, or
+/// nothing if the log has everything. Used by one thread.
+struct BaseStart {
+    /// What an attempt has come to.
+    enum Outcome: Equatable {
+        case made
+        /// Why no base can be used now. The leader makes another one, or an operator mounts the directory.
+        case waits(String)
+    }
+
+    let bases: StoreBases
+    let session: PostgreSQLSession
+    let log: Log
+
+    private var tables: StoreTables { bases.tables }
+
+    /// Makes the directory.
+    ///
+    /// - Parameter mark: gets the directory before it takes its place, or instead of one from a base.
+    /// - Throws: what must not be tried again: errors of the directory that is made, `SQLFailure`, and a
+    ///   `CommandFailure` if the server lacks a setting.
+    func attempt(to directory: String, marking mark: (String) throws -> Void) throws -> Outcome {
+        var problem: StorageError?
+        for base in try candidates() {
+            do {
+                try fetch(base, to: directory, marking: mark)
+                return .made
+            } catch let error as StorageError {
+                try note(error, of: base)
+                problem = problem ?? error
+            }
+        }
+        if try bases.logHasEverything(session) {
+            try mark(directory)
+            log(.info, "cluster_directory_made", ["store": tables.name])
+            return .made
+        }
+        // What no other server can change.
+        if let problem, problem.code == .refused, bases.shared == nil { throw CommandFailure("\(problem)") }
+        return .waits(problem.map { "\($0)" } ?? nothingContinues)
+    }
+
+    /// Why a server that gave up its state could not start again, by what can be seen without reading a base; nil if it
+    /// could.
+    func unusableReason() throws -> String? {
+        var problem: String?
+        for base in try candidates() {
+            do throws(StorageError) {
+                try bases.check(base)
+                return nil
+            } catch {
+                problem = problem ?? "\(error)"
+            }
+        }
+        if try bases.logHasEverything(session) { return nil }
+        return problem ?? nothingContinues
+    }
+
+    private var nothingContinues: String { "the log does not continue any base of the store \(tables.name)" }
+
+    /// Bases that the log continues, the newest first.
+    private func candidates() throws -> [BaseRow] {
+        try BaseRow.all(session.run(tables.keptBases(forMilliseconds: 0))).filter { base in
+            try LogPresence.continues(after: base.place, tables, session)
+        }
+    }
+
+    private func fetch(_ base: BaseRow, to directory: String, marking mark: (String) throws -> Void) throws {
+        log(
+            .info, "base_fetching",
+            [
+                "bytes": String(base.byteCount), "sequence": String(base.place.sequence),
+                "place": base.location.text,
+            ])
+        var report = BaseProgress(base, tables, log)
+        report.announce(session)
+        try bases.fetch(base, session, to: directory, marking: mark) { report.note($0, session) }
+        log(.info, "base_fetched", ["sequence": String(base.place.sequence)])
+    }
+
+    /// Has nobody use a base that is damaged, so that the leader makes another one.
+    private func note(_ error: StorageError, of base: BaseRow) throws {
+        if error.code == .corrupt {
+            try session.run(tables.markingDamaged(base.number))
+            return log(.error, "base_damaged", ["base": String(base.number), "message": "\(error)"])
+        }
+        // An error of the directory that is made ends the attempt; one of the shared directory may go away.
+        let isOfShared = bases.shared.map { error.file?.hasPrefix($0.directory) == true } ?? false
+        guard error.code == .refused || isOfShared else { throw error }
+    }
+}
+
+/// Says how far a server is that receives a base: in its log, and to the other servers, which keep the base meanwhile.
+private struct BaseProgress {
+    private let base: BaseRow
+    private let tables: StoreTables
+    private let log: Log
+    private var reported = BootClock.milliseconds()
+
+    init(_ base: BaseRow, _ tables: StoreTables, _ log: Log) {
+        self.base = base
+        self.tables = tables
+        self.log = log
+    }
+
+    func announce(_ session: PostgreSQLSession) {
+        var figures = MemberState.Figures()
+        figures.role = StoreTables.fetchingRole(base.number)
+        // Only what people read is missing if this fails, and a base that is replaced twice meanwhile.
+        _ = try? session.run(tables.announcement(figures, version: CommandRouter.version))
+    }
+
+    mutating func note(_ byteCount: Int, _ session: PostgreSQLSession) {
+        let now = BootClock.milliseconds()
+        guard now >= reported + 1_000 else { return }
+        reported = now
+        announce(session)
+        log(.info, "base_progress", ["bytes": String(byteCount), "of": String(base.byteCount)])
+    }
+}

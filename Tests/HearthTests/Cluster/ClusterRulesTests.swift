@@ -1,0 +1,137 @@
+// Security rules of a cluster, as processes over a real PostgreSQL.
+
+import Foundation
+import PostgreSQLLog
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(30)))
+struct ClusterRulesTests {
+    private let directory = TemporaryDirectory("cluster-rules")
+    private let database: PostgreSQLServer
+    /// The database that moves.
+    private static let document = "/v1/projects/hearth/databases/(default)/documents/c/d"
+
+    init() throws { database = try PostgreSQLServer() }
+
+    private func node(_ name: String, _ arguments: [String]) throws -> ClusterNode {
+        try ClusterNode(database.address, data: directory.path(of: name), arguments: arguments)
+    }
+
+    private func file(_ statement: String) throws -> String {
+        let path = directory.path(of: "firestore.rules")
+        let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { \(statement) } } }\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    private func rules(_ words: [String], at node: ClusterNode) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["rules"] + words + ["--data", node.data])
+    }
+
+    private func expectRules(_ lines: Int, at node: ClusterNode) async throws {
+        try await eventually("\(node.address) has \(lines) rules: \(node.log.suffix(2_000))") {
+            try rules(["list"], at: node).output.split(separator: "\n").count == lines
+        }
+    }
+
+    private func status(_ node: ClusterNode) -> Int? {
+        HTTPTestClient(ifListening: node.port, address: node.host, patienceSeconds: 20)?
+            .request("GET", Self.document)?.status
+    }
+
+    @Test
+    func `Rules applied at one server are in force at others, at a new one from the start, and after a move`()
+        async throws
+    {
+        let stores = ["--cluster-stores", "main,b"]
+        // Without access control, so that the servers reach each other; rules are kept all the same.
+        let nodes = [
+            try node("a", stores + ["--insecure"]), try node("b", stores + ["--insecure"]),
+        ]
+        for node in nodes { try node.start() }
+        try await eventually("the database takes commits: \(nodes.map { $0.log.suffix(1_000) })") {
+            try HearthBinary.run(["set", "--address", nodes[0].address, "c/d", "{\"n\":1}"]).status == 0
+        }
+        #expect(try rules(["apply", file("allow get;")], at: nodes[0]).status == 0)
+        try await expectRules(1, at: nodes[1])
+        #expect(try rules(["apply", file("allow get: if false;")], at: nodes[1]).status == 0)
+        try await expectRules(2, at: nodes[0])
+        #expect(try rules(["rollback"], at: nodes[0]).status == 0)
+        try await expectRules(3, at: nodes[1])
+        let shown = try nodes.map { try rules(["show"], at: $0).output }
+        #expect(shown[0] == shown[1] && shown[0].contains("allow get;"), "\(shown)")
+        #expect(nodes[1].log.contains("event=rules_taken"), "\(nodes[1].log)")
+
+        // Indexes go along, and are listed at every server.
+        let indexes = directory.path(of: "firestore.indexes.json")
+        let declared = """
+            {"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": [
+                {"fieldPath": "n", "order": "ASCENDING"}, {"fieldPath": "m", "order": "DESCENDING"}]}]}
+            """
+        try Data(declared.utf8).write(to: URL(fileURLWithPath: indexes))
+        let applied = try HearthBinary.run(["indexes", "apply", indexes, "--data", nodes[0].data])
+        #expect(applied.status == 0, "\(applied)")
+        func expectIndexes(at nodes: [ClusterNode]) async throws {
+            for node in nodes {
+                try await eventually("the index is listed at \(node.address): \(node.log.suffix(1_000))") {
+                    try HearthBinary.run(["indexes", "list", "--data", node.data]).output.contains("DESCENDING")
+                }
+            }
+        }
+        try await expectIndexes(at: nodes)
+
+        // A move takes no rules along, and leaves none: a server that begins afterwards has all of them.
+        let session = try PostgreSQLSession(address: database.address)
+        let row = StoreTables.moveRows(
+            try session.run(StoreTables.row(of: "projects/hearth/databases/(default)"))
+        ).first
+        session.close()
+        let target = try #require(row).row.store == "main" ? "b" : "main"
+        let moved = try HearthBinary.run(["move", "(default)", target, "--address", nodes[0].address])
+        #expect(moved.status == 0, "\(moved)")
+        for node in nodes { #expect(try rules(["show"], at: node).output == shown[0]) }
+        try await expectIndexes(at: nodes)
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+
+        let late = try node("late", stores)
+        try late.start()
+        #expect(try rules(["list"], at: late).output.split(separator: "\n").count == 3)
+        try await eventually("it leads, and permits what the rules permit: \(late.log.suffix(2_000))") {
+            status(late) == 200
+        }
+        let denied = try HearthBinary.run(["set", "--address", late.address, "c/d", "{\"n\":2}"])
+        #expect(denied.status != 0 && denied.errors.contains("PERMISSION_DENIED"), "\(denied)")
+        #expect(late.log.contains("security=closed"), "\(late.log)")
+        #expect(try rules(["apply", file("allow get: if false;")], at: late).status == 0)
+        #expect(status(late) == 403)
+        #expect(late.stop() == 0)
+
+        // What does not run does not change the rules of others.
+        let offline = try rules(["apply", file("allow get;")], at: late)
+        #expect(offline.status == 1 && offline.errors.contains("have their rules in common"), "\(offline)")
+    }
+
+    @Test
+    func `The rules of a directory become those of its cluster, and come back with it`() async throws {
+        let data = directory.path(of: "alone")
+        let source = try ServerProcess(data: data)
+        #expect(source.stop() == 0)
+        #expect(try HearthBinary.run(["rules", "apply", file("allow get;"), "--data", data]).status == 0)
+        let moved = try HearthBinary.run(["migrate", "--from", data, "--to", database.address])
+        #expect(moved.status == 0, "\(moved)")
+        let first = try node("a", [])
+        try first.start()
+        #expect(first.log.contains("security=closed"), "\(first.log)")
+        try await eventually("reads are permitted: \(first.log.suffix(2_000))") { status(first) == 404 }
+        // Newer than what any base has.
+        #expect(try rules(["apply", file("allow get: if false;")], at: first).status == 0)
+        #expect(status(first) == 403)
+        let back = directory.path(of: "back")
+        let returned = try HearthBinary.run(["migrate", "--from", database.address, "--to", back])
+        #expect(returned.status == 0, "\(returned)")
+        _ = first.stop()
+        let shown = try HearthBinary.run(["rules", "show", "--data", back])
+        #expect(shown.output.contains("allow get: if false;"), "\(shown)")
+    }
+}
