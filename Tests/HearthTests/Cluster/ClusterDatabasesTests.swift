@@ -157,6 +157,7 @@ struct ClusterDatabasesTests {
         nodes[1].kill()
         try nodes[1].start()
         #expect(nodes[1].log.contains("event=cluster_home_away"), "\(nodes[1].log)")
+        #expect(nodes[1].log.contains("event=rules_not_taken"), "\(nodes[1].log)")
         try await expectWritten(other, 6, at: [nodes[1], nodes[0]], "at a server that began without the home database")
         try await expectUnavailable(main, at: nodes[1])
         let moved = try run(["move", "(default)", "main"], nodes[0], other[0])
