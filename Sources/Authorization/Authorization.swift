@@ -202,15 +202,15 @@ package final class Authorization: AccessControl {
     ///
     /// A server that trusts everyone vouches for nobody: there its callers are what callers without a credential are.
     /// - Throws: `UNAUTHENTICATED` for a credential that is refused, `RESOURCE_EXHAUSTED` after many failures.
-    package func vouch(for call: Call) throws(RequestError) -> [UInt8] {
-        if call.isLocal { return VouchedCaller(.admin, isVerified: true).bytes }
+    package func vouch(for call: Call) throws(RequestError) -> VouchedCaller {
+        if call.isLocal { return VouchedCaller(.admin, isVerified: true) }
         let state = state
         let mode = state.authenticator.mode
-        if mode.trustsEveryone { return VouchedCaller(.anonymous, isVerified: false).bytes }
+        if mode.trustsEveryone { return VouchedCaller(.anonymous, isVerified: false) }
         let origin = call.origin
         try LimitedCaller.check(limiter.refusalsExceeded(origin.limitedNetwork), call)
         do throws(RequestError) {
-            return VouchedCaller(try authenticate(origin, state), isVerified: mode == .closed).bytes
+            return VouchedCaller(try authenticate(origin, state), isVerified: mode == .closed)
         } catch {
             audit.refused(origin, call.method.name, database: nil, error)
             count(error, origin)

@@ -61,8 +61,8 @@ package struct NetworkAddress: Hashable, Sendable {
 
     /// The 4 or 16 bytes, in network order.
     package var bytes: [UInt8] {
-        let all = [high, low].flatMap { part in (0..<8).map { UInt8(truncatingIfNeeded: part >> (56 - 8 * $0)) } }
-        return isIPv4 ? Array(all[12...]) : all
+        if isIPv4 { return (0..<4).map { UInt8(truncatingIfNeeded: low >> (24 - 8 * $0)) } }
+        return (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> (56 - 8 * ($0 & 7))) }
     }
 
     /// Whether the address is of this machine, of a link, or of a private network: no caller from the Internet has it.

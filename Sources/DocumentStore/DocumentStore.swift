@@ -57,7 +57,8 @@ package final class DocumentStore: Sendable {
     private init(_ configuration: StoreConfiguration) throws {
         self.configuration = configuration
         databases = DatabaseDirectory(
-            maximum: configuration.databasesMax, admits: configuration.admitsDatabase)
+            maximum: configuration.databasesMax, bytesMax: configuration.databaseBytesMax,
+            admits: configuration.admitsDatabase)
         // The cache of a cluster is changed by records of the cluster alone.
         let cached = configuration.engine.sharedLog == nil ? try ClusterFile.read(in: configuration.directory) : nil
         standing = WriteStanding(leader: configuration.leader ?? cached.map { "the cluster of \($0)" })
@@ -221,7 +222,7 @@ package final class DocumentStore: Sendable {
                 let isPessimistic = (mode == .unspecified ? configuration.concurrencyMode : mode) == .pessimistic
                 let kind = isPessimistic ? StoreTransaction.Kind.pessimistic : .optimistic
                 // What the transaction finds missing must have keys all the same.
-                _ = try databases.reserve(database)
+                let claim = try databases.reserve(database, for: .transaction).claim
                 let attempt = abortedAttempt(named: retried)
                 if let attempt, !attempt.conflicts.isEmpty {
                     let identifier = transactions.reserveIdentifier()
@@ -229,9 +230,9 @@ package final class DocumentStore: Sendable {
                         .begin(
                             BeginRequest(
                                 identifier: identifier, database: database, kind: kind, retried: attempt,
-                                account: owner?.account, completion: completion)))
+                                account: owner?.account, claim: claim, completion: completion)))
                 }
-                completion(.success(try begin(in: database, kind, owner, attempt)))
+                completion(.success(try begin(in: database, kind, owner, attempt, claim)))
             }
         } catch {
             completion(.failure(error))
@@ -240,13 +241,14 @@ package final class DocumentStore: Sendable {
 
     private func begin(
         in database: DatabaseName, _ kind: StoreTransaction.Kind, _ owner: TransactionOwner?,
-        _ retried: AbortedAttempt? = nil
+        _ retried: AbortedAttempt? = nil, _ claim: DatabaseClaim? = nil
     ) throws(RequestError) -> TransactionIdentifier {
         // Refused here rather than by its first read.
         if case .readOnly(let time) = kind { _ = try databases.number(of: database, at: time) }
         let readMicroseconds: UInt64? = if case .readOnly(let microseconds) = kind { microseconds } else { nil }
         let identifier = transactions.reserveIdentifier(readMicroseconds: readMicroseconds)
-        try transactions.begin(identifier, in: database, kind: kind, retried: retried, account: owner?.account)
+        try transactions.begin(
+            identifier, in: database, kind: kind, retried: retried, account: owner?.account, claim: claim)
         return identifier
     }
 
@@ -399,7 +401,8 @@ package final class DocumentStore: Sendable {
             sessionBytes: counters.sessionBytes.load(ordering: .relaxed),
             lockBytes: counters.lockBytes.load(ordering: .relaxed), changeBytes: changes.byteCount,
             requestsQueued: load.requests, bytesQueued: load.bytes,
-            databases: databases.storedCount, adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
+            databases: databases.storedCount, databaseBytes: databases.byteCount,
+            adaptiveIndexes: adaptiveIndexes?.statistics ?? AdaptiveIndexStatistics(),
             archive: archiver?.statistics, followers: replication.followers, isFollowing: replication.isConnected,
             lagMicroseconds: lagMicroseconds, cluster: configuration.clusterFigures?(), engine: engine.statistics)
     }

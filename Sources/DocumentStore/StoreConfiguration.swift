@@ -121,6 +121,14 @@ package struct StoreConfiguration: Sendable {
 
     /// Databases that this store may have; the next is refused with `RESOURCE_EXHAUSTED`.
     package var databasesMax = 100_000
+
+    /// Bytes of memory for the names of databases and what is known of them, the deleted ones too; a new database
+    /// beyond it is refused with `RESOURCE_EXHAUSTED`.
+    package var databaseBytesMax = 128 << 20
+
+    /// Memory of a database without its name, in bytes, about.
+    package static var databaseBytes: Int { DatabaseDirectory.entryBytes }
+
     /// Asked before a database comes into being: whether this store may have it, and not another one. Must not block.
     package var admitsDatabase: @Sendable (DatabaseName) -> Bool = { _ in true }
 

@@ -6,6 +6,21 @@
 // database without a row. Only when all stores share is a new database put in one: then none of them can have it. A
 // store to or from which a database has moved has level 3 (StoreTables+Moves).
 
+/// What the databases of a cluster may take, all stores together.
+package struct DatabaseLimits: Sendable {
+    package let count: UInt64
+    /// Bytes of memory in each server.
+    package let bytes: UInt64
+    /// Of them, those that a database takes without its name.
+    package let bytesEach: UInt64
+
+    package init(count: UInt64, bytes: UInt64, bytesEach: UInt64) {
+        self.count = count
+        self.bytes = bytes
+        self.bytesEach = bytesEach
+    }
+}
+
 extension StoreTables {
     /// The level of a store that has only databases with a row. A server of a single store does not serve it.
     package static let sharingLevel: UInt64 = 2
@@ -43,7 +58,7 @@ extension StoreTables {
     /// yet, or there are too many databases.
     ///
     /// - Parameter stores: the names of all stores.
-    package static func adding(_ database: String, to stores: [String], databasesMax: UInt64) -> SQLStatement {
+    package static func adding(_ database: String, to stores: [String], _ limits: DatabaseLimits) -> SQLStatement {
         SQLStatement(
             """
             INSERT INTO hearth.databases (name, store)
@@ -53,12 +68,15 @@ extension StoreTables {
                 ORDER BY count(d.name), s.name LIMIT 1)
             WHERE (SELECT count(*) FROM hearth.stores
                 WHERE name = ANY (string_to_array($2::text, ',')) AND \(shares)) = $3::bigint
-            AND (SELECT count(*) FROM hearth.databases) < $4::bigint
+            AND (SELECT count(*) < $4::bigint
+                    AND coalesce(sum(octet_length(name) + $6::bigint), 0) + octet_length($1::text) + $6::bigint
+                        <= $5::bigint
+                FROM hearth.databases)
             ON CONFLICT (name) DO NOTHING
             """,
             [
                 .text(database), .text(stores.joined(separator: ",")), .number(UInt64(stores.count)),
-                .number(databasesMax),
+                .number(limits.count), .number(limits.bytes), .number(limits.bytesEach),
             ])
     }
 

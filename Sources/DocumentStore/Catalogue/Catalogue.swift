@@ -31,6 +31,8 @@ struct Catalogue: ~Copyable {
     }
 
     private var entries: [Entry] = []
+    /// Bytes of their names and paths.
+    private var entryBytes = 0
     /// Collection prefixes of document keys, without the space byte, to positions in `entries`.
     private var positions = ByteTable()
     /// Entries that the commit being made has changed.
@@ -41,8 +43,9 @@ struct Catalogue: ~Copyable {
     private var key = ByteBuffer(capacity: KeyLayout.keyBytesMax)
     private var value = ByteBuffer(capacity: 64)
 
-    /// Entries kept in memory between commits.
+    /// Entries kept in memory between commits, and bytes of their names and paths.
     private static let cachedMax = 65_536
+    private static let cachedBytesMax = 8 << 20
 
     init() {}
 
@@ -97,8 +100,9 @@ struct Catalogue: ~Copyable {
             changed.removeAll(keepingCapacity: true)
             numbered.removeAll(keepingCapacity: true)
         }
-        if entries.count <= Catalogue.cachedMax { return }
+        if entries.count <= Catalogue.cachedMax, entryBytes <= Catalogue.cachedBytesMax { return }
         entries.removeAll()
+        entryBytes = 0
         positions.removeAll()
     }
 
@@ -136,6 +140,7 @@ struct Catalogue: ~Copyable {
         } else if DocumentKey.isCutCollection(byteCount: collection.byteCount) {
             entries[position].path = [UInt8](copying: DocumentKey.collectionPath(ofDocument: path))
         }
+        entryBytes += name.byteCount + entries[position].path.count
         return position
     }
 

@@ -287,9 +287,11 @@ final class CommitPipeline: @unchecked Sendable {
     ) throws(RequestError) -> BatchWriteResult {
         try checkJudgement(of: request)
         try endTransaction(of: request)
-        let (database, isStored) = try reserve(for: request)
+        let reserved = try reserve(for: request)
+        defer { withExtendedLifetime(reserved.claim) {} }
         // From here on an error rolls the commit back and returns its version.
-        let commit = stage.begin(database: database, newDatabase: isStored ? nil : request.writes.database)
+        let commit = stage.begin(
+            database: reserved.number, newDatabase: reserved.isStored ? nil : request.writes.database)
         let result = try Self.decide(request.writes, isBatch: isBatch, with: &decider, into: &stage.draft)
         if let identifier = request.identifier {
             EncodedResult.write(result, into: &encodedResult)
@@ -307,7 +309,7 @@ final class CommitPipeline: @unchecked Sendable {
     /// - Throws: `ABORTED` for the transaction of a database that was moved; what ``DatabaseDirectory`` throws.
     private func reserve(
         for request: borrowing CommitRequest
-    ) throws(RequestError) -> (number: UInt32, isStored: Bool) {
+    ) throws(RequestError) -> DatabaseDirectory.Reservation {
         do throws(RequestError) {
             return try databases.reserve(request.writes.database)
         } catch {
@@ -372,10 +374,11 @@ final class CommitPipeline: @unchecked Sendable {
         try wanted.check()
         let isNew = wanted.indexes.contains { $0.search != nil && !known.indexes.contains($0) }
         let analysis = wanted.hasSearches ? try stage.draft.applier.analysisVersion(isRequired: isNew) : ""
-        let (database, isStored) = try databases.reserve(name)
+        let reserved = try databases.reserve(name)
+        defer { withExtendedLifetime(reserved.claim) {} }
         do throws(StorageError) {
-            if !isStored { try stage.begin(database: database, newDatabase: name).keep() }
-            _ = try stage.perform(.declaration(wanted, database: database, analysis: analysis))
+            if !reserved.isStored { try stage.begin(database: reserved.number, newDatabase: name).keep() }
+            _ = try stage.perform(.declaration(wanted, database: reserved.number, analysis: analysis))
         } catch {
             throw RequestError(error)
         }
@@ -385,10 +388,11 @@ final class CommitPipeline: @unchecked Sendable {
     private func change(_ change: DatabaseChange, _ name: DatabaseName) throws(RequestError) {
         if let refusal = standing.refusal ?? databases.refusal(of: name) { throw refusal }
         let wanted = try change.apply(databases.entry(of: name).map { DatabaseDescription(name, $0) })
-        let (database, isStored) = try databases.reserve(name)
+        let reserved = try databases.reserve(name)
+        defer { withExtendedLifetime(reserved.claim) {} }
         do throws(StorageError) {
-            if !isStored { try stage.begin(database: database, newDatabase: name).keep() }
-            _ = try stage.perform(.database(wanted, number: database))
+            if !reserved.isStored { try stage.begin(database: reserved.number, newDatabase: name).keep() }
+            _ = try stage.perform(.database(wanted, number: reserved.number))
         } catch {
             throw RequestError(error)
         }

@@ -91,6 +91,8 @@ struct BeginRequest: Sendable {
     var kind: StoreTransaction.Kind
     var retried: AbortedAttempt
     var account: TransactionAccount?
+    /// To the number of a database that is not stored.
+    var claim: DatabaseClaim?
     var completion: @Sendable (Result<TransactionIdentifier, RequestError>) -> Void
 }
 

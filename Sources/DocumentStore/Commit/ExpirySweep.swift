@@ -65,10 +65,10 @@ struct ExpirySweep {
         nextRoundMilliseconds = nowMilliseconds + intervalMilliseconds
         let expiring = states.groups.all.filter { $0.expiringField != nil }
         if expiring.isEmpty { return }
-        let names = Dictionary(uniqueKeysWithValues: databases.existing.map { ($0.number, $0.name) })
         let now = EncodedValue(.timestamp(TimestampValue(microseconds: Int64(clamping: nowMicroseconds))))
         for group in expiring {
-            guard let field = group.expiringField, let name = names[group.database],
+            guard let field = group.expiringField, let name = databases.name(of: group.database),
+                databases.entry(of: name)?.exists == true,
                 let condition = try? FieldTest(field, .lessThanOrEqual, now),
                 let interval = ValueIntervals(condition).intervals.first,
                 let index = states.declared.first(where: {

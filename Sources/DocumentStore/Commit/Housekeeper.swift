@@ -160,7 +160,7 @@ final class Housekeeper {
     ///   - isAllVisible: all commits are published.
     func takeRemovalStep(isIdle: Bool, isAllVisible: Bool) {
         let now = configuration.clock.elapsedMilliseconds
-        guard isRemovalDue, isIdle || now >= nextRemovalMilliseconds, let (_, entry) = databases.deleting.first
+        guard isRemovalDue, isIdle || now >= nextRemovalMilliseconds, let (_, entry) = databases.firstDeleting
         else { return }
         nextRemovalMilliseconds = now + UInt64(ExpirySweep.paceMilliseconds)
         guard configuration.admitsHousekeeping(.databaseRemoval) else {

@@ -79,7 +79,7 @@ struct ReplySender: Sendable {
         do throws(RequestError) {
             try transactions.begin(
                 request.identifier, in: request.database, kind: request.kind, retried: request.retried,
-                account: request.account)
+                account: request.account, claim: request.claim)
             request.completion(.success(request.identifier))
         } catch {
             queue.submitRelease(request.identifier.number)

@@ -10,6 +10,8 @@
 //
 // A name always keeps its number, also after the database was deleted. A database that comes into being again has the
 // same number, and a new key with a new version.
+//
+// All names are in memory, those of deleted databases too. What they may take has a bound, since clients choose them.
 
 package import Basics
 package import DocumentModel
@@ -19,13 +21,16 @@ internal import Synchronization
 
 /// All databases of the store. Thread-safe.
 ///
-/// A number is set aside before it is needed, a commit or a transaction that reads what is not there
-/// yet, and is stored with the first commit. One that was only set aside is free again after a restart.
+/// A commit, or a transaction that reads what is not there yet, needs the number of a database before the database
+/// is stored. Such a number is set aside as long as there is a claim to it, and then forgotten if nothing was
+/// stored. No other database gets it before a restart.
 final class DatabaseDirectory: Sendable {
     /// What is known of a name.
     struct Entry {
         let number: UInt32
         var isStored = false
+        /// Claims to a number that is set aside; without a meaning once the database is stored.
+        var claims = 0
         /// The version with which the database came into being, in microseconds; 0 if it is not stored.
         var createMicroseconds: UInt64 = 0
         /// Nil for a database that came into being with its first document.
@@ -45,23 +50,62 @@ final class DatabaseDirectory: Sendable {
         var isElsewhere: Bool { tenure.map { $0.state != .owned } ?? false }
         /// Whether documents of it may be there.
         var hasCopy: Bool { isStored && settings?.state != .deleted }
+
+        /// Memory of the entry in the tables of a directory, in bytes, about.
+        func byteCount(of name: DatabaseName) -> Int {
+            DatabaseDirectory.entryBytes + name.utf8.count + (settings?.location.utf8.count ?? 0)
+                + (tenure.map { $0.target.utf8.count + $0.progress.count } ?? 0)
+        }
     }
 
+    /// Memory of an entry without its texts, in bytes, about: two hash tables that have just grown.
+    static let entryBytes = 640
+
     fileprivate struct State {
-        var entries: [DatabaseName: Entry] = [:]
-        var names: [UInt32: DatabaseName] = [:]
-        var nextNumber: UInt32 = 1
-        /// Entries that count for the limit.
-        var count = 0
+        private(set) var entries: [DatabaseName: Entry] = [:]
+        private(set) var names: [UInt32: DatabaseName] = [:]
+        private(set) var nextNumber: UInt32 = 1
+        /// Databases that are stored and not deleted, which the limit of their number counts.
+        private(set) var count = 0
+        /// Databases that exist.
+        private(set) var existing = 0
+        /// Memory of all entries, and of those that are set aside, in bytes.
+        private(set) var bytes = 0
+        private(set) var asideBytes = 0
         /// Numbers of the databases that are being deleted.
         var deleting: Set<UInt32> = []
         /// The stored database that was reserved last: nearly always the next one too, and found without hashing its
         /// name.
         var last: (name: DatabaseName, number: UInt32)?
+
+        /// Replaces what is known of a name; nil forgets it.
+        mutating func put(_ entry: Entry?, _ name: DatabaseName) {
+            let known = entries[name]
+            entries[name] = entry
+            tally(known, name, -1)
+            tally(entry, name, 1)
+            if let entry {
+                if known == nil { names[entry.number] = name }
+                nextNumber = max(nextNumber, entry.number == .max ? .max : entry.number + 1)
+            } else if let known {
+                names[known.number] = nil
+            }
+        }
+
+        /// Adds an entry to the sums, or takes it away.
+        private mutating func tally(_ entry: Entry?, _ name: DatabaseName, _ sign: Int) {
+            guard let entry else { return }
+            let byteCount = sign * entry.byteCount(of: name)
+            bytes += byteCount
+            if !entry.isStored { asideBytes += byteCount }
+            if entry.hasCopy { count += sign }
+            if entry.exists { existing += sign }
+        }
     }
 
     private let state = Mutex(State())
     private let maximum: Int
+    private let bytesMax: Int
     private let admits: @Sendable (DatabaseName) -> Bool
     /// Increases with each deletion and each step of a move, so that numbers which readers keep are looked up again.
     private let deletions = Atomic<UInt64>(0)
@@ -72,16 +116,28 @@ final class DatabaseDirectory: Sendable {
 
     private let deletingCount = Atomic<Int>(0)
 
-    /// - Parameter admits: whether a database may come into being here.
-    init(maximum: Int, admits: @escaping @Sendable (DatabaseName) -> Bool = { _ in true }) {
+    /// - Parameters:
+    ///   - maximum: of the number of databases.
+    ///   - bytesMax: of the memory of the directory. What is stored is loaded also beyond it.
+    ///   - admits: whether a database may come into being here.
+    init(
+        maximum: Int, bytesMax: Int = .max, admits: @escaping @Sendable (DatabaseName) -> Bool = { _ in true }
+    ) {
         self.maximum = maximum
+        self.bytesMax = bytesMax
         self.admits = admits
     }
 
     // MARK: Reading
 
     /// Databases that exist.
-    var storedCount: Int { state.withLock { state in state.entries.values.count { $0.exists } } }
+    var storedCount: Int { state.withLock { $0.existing } }
+
+    /// Memory of what is known of all databases, the deleted ones too, in bytes, about.
+    var byteCount: Int { state.withLock { $0.bytes } }
+
+    /// The name of a number, also of a database that was deleted.
+    func name(of number: UInt32) -> DatabaseName? { state.withLock { $0.names[number] } }
 
     /// A database's number, also of one that was deleted.
     func number(of name: DatabaseName) -> UInt32? {
@@ -148,63 +204,99 @@ final class DatabaseDirectory: Sendable {
     func entry(of name: DatabaseName) -> Entry? { state.withLock { $0.entries[name] } }
 
     /// All stored databases with their numbers, those that are being deleted and that were deleted too.
-    var all: [(name: DatabaseName, number: UInt32)] { names { $0.isStored } }
-
-    /// The databases that another store has, or will have.
-    var elsewhere: [(name: DatabaseName, entry: Entry)] {
-        state.withLock { state in
-            state.entries.filter { $0.value.isElsewhere }.map { (name: $0.key, entry: $0.value) }
-        }
-    }
+    var all: [(name: DatabaseName, number: UInt32)] { entries(where: \.isStored).map { ($0.name, $0.entry.number) } }
 
     /// All databases that exist, with their numbers.
-    var existing: [(name: DatabaseName, number: UInt32)] { names(where: \.exists) }
+    var existing: [(name: DatabaseName, number: UInt32)] {
+        entries(where: \.exists).map { ($0.name, $0.entry.number) }
+    }
 
-    private func names(where isWanted: (Entry) -> Bool) -> [(name: DatabaseName, number: UInt32)] {
+    /// What is known of the databases that a condition holds for. It looks at all of them.
+    func entries(where isWanted: (Entry) -> Bool) -> [(name: DatabaseName, entry: Entry)] {
         state.withLock { state in
-            state.entries.filter { isWanted($0.value) }.map { (name: $0.key, number: $0.value.number) }
+            state.entries.compactMap { isWanted($0.value) ? (name: $0.key, entry: $0.value) : nil }
         }
     }
 
     /// Whether a database is being deleted.
     var isDeleting: Bool { deletingCount.load(ordering: .relaxed) > 0 }
 
-    /// The databases that are being deleted, in the order of their numbers.
-    var deleting: [(name: DatabaseName, entry: Entry)] {
+    /// The database with the smallest number of those that are being deleted.
+    var firstDeleting: (name: DatabaseName, entry: Entry)? {
         state.withLock { state in
-            if state.deleting.isEmpty { return [] }
-            return state.deleting.sorted().compactMap { number in
-                state.names[number].flatMap { name in state.entries[name].map { (name, $0) } }
-            }
+            guard let name = state.deleting.min().flatMap({ state.names[$0] }) else { return nil }
+            return state.entries[name].map { (name, $0) }
         }
     }
 
     // MARK: Changing
 
-    /// A database's number, set aside now if it has none, and whether the database is stored.
-    /// - Parameter isReceived: whether the database comes from another store.
+    /// A database's number, and whether the database is stored.
+    struct Reservation {
+        let number: UInt32
+        let isStored: Bool
+        /// Keeps a number that is set aside: to be held until the database is stored or the number is not used any
+        /// more. Nil for a name that keeps its number anyway.
+        let claim: DatabaseClaim?
+    }
+
+    /// Who needs the number of a database.
+    enum NumberUse {
+        case commit
+        /// A transaction, which may stay open for long: all of them together set aside a quarter of the memory.
+        case transaction
+        /// The database comes from another store.
+        case move
+    }
+
+    /// A database's number, set aside now if it has none.
+    ///
     /// - Throws: `RESOURCE_EXHAUSTED` when there are too many; `FAILED_PRECONDITION` for one that is being deleted;
     ///   `UNAVAILABLE` for one that is another store's.
-    func reserve(
-        _ name: DatabaseName, isReceived: Bool = false
-    ) throws(RequestError) -> (number: UInt32, isStored: Bool) {
-        try state.withLock { (state) throws(RequestError) in
-            if let last = state.last, last.name == name { return (last.number, true) }
-            let entry = state.entries[name]
-            if !isReceived, entry?.exists != true, entry?.isElsewhere == true || !admits(name) {
+    func reserve(_ name: DatabaseName, for use: NumberUse = .commit) throws(RequestError) -> Reservation {
+        let (number, isStored, isAside) = try state.withLock { (state) throws(RequestError) in
+            if let last = state.last, last.name == name { return (last.number, true, false) }
+            let known = state.entries[name]
+            if use != .move, known?.exists != true, known?.isElsewhere == true || !admits(name) {
                 throw .databaseIsElsewhere(name)
             }
-            if let entry {
-                if entry.isBeingDeleted { throw .databaseIsBeingDeleted(name) }
-                if entry.exists { state.last = (name, entry.number) }
-                return (entry.number, entry.exists)
+            if known?.isBeingDeleted == true { throw .databaseIsBeingDeleted(name) }
+            if known?.hasCopy != true, state.count >= maximum { throw .tooManyDatabases(maximum) }
+            if let known, known.isStored {
+                if known.exists { state.last = (name, known.number) }
+                return (known.number, known.exists, false)
             }
-            if state.count >= maximum {
-                throw RequestError(.resourceExhausted, "The server has reached its limit of \(maximum) databases.")
-            }
-            let number = state.nextNumber
-            state.add(name, Entry(number: number))
-            return (number, false)
+            return (try setAside(name, known, for: use, &state), false, true)
+        }
+        return Reservation(number: number, isStored: isStored, claim: isAside ? DatabaseClaim(name, in: self) : nil)
+    }
+
+    /// Adds a claim to the number of a database that is not stored.
+    /// - Parameter known: the entry of the name; nil if there is no number yet.
+    private func setAside(
+        _ name: DatabaseName, _ known: Entry?, for use: NumberUse, _ state: inout State
+    ) throws(RequestError) -> UInt32 {
+        guard var entry = known else {
+            let entry = Entry(number: try state.unusedNumber(), claims: 1)
+            let added = entry.byteCount(of: name)
+            let isTooMuch = use == .transaction && state.asideBytes + added > bytesMax / 4
+            if isTooMuch || state.bytes + added > bytesMax { throw .databasesTakeTooMuch(bytesMax) }
+            state.put(entry, name)
+            return entry.number
+        }
+        entry.claims += 1
+        state.put(entry, name)
+        return entry.number
+    }
+
+    /// A claim has ended. With the last one a number that is set aside is forgotten.
+    fileprivate func endClaim(_ name: DatabaseName) {
+        state.withLock { state in
+            guard var entry = state.entries[name], !entry.isStored else { return }
+            entry.claims -= 1
+            // Readers that keep the number look it up again.
+            if entry.claims == 0 { deletions.add(1, ordering: .releasing) }
+            state.put(entry.claims > 0 ? entry : nil, name)
         }
     }
 
@@ -219,9 +311,8 @@ final class DatabaseDirectory: Sendable {
                 // It comes into being again.
                 entry.settings = nil
                 entry.hidden = entry.hidden.map { $0.lowerBound..<max($0.lowerBound, version) }
-                state.count += 1
             }
-            if state.entries[name] == nil { state.add(name, entry) } else { state.entries[name] = entry }
+            state.put(entry, name)
         }
     }
 
@@ -231,7 +322,6 @@ final class DatabaseDirectory: Sendable {
     func set(_ settings: DatabaseSettings, of number: UInt32) -> Bool {
         state.withLock { state in
             guard let name = state.names[number], var entry = state.entries[name] else { return false }
-            let wasDeleted = entry.settings?.state == .deleted
             entry.settings = settings
             state.deleting.remove(number)
             if settings.state != .created {
@@ -242,9 +332,8 @@ final class DatabaseDirectory: Sendable {
                     deletions.add(1, ordering: .releasing)
                     deletedLast.max(settings.deleteMicroseconds, ordering: .releasing)
                 }
-                if settings.state == .deleted, !wasDeleted { state.count -= 1 }
             }
-            state.entries[name] = entry
+            state.put(entry, name)
             deletingCount.store(state.deleting.count, ordering: .relaxed)
             return true
         }
@@ -262,7 +351,7 @@ final class DatabaseDirectory: Sendable {
             if tenure.createMicroseconds > 0, entry.createMicroseconds <= tenure.version {
                 entry.createMicroseconds = tenure.createMicroseconds
             }
-            state.entries[name] = entry
+            state.put(entry, name)
             if isProgress { return true }
             if state.last?.name == name { state.last = nil }
             deletions.add(1, ordering: .releasing)
@@ -331,15 +420,40 @@ final class DatabaseDirectory: Sendable {
 }
 
 extension DatabaseDirectory.State {
-    fileprivate mutating func add(_ name: DatabaseName, _ entry: DatabaseDirectory.Entry) {
-        entries[name] = entry
-        names[entry.number] = name
-        nextNumber = max(nextNumber, entry.number + 1)
-        count += 1
+    /// A number that no database has had since the start.
+    fileprivate func unusedNumber() throws(RequestError) -> UInt32 {
+        if nextNumber < .max { return nextNumber }
+        throw RequestError(.resourceExhausted, "There are no numbers for further databases. Restart the server.")
     }
 }
 
+/// Keeps the number of a database that is not stored. Thread-safe.
+final class DatabaseClaim: Sendable {
+    private let name: DatabaseName
+    private let directory: DatabaseDirectory
+
+    fileprivate init(_ name: DatabaseName, in directory: DatabaseDirectory) {
+        self.name = name
+        self.directory = directory
+    }
+
+    deinit { directory.endClaim(name) }
+}
+
 extension RequestError {
+    fileprivate static func tooManyDatabases(_ maximum: Int) -> RequestError {
+        RequestError(.resourceExhausted, "The server has reached its limit of \(maximum) databases.")
+    }
+
+    fileprivate static func databasesTakeTooMuch(_ bytesMax: Int) -> RequestError {
+        RequestError(
+            .resourceExhausted,
+            """
+            What is known of databases, the deleted ones too, would take more than the \(bytesMax) bytes of memory \
+            that the server has for it.
+            """)
+    }
+
     static func databaseIsElsewhere(_ name: DatabaseName) -> RequestError {
         var error = RequestError(.unavailable, "The database \(name) is not one of this store. Please try again.")
         error.isDatabaseElsewhere = true

@@ -47,7 +47,8 @@ extension DocumentStore {
 
     /// The databases that exist, and those that are being deleted.
     package var databaseDescriptions: [DatabaseDescription] {
-        databases.all.compactMap { describeDatabase($0.name) }.filter { $0.exists || $0.isBeingDeleted }
+        databases.entries(where: \.isStored).map { DatabaseDescription($0.name, $0.entry) }
+            .filter { $0.exists || $0.isBeingDeleted }
     }
 
     /// Changes a database, or creates one. `change` gets what is known of the name, runs on the commit thread, and must

@@ -117,7 +117,7 @@ final class AdaptiveIndexes: IndexUsage {
 
     private func add(_ change: AdaptiveIndexEvent.Change, _ index: AdaptiveIndex, to state: inout State) {
         if state.events.count >= Self.eventsMax { state.events.removeFirst() }
-        let database = databases.all.first { $0.number == index.database }?.name
+        let database = databases.name(of: index.database)
         state.events.append(
             AdaptiveIndexEvent(
                 change: change, database: database.map { "\($0)" } ?? "", collectionID: index.collectionID,

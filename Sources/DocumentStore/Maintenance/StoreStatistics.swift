@@ -40,6 +40,8 @@ package struct StoreStatistics: Sendable {
     package var bytesQueued = 0
     /// Databases that hold or held documents.
     package var databases = 0
+    /// Bytes of what is known of all databases, the deleted ones too, about.
+    package var databaseBytes = 0
     /// Indexes that were made on demand.
     package var adaptiveIndexes = AdaptiveIndexStatistics()
     /// Of the archive; nil without one.

@@ -52,13 +52,14 @@ extension CommitPipeline {
             throw RequestError(
                 .unavailable, "What the store has of the database \(name) from an earlier move is being removed.")
         }
-        let (number, _) = try databases.reserve(name, isReceived: true)
+        let reserved = try databases.reserve(name, for: .move)
+        defer { withExtendedLifetime(reserved.claim) {} }
         do throws(StorageError) {
-            try stage.begin(database: number, newDatabase: name).keep()
+            try stage.begin(database: reserved.number, newDatabase: name).keep()
         } catch {
             throw RequestError(error)
         }
-        try perform(.tenure(DatabaseTenure(.receiving, generation: generation), number: number))
+        try perform(.tenure(DatabaseTenure(.receiving, generation: generation), number: reserved.number))
     }
 
     /// Applies a chunk, if it is the next one.

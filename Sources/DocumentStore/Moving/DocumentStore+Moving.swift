@@ -39,7 +39,7 @@ extension DocumentStore {
 
     /// The databases that another store has, or will have, and of which this one knows.
     package var tenures: [(name: DatabaseName, tenure: DatabaseTenure)] {
-        databases.elsewhere.map { ($0.name, DatabaseTenure($0.entry)) }
+        databases.entries(where: \.isElsewhere).map { ($0.name, DatabaseTenure($0.entry)) }
     }
 
     /// Why calls about a database are refused here: another store has it, or will have. Nil if they are not.

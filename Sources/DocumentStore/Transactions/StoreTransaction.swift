@@ -16,6 +16,8 @@ final class StoreTransaction: Sendable {
     let kind: Kind
     /// The connection that began it, if it came over one.
     let account: TransactionAccount?
+    /// Keeps the number of a database that is not stored, under which it notes what it found missing.
+    private let claim: DatabaseClaim?
 
     /// When it began, in elapsed milliseconds.
     let beganMilliseconds: UInt64
@@ -57,12 +59,14 @@ final class StoreTransaction: Sendable {
 
     init(
         identifier: TransactionIdentifier, database: DatabaseName, kind: Kind, account: TransactionAccount? = nil,
-        nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMax: Int, memory: TransactionMemory
+        claim: DatabaseClaim? = nil, nowMilliseconds: UInt64, age: UInt64, earlierConflicts: [UInt64], readsMax: Int,
+        memory: TransactionMemory
     ) throws(RequestError) {
         self.identifier = identifier
         self.database = database
         self.kind = kind
         self.account = account
+        self.claim = claim
         beganMilliseconds = nowMilliseconds
         self.age = age
         self.earlierConflicts = earlierConflicts

@@ -107,14 +107,15 @@ final class TransactionTable: Sendable {
     /// - Parameters:
     ///   - retried: the aborted attempt that this one follows, if any.
     ///   - account: that of the connection it comes over, if any.
+    ///   - claim: to the number of the database, if it is not stored.
     func begin(
         _ identifier: TransactionIdentifier, in database: DatabaseName, kind: StoreTransaction.Kind,
-        retried: AbortedAttempt?, account: TransactionAccount?
+        retried: AbortedAttempt?, account: TransactionAccount?, claim: DatabaseClaim? = nil
     ) throws(RequestError) {
         let transaction = try StoreTransaction(
-            identifier: identifier, database: database, kind: kind, account: account, nowMilliseconds: nowMilliseconds,
-            age: retried?.age ?? identifier.number, earlierConflicts: retried?.conflicts ?? [],
-            readsMax: configuration.transactionReadsMax, memory: memory)
+            identifier: identifier, database: database, kind: kind, account: account, claim: claim,
+            nowMilliseconds: nowMilliseconds, age: retried?.age ?? identifier.number,
+            earlierConflicts: retried?.conflicts ?? [], readsMax: configuration.transactionReadsMax, memory: memory)
         let refusal = state.withLock { state -> RequestError? in
             if let account, account.open.count >= configuration.transactionsPerConnectionMax {
                 return tooManyOnConnection

@@ -97,3 +97,51 @@ package struct VouchedCaller: Sendable {
         return moment
     }
 }
+
+/// The bytes of callers of late, so that not each call makes them again. Not thread-safe.
+package struct VouchedForms {
+    /// Equal keys have equal bytes: objects do not change.
+    private struct Key: Hashable {
+        /// Nil for a caller without one.
+        let object: ObjectIdentifier?
+        let isAdmin: Bool
+        let isVerified: Bool
+        let expiresAt: Int64?
+
+        init(_ vouched: VouchedCaller) {
+            object = vouched.object.map { ObjectIdentifier($0) }
+            isAdmin = if case .admin = vouched.authentication.caller { true } else { false }
+            isVerified = vouched.isVerified
+            expiresAt = vouched.authentication.expiresAt
+        }
+    }
+
+    /// With the objects, whose identifiers are not used again meanwhile.
+    private var forms: [Key: (object: AnyObject?, bytes: [UInt8])] = [:]
+
+    /// Callers that are remembered. Beyond that it begins again.
+    private static let countMax = 1_000
+
+    package init() {}
+
+    /// Those of a caller.
+    package mutating func bytes(of vouched: VouchedCaller) -> [UInt8] {
+        let key = Key(vouched)
+        if let known = forms[key] { return known.bytes }
+        if forms.count >= Self.countMax { forms.removeAll() }
+        let bytes = vouched.bytes
+        forms[key] = (vouched.object, bytes)
+        return bytes
+    }
+}
+
+extension VouchedCaller {
+    /// What the caller is, if it is an object.
+    fileprivate var object: AnyObject? {
+        switch authentication.caller {
+        case .anonymous, .admin: nil
+        case .user(let user): user
+        case .service(let principal): principal
+        }
+    }
+}

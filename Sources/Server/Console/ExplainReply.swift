@@ -1,7 +1,7 @@
 internal import Basics
-internal import DocumentJSON
+package import DocumentJSON
 internal import DocumentModel
-internal import FirestoreMessages
+package import FirestoreMessages
 internal import HTTPProtocols
 
 /// The plan of an explained query or pipeline as JSON, with the two parts that the public messages do not have: the
@@ -41,31 +41,34 @@ final class ExplainReply: ReplyForm {
     }
 
     func appendEnd(isFirst: Bool, to body: inout ByteBuffer) {
-        var members: [String: JSONValue] = [:]
-        if let metrics {
-            members = [
-                "tree": .string(metrics.tree), "advice": .string(metrics.advice),
-                "indexes": .array(metrics.indexes.map { .string("\($0.queryScope) \($0.properties)") }),
-            ]
-            if let execution = metrics.execution {
-                members["resultsReturned"] = .integer(execution.resultsReturned)
-                members["durationNanoseconds"] = .integer(execution.durationNanoseconds)
-                members["documentsScanned"] = .integer(execution.documentsScanned)
-                members["indexEntriesScanned"] = .integer(execution.indexEntriesScanned)
-                members["operators"] = .array(
-                    zip(execution.operators, execution.ownNanoseconds).map { one, own in
-                        .object([
-                            "depth": .integer(one.depth), "line": .string(one.line), "rows": .integer(one.rows),
-                            "entries": .integer(one.entries), "nanoseconds": .integer(one.nanoseconds),
-                            "ownNanoseconds": .integer(own),
-                        ])
-                    })
-            }
-        }
-        body.append(utf8: JSONValue.object(members).json)
+        body.append(utf8: (metrics?.object ?? .object([:])).json)
     }
 
     func appendError(_ error: RequestError, isFirst: Bool, to body: inout ByteBuffer) {
         HTTPError.append(HTTPStatus(error.code), "\(error.code)", error.message, to: &body)
+    }
+}
+
+extension ExplainMetrics {
+    /// An object with the tree, the indexes and the advice; after an execution also with what it did.
+    package var object: JSONValue {
+        var members: [String: JSONValue] = [
+            "tree": .string(tree), "advice": .string(advice),
+            "indexes": .array(indexes.map { .string("\($0.queryScope) \($0.properties)") }),
+        ]
+        guard let execution else { return .object(members) }
+        members["resultsReturned"] = .integer(execution.resultsReturned)
+        members["durationNanoseconds"] = .integer(execution.durationNanoseconds)
+        members["documentsScanned"] = .integer(execution.documentsScanned)
+        members["indexEntriesScanned"] = .integer(execution.indexEntriesScanned)
+        members["operators"] = .array(
+            zip(execution.operators, execution.ownNanoseconds).map { one, own in
+                .object([
+                    "depth": .integer(one.depth), "line": .string(one.line), "rows": .integer(one.rows),
+                    "entries": .integer(one.entries), "nanoseconds": .integer(one.nanoseconds),
+                    "ownNanoseconds": .integer(own),
+                ])
+            })
+        return .object(members)
     }
 }

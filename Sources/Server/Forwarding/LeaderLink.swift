@@ -43,6 +43,7 @@ final class LeaderLink: CallForwarder {
     private var numbers = CommitSequence()
     private var calls: [ObjectIdentifier: any ForwardedWork] = [:]
     private var bytes = 0
+    private var forms = VouchedForms()
     let newest = NewestVersions()
     let visible: VisibleVersions
 
@@ -99,13 +100,14 @@ final class LeaderLink: CallForwarder {
         if origin.isProxied { approach.insert(.proxied) }
         if origin.isForwarded { approach.insert(.trustedProxy) }
         return ForwardedHead(
-            method: method, caller: try vouch(for: call), address: origin.address?.bytes ?? [], approach: approach,
+            method: method, caller: forms.bytes(of: try vouch(for: call)), address: origin.address?.bytes ?? [],
+            approach: approach,
             client: UInt32(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(call.carrier).hashValue)))
     }
 
     /// Who makes a call. Without an access control nobody is known.
-    func vouch(for call: Call) throws(RequestError) -> [UInt8] {
-        try context.authorization?.vouch(for: call) ?? VouchedCaller(.anonymous, isVerified: false).bytes
+    func vouch(for call: Call) throws(RequestError) -> VouchedCaller {
+        try context.authorization?.vouch(for: call) ?? VouchedCaller(.anonymous, isVerified: false)
     }
 
     /// Keeps work that is under way, until ``remove(_:)``.

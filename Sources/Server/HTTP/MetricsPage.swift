@@ -161,16 +161,18 @@ final class MetricsPage: Sendable {
         let locksMax = most { $0.shareLocksMax * StoreConfiguration.shareLockBytes + $0.queuedBytesMax }
         let (results, resultsMax) = (used { $0.sessionBytes }, most { $0.sessionBytesMax })
         let (changes, changesMax) = (used { $0.changeBytes }, most { $0.changeFeedBytesMax })
+        let (databases, databasesMax) = (used { $0.databaseBytes }, most { $0.databaseBytesMax })
         let parts: [(name: String, used: Int, most: Int)] = [
             ("memtables", memtables, memtablesMax), ("commit_queue", queued, queuedMax),
             ("transactions", transactions, transactionsMax), ("locks", locks, locksMax),
             ("commit_results", results, resultsMax), ("changes", changes, changesMax),
+            ("databases", databases, databasesMax),
             ("web_sessions", sessions.heldBytesTotal, sessions.limits.bytesTotalMax),
             ("listeners", Int(clamping: counters.reduce(0) { $0 &+ $1.listenerBytes.value }), listenerBytesMax),
         ]
         page.family("hearth_memory_bytes", .gauge, "Memory of the parts that have a bound.")
         for part in parts { page.sample(["part": part.name], part.used) }
-        // Connections, the table of databases, and the program itself.
+        // Connections, and the program itself.
         let others = max(0, ProcessMemory.current.anonymous - parts.reduce(0) { $0 + $1.used })
         page.sample(["part": "others"], others)
         page.family("hearth_memory_max_bytes", .gauge, "The bound of each part; of others, what the budget leaves.")

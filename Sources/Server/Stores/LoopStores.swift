@@ -28,6 +28,9 @@ final class LoopStores {
     private var known: [DatabaseName: LoopStore] = [:]
     /// Databases that calls of this loop found in no store, and so empty.
     private var absent: Set<DatabaseName> = []
+    /// Bytes of the names in both.
+    private var knownBytes = 0
+    private var absentBytes = 0
     /// Calls that wait until a store is found, in their order.
     private var waiting: [DatabaseName: [Waiting]] = [:]
     private var waitingCount = 0
@@ -40,8 +43,10 @@ final class LoopStores {
         let continuation: Continuation
     }
 
-    /// Databases whose stores a loop remembers. Beyond that it begins again.
+    /// Databases whose stores a loop remembers, and bytes of their names. Beyond that it begins again. The same holds
+    /// for those that are in no store.
     private static let knownMax = 10_000
+    private static let knownBytesMax = 1 << 20
     /// Calls of one loop that may wait, and the bytes of their requests.
     private static let waitingMax = 10_000
     private static let waitingBytesMax = 64 << 20
@@ -178,8 +183,11 @@ final class LoopStores {
     }
 
     private func remember(_ database: DatabaseName, _ store: LoopStore) {
-        if known.count >= Self.knownMax { known.removeAll() }
-        known[database] = store
+        if known.count >= Self.knownMax || knownBytes >= Self.knownBytesMax {
+            known.removeAll()
+            knownBytes = 0
+        }
+        if known.updateValue(store, forKey: database) == nil { knownBytes += database.utf8.count }
     }
 
     /// Databases have come into being, or have moved. Listeners that found one of them empty end, and begin again at
@@ -188,7 +196,7 @@ final class LoopStores {
         for (name, number) in databases where known[name] != nil { known[name] = all[number] }
         if let name = last?.name, databases[name] != nil { last = nil }
         let moved = Set(databases.filter { absent.contains($0.key) && all[$0.value] !== first }.keys)
-        absent.subtract(databases.keys)
+        for name in databases.keys where absent.remove(name) != nil { absentBytes -= name.utf8.count }
         if !moved.isEmpty { endListeners(of: moved) }
     }
 
@@ -200,11 +208,12 @@ final class LoopStores {
 
     /// Remembers that a database is in no store.
     private func noteAbsent(_ database: DatabaseName) {
-        if absent.count >= Self.knownMax {
+        if absent.count >= Self.knownMax || absentBytes >= Self.knownBytesMax {
             endListeners(of: absent)
             absent = []
+            absentBytes = 0
         }
-        absent.insert(database)
+        if absent.insert(database).inserted { absentBytes += database.utf8.count }
     }
 
     // MARK: All stores

@@ -212,7 +212,7 @@ final class BaseMaker: Sendable {
     ) throws -> BaseRow? {
         let (bases, database, isStopping, state) = (bases, database, isStopping, driver.state)
         let work = try DetachedWork("base") { pulse in
-            try bases.write(base.value, order, database: database) {
+            try bases.write(base.value, order, database: database) { _ in
                 pulse.beat() && state.holdsLease && !isStopping.withLock { $0 }
             }
         }

@@ -11,21 +11,25 @@ enum BaseTransfer {
     private static let piecesRead: UInt64 = 16
 
     /// Writes the files of a store to a new table, which nobody knows yet.
+    ///
+    /// - Parameter mayContinue: asked before each piece; gets the bytes written so far.
     /// - Returns: the row to enter; nil if it was given up.
     static func write(
         _ base: StoreBase, at place: LogPlace, number: UInt64, _ tables: StoreTables, _ session: PostgreSQLSession,
-        mayContinue: () -> Bool
+        mayContinue: (Int) -> Bool
     ) throws -> BaseRow? {
         // Makers of the past may still be writing to their tables.
         let table = tables.baseTable(number, suffix: .random(in: 0...UInt32.max))
         try session.run(StoreTables.creation(ofBase: table))
+        var byteCount = 0
         for (part, file) in base.parts.enumerated() {
             var piece: UInt64 = 0
             var isWanted = true
             try pieces(of: file, in: base) { bytes in
-                guard isWanted, mayContinue() else { return isWanted = false }
+                guard isWanted, mayContinue(byteCount) else { return isWanted = false }
                 try session.run(StoreTables.adding(bytes, to: table, part: UInt64(part), piece: piece, path: file.path))
                 piece += 1
+                byteCount += bytes.count
             }
             guard isWanted else {
                 try session.run(StoreTables.dropping(table))
@@ -46,8 +50,13 @@ enum BaseTransfer {
     }
 
     /// Compares what is in a table of the database with the files that were written there.
+    ///
+    /// - Parameter progress: gets the bytes compared so far.
     /// - Throws: a `CommandFailure` that names the first file that differs.
-    static func compare(_ base: StoreBase, with table: String, _ session: PostgreSQLSession) throws {
+    static func compare(
+        _ base: StoreBase, with table: String, _ session: PostgreSQLSession, progress: (Int) -> Void
+    ) throws {
+        var byteCount = 0
         for (part, file) in base.parts.enumerated() {
             var piece: UInt64 = 0
             func differs() -> CommandFailure {
@@ -61,6 +70,8 @@ enum BaseTransfer {
                     throw differs()
                 }
                 piece += 1
+                byteCount += bytes.count
+                progress(byteCount)
             }
             guard
                 try session.run(StoreTables.pieces(of: table, part: UInt64(part), from: piece, count: 1)).isEmpty

@@ -30,6 +30,7 @@ enum ClusterCommand: MainThreadSubcommand {
 
           hearth cluster status --cluster postgresql://hearth@10.0.0.9/hearth
           HEARTH_CLUSTER=postgresql://hearth@10.0.0.9/hearth hearth cluster status --json
+          hearth cluster restored --cluster postgresql://hearth@10.0.0.9/hearth
         """
 
     static func run(_ arguments: ParsedArguments) throws {

@@ -63,7 +63,7 @@ final class ClusterPlaces: DatabasePlaces {
 
     private let address: String
     let stores: [Store]
-    let databasesMax: Int
+    let limits: DatabaseLimits
     let log: Log
     private let state = Monitor(State())
 
@@ -71,11 +71,11 @@ final class ClusterPlaces: DatabasePlaces {
 
     /// - Parameters:
     ///   - address: of the database with the table.
-    ///   - databasesMax: further databases are refused.
-    init(address: String, _ stores: [Store], databasesMax: Int, log: Log) {
+    ///   - limits: further databases are refused.
+    init(address: String, _ stores: [Store], _ limits: DatabaseLimits, log: Log) {
         self.address = address
         self.stores = stores
-        self.databasesMax = databasesMax
+        self.limits = limits
         self.log = log
     }
 
@@ -169,5 +169,14 @@ final class ClusterPlaces: DatabasePlaces {
         }
         if news.isEmpty { return }
         for observer in observers { observer(news) }
+    }
+}
+
+extension DatabaseLimits {
+    /// Those of a server: the stores share them.
+    init(_ store: StoreConfiguration) {
+        self.init(
+            count: UInt64(store.databasesMax), bytes: UInt64(store.databaseBytesMax),
+            bytesEach: UInt64(StoreConfiguration.databaseBytes))
     }
 }

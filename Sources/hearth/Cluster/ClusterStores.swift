@@ -42,10 +42,10 @@ final class ClusterStores: Sendable {
     ///
     /// - Parameters:
     ///   - data: the data directory of the server.
-    ///   - databasesMax: databases of all stores together.
+    ///   - limits: of the databases of all stores together.
     /// - Throws: a `CommandFailure` if a directory has an independent store, or caches another one.
     static func make(
-        _ arguments: ParsedArguments, data: String, databasesMax: Int, _ log: Log
+        _ arguments: ParsedArguments, data: String, _ limits: DatabaseLimits, _ log: Log
     ) throws -> ClusterStores? {
         guard let names = arguments.value(of: ServeSettings.clusterStores) else {
             if Directory.exists("\(data)/\(folder)") {
@@ -79,7 +79,7 @@ final class ClusterStores: Sendable {
             address: address,
             members.map { member in
                 ClusterPlaces.Store(tables: member.tables, leadingEpoch: { member.leadingEpoch })
-            }, databasesMax: databasesMax, log: log)
+            }, limits, log: log)
         let moves = members.first.map { first in
             DatabaseMoves(
                 address: address,

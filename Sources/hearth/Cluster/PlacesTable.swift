@@ -171,7 +171,7 @@ final class PlacesTable {
         let (name, names) = ("\(question.database)", places.stores.map(\.tables.name))
         var row = try session.run(StoreTables.store(of: name)).first
         if row == nil, question.creates {
-            try session.run(StoreTables.adding(name, to: names, databasesMax: UInt64(places.databasesMax)))
+            try session.run(StoreTables.adding(name, to: names, places.limits))
             row = try session.run(StoreTables.store(of: name)).first
         }
         if let row {
@@ -185,7 +185,7 @@ final class PlacesTable {
             areAllSharing = try session.run(StoreTables.sharingCount(of: names)).first?.number(0) == UInt64(names.count)
         }
         if areAllSharing, !question.creates { return .success(nil) }
-        if areAllSharing { return .failure(.tooManyDatabases(places.databasesMax)) }
+        if areAllSharing { return .failure(.tooManyDatabases(places.limits)) }
         return SystemClock.monotonicMilliseconds() < question.deadline ? nil : .failure(.storesDoNotShare)
     }
 
@@ -273,7 +273,12 @@ extension RequestError {
         RequestError(.unavailable, "The database is in the store \(name), which this server does not serve.")
     }
 
-    fileprivate static func tooManyDatabases(_ maximum: Int) -> RequestError {
-        RequestError(.resourceExhausted, "The cluster has reached its limit of \(maximum) databases.")
+    fileprivate static func tooManyDatabases(_ limits: DatabaseLimits) -> RequestError {
+        RequestError(
+            .resourceExhausted,
+            """
+            The cluster has reached its limit of \(limits.count) databases, or of \(limits.bytes) bytes of memory for \
+            what is known of them.
+            """)
     }
 }

@@ -58,11 +58,11 @@ struct StoreBases: Sendable {
 
     /// Writes a base, which nobody knows yet. Blocks for as long as the disk or the database takes.
     ///
-    /// - Parameter mayContinue: asked between two pieces.
+    /// - Parameter mayContinue: asked between two pieces; gets the bytes in a table so far, and nil for a directory.
     /// - Returns: the row to enter; nil if it was given up.
     /// - Throws: `SQLFailure`, `StorageError`.
     func write(
-        _ base: StoreBase, _ order: Order, database: String, mayContinue: () -> Bool
+        _ base: StoreBase, _ order: Order, database: String, mayContinue: (Int?) -> Bool
     ) throws -> BaseRow? {
         guard let shared else {
             let session = try PostgreSQLSession(address: database)
@@ -78,8 +78,8 @@ struct StoreBases: Sendable {
             horizon: base.horizon)
         let sources = base.parts.map { SharedBases.Source(path: $0.path, place: $0.place, byteCount: $0.byteCount) }
         do throws(StorageError) {
-            _ = try shared.remove(except: order.kept, throughEpoch: order.epoch) { !mayContinue() }
-            let made = try shared.write(sources, description, to: folder) { !mayContinue() }
+            _ = try shared.remove(except: order.kept, throughEpoch: order.epoch) { !mayContinue(nil) }
+            let made = try shared.write(sources, description, to: folder) { !mayContinue(nil) }
             return BaseRow(
                 number: order.number, place: order.place, byteCount: UInt64(made.byteCount),
                 location: .folder(folder), parts: UInt64(made.parts.count))

@@ -32,8 +32,9 @@ enum HelpText {
             "Which command do I want?",
             "",
         ]
+        let taskColumn = (CommandGuide.tasks.map { $0.task.count }.max() ?? 0) + 2
         lines += CommandGuide.tasks.map { row in
-            "  " + row.task + String(repeating: " ", count: max(30 - row.task.count, 1)) + "hearth " + row.command
+            "  " + row.task + String(repeating: " ", count: taskColumn - row.task.count) + "hearth " + row.command
         }
         lines += ["", "Exit statuses:", ""]
         for row in CommandGuide.statuses { lines += wrap("\(row.status): \(row.meaning)", indent: 2) }

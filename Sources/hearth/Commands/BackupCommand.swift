@@ -55,11 +55,13 @@ enum BackupCommand: MainThreadSubcommand {
 }
 
 /// Shows how far a copy has come by the files that are there: another process may be writing it.
-private enum GrowthDisplay {
+enum GrowthDisplay {
     private static let pollMilliseconds = 100
 
     /// Does work that copies the runs of one data directory to another, and shows meanwhile how these grow.
-    static func show(_ target: String, upTo source: String, _ line: ProgressLine, _ work: () throws -> Void) rethrows {
+    static func show<Answer>(
+        _ target: String, upTo source: String, _ line: ProgressLine, _ work: () throws -> Answer
+    ) rethrows -> Answer {
         let done = DispatchSemaphore(value: 0)
         let display = try? SystemThread(name: "progress") {
             var line = line
@@ -73,7 +75,7 @@ private enum GrowthDisplay {
             done.signal()
             display?.join()
         }
-        try work()
+        return try work()
     }
 
     /// Bytes of the sorted runs of a data directory.

@@ -9,7 +9,7 @@ enum ForkCommand: MainThreadSubcommand {
     static let name = "fork"
     static let summary = "Makes a writable copy of a data directory at once, whatever its size."
     static let words = ["DIR", "NEW"]
-    static let flagGroups: [FlagGroup] = []
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: ProgressFlags.all)]
     static let discussion = """
         NEW becomes a data directory with everything that was committed to DIR. It must not
         exist or must be an empty directory. Both are independent from then on: what is
@@ -31,7 +31,9 @@ enum ForkCommand: MainThreadSubcommand {
 
     static func run(_ arguments: ParsedArguments) throws {
         let (source, target) = (arguments.words[0], PathWords.absolute(arguments.words[1]))
-        let copied = try make(of: source, at: target)
+        let copied = try GrowthDisplay.show(target, upTo: source, ProgressFlags.line(arguments)) {
+            try make(of: source, at: target)
+        }
         let note =
             copied == 0 ? "" : "; \(copied) bytes were copied, as its file system cannot share files with \(source)"
         try StandardOutput.print("\(target) forked from \(source)\(note)")

@@ -14,7 +14,9 @@ enum GetCommand: AsyncSubcommand {
     static let name = "get"
     static let summary = "Prints documents by name, as lines of JSON."
     static let words = ["NAME..."]
-    static let flagGroups = [FlagGroup(heading: "Flags", flags: ReadingFlags.all + [ReadingFlags.at])]
+    static let flagGroups = [FlagGroup(heading: "Flags", flags: ReadingFlags.all + [ReadingFlags.at, json])]
+
+    static let json = Flag(switch: "json", help: "Changes nothing: documents are lines of JSON anyway.")
 
     static let discussion = """
         NAME is a document's path, such as books/ulysses or books/ulysses/reviews/1, or its
@@ -163,6 +165,11 @@ struct DocumentPrinter {
 
     /// Prints one value after a word.
     mutating func print(value: [UInt8], after word: String) throws {
-        try StandardOutput.print(word + String(decoding: try writer.json(of: value.span.bytes), as: UTF8.self))
+        try StandardOutput.print(word + json(of: value))
+    }
+
+    /// A value as JSON.
+    mutating func json(of value: [UInt8]) throws -> String {
+        String(decoding: try writer.json(of: value.span.bytes), as: UTF8.self)
     }
 }

@@ -1,5 +1,6 @@
 // `hearth query`: documents of a collection that meet conditions, as lines of JSON, or totals over them.
 
+import Basics
 import DocumentJSON
 import DocumentModel
 import FirestoreMessages
@@ -81,9 +82,13 @@ enum QueryCommand: AsyncSubcommand {
             "Run the query, discard its results, and print the plan with the rows and the time of each operator, and "
             + "what was read.")
 
+    static let json = Flag(
+        switch: "json",
+        help: "Print totals, or a plan, as one JSON object. Documents are lines of JSON with and without it.")
+
     static let flagGroups = [
         FlagGroup(heading: "Query", flags: [conditions, orderBy, limit, offset, select, group]),
-        FlagGroup(heading: "Instead of results", flags: [pipeline, count, sum, average, explain, analyze]),
+        FlagGroup(heading: "Instead of results", flags: [pipeline, count, sum, average, explain, analyze, json]),
         FlagGroup(heading: "Server", flags: ReadingFlags.all),
     ]
 
@@ -97,9 +102,12 @@ enum QueryCommand: AsyncSubcommand {
         try await ReadingFlags.withClient(arguments) { client in
             if arguments[explain] || arguments[analyze] {
                 let options = ExplainOptions(analyze: arguments[analyze])
-                return try await printPlan(client, parent, query, totals, options)
+                let metrics = try await plan(client, parent, query, totals, options)
+                return try PlanText.print(metrics, isJSON: arguments[json])
             }
-            if !totals.isEmpty { return try await printTotals(client, parent, query, totals, &printer) }
+            if !totals.isEmpty {
+                return try await printTotals(client, parent, query, totals, isJSON: arguments[json], &printer)
+            }
             for try await document in client.queryStream(RunQueryRequest(parent: parent, query: query)) {
                 try printer.print(name: document.name, fields: document.content.fields)
             }
@@ -115,26 +123,23 @@ enum QueryCommand: AsyncSubcommand {
         var printer = DocumentPrinter(database: database)
         let mode: PipelineExplanation.Mode = arguments[analyze] ? .analyze : arguments[explain] ? .explain : .execute
         try await ReadingFlags.withClient(arguments) { client in
-            try await PipelineQueryAction.run(client, text, in: database, mode, &printer)
+            try await PipelineQueryAction.run(client, text, in: database, mode, isJSON: arguments[json], &printer)
         }
     }
 
-    private static func printPlan(
+    private static func plan(
         _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation],
         _ options: ExplainOptions
-    ) async throws {
-        let metrics: ExplainMetrics
+    ) async throws -> ExplainMetrics {
         if totals.isEmpty {
             var request = RunQueryRequest(parent: parent, query: query)
             request.explain = options
-            metrics = try await client.explain(request)
-        } else {
-            var request = RunAggregationQueryRequest(
-                parent: parent, query: StructuredAggregationQuery(query: query, aggregations: totals))
-            request.explain = options
-            metrics = try await client.explain(request)
+            return try await client.explain(request)
         }
-        try PlanText.print(metrics)
+        var request = RunAggregationQueryRequest(
+            parent: parent, query: StructuredAggregationQuery(query: query, aggregations: totals))
+        request.explain = options
+        return try await client.explain(request)
     }
 
     /// The totals asked for; the alias of each says what it is.
@@ -150,18 +155,24 @@ enum QueryCommand: AsyncSubcommand {
         return totals
     }
 
-    /// Prints one total alone, several each after its name.
+    /// Prints one total alone, several each after its name; as JSON an object that has all by their names.
     private static func printTotals(
-        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation],
+        _ client: HearthClient, _ parent: String, _ query: StructuredQuery, _ totals: [Aggregation], isJSON: Bool,
         _ printer: inout DocumentPrinter
     ) async throws {
         let request = RunAggregationQueryRequest(
             parent: parent, query: StructuredAggregationQuery(query: query, aggregations: totals))
         let results = try await client.runAggregation(request)
+        var members: [String] = []
         for total in totals {
             guard let value = results[total.alias] else { throw CommandFailure("the server sent no \(total.alias)") }
-            try printer.print(value: value, after: totals.count > 1 ? total.alias + "\t" : "")
+            if isJSON {
+                members.append("\(JSONText.quoted(total.alias)):\(try printer.json(of: value))")
+            } else {
+                try printer.print(value: value, after: totals.count > 1 ? total.alias + "\t" : "")
+            }
         }
+        if isJSON { try StandardOutput.print("{\(members.joined(separator: ","))}") }
     }
 
     /// The query that the words and flags describe, and the parent it runs below.

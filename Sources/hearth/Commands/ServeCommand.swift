@@ -8,6 +8,7 @@ import EventLoops
 import FileSystem
 import FirestoreService
 import Glibc
+import PostgreSQLLog
 import Server
 
 /// Serves a data directory until SIGTERM or SIGINT. SIGHUP reloads.
@@ -61,8 +62,7 @@ enum ServeCommand: MainThreadSubcommand {
         }
         let data = configuration.store.directory
         try ClusterFlags.check(arguments, data: data, archive: arguments.value(of: ArchiveFlags.archive))
-        let cluster = try ClusterStores.make(
-            arguments, data: data, databasesMax: configuration.store.databasesMax, log)
+        let cluster = try ClusterStores.make(arguments, data: data, DatabaseLimits(configuration.store), log)
         try cluster?.prepare(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: data)

@@ -267,6 +267,9 @@ enum ServeSettings {
             that were silent longest are forgotten.
             """),
         .number("max-databases", in: 1...4_000_000_000, \.store.databasesMax, "Databases in the data directory."),
+        .size(
+            "max-database-bytes", in: mebibyte...ByteCount(bytes: 1 << 40), \.store.databaseBytesMax,
+            "Memory for the names of databases and what is known of them; those that were deleted count too."),
     ]
 
     private static let storage: [ServeSetting] = [
@@ -504,8 +507,8 @@ enum ServeSettings {
     /// Gives the parts whose flags are not given their shares of a budget. There may be four times as many bytes in
     /// memtables as in one, so these get a quarter. The queue gets a sixteenth, as do the commits that wait for locks
     /// beside it and transactions; web sessions, listeners and connections an eighth each; sessions a 32nd; locks, the
-    /// changes for listeners and those for the validation of transactions a 64th each. The rest, a tenth, is for the
-    /// table of databases and the program.
+    /// changes for listeners, those for the validation of transactions and the names of databases a 64th each. The
+    /// rest, 6/64, is for the program.
     ///
     /// Connections have their share by their number, listeners by what those of a loop may hold.
     private static func share(
@@ -523,6 +526,7 @@ enum ServeSettings {
         configuration.store.changeFeedBytesMax = min(configuration.store.changeFeedBytesMax, bytes / 64)
         configuration.store.recentChangesMax = min(
             configuration.store.recentChangesMax, bytes / 64 / StoreConfiguration.recentChangeBytes)
+        if !isGiven("max-database-bytes") { configuration.store.databaseBytesMax = bytes / 64 }
         if !isGiven("max-web-session-bytes") { configuration.webChannel.bytesTotalMax = bytes / 8 }
         configuration.memoryBudget = bytes
         configuration.service.boundListeners(bytes: bytes / 8 / max(1, configuration.loops))
@@ -548,6 +552,7 @@ enum ServeSettings {
         }
         if !isGiven("max-result-bytes") { store.sessionBytesMax = max(store.sessionBytesMax / count, mebibyte.bytes) }
         if !isGiven("max-locks") { store.shareLocksMax = max(store.shareLocksMax / count, 1_000) }
+        if !isGiven("max-database-bytes") { store.databaseBytesMax = max(store.databaseBytesMax / count, 1 << 19) }
         store.changeFeedBytesMax = max(store.changeFeedBytesMax / count, mebibyte.bytes)
         store.recentChangesMax = max(store.recentChangesMax / count, 1_000)
     }

@@ -6,7 +6,9 @@
 //           2         0         11  └─ Fetch
 //           2         2         25     └─ IndexScan (n ASC, __name__ ASC): n == 1
 
+import DocumentJSON
 import FirestoreMessages
+import Server
 
 /// A plan as lines.
 struct PlanText {
@@ -33,7 +35,9 @@ struct PlanText {
     }
 
     /// Prints a plan, what its execution took, and the index that it lacks.
-    static func print(_ metrics: ExplainMetrics) throws {
+    /// - Parameter isJSON: prints one object.
+    static func print(_ metrics: ExplainMetrics, isJSON: Bool) throws {
+        if isJSON { return try StandardOutput.print(metrics.object.json) }
         try StandardOutput.print(PlanText(metrics).text)
         if let execution = metrics.execution {
             let microseconds = execution.durationNanoseconds / 1_000

@@ -109,7 +109,7 @@ enum MigrateCommand: AsyncSubcommand {
             if arguments.has(project) { throw UsageError(message: "--from and --from-firestore cannot be combined") }
             return try StoreMigration.run(
                 from: source, to: arguments[to], store: arguments[ServeSettings.clusterStore],
-                bases: arguments.value(of: ClusterFlags.directory))
+                bases: arguments.value(of: ClusterFlags.directory), ProgressFlags.line(arguments))
         }
         guard let project = arguments.value(of: project) else {
             throw UsageError(message: "migrate needs --from-firestore PROJECT, or --from with a store")

@@ -24,20 +24,26 @@ enum StoreMigration {
     ///   - target: one of the other kind.
     ///   - name: of the store in the database.
     ///   - bases: the directory in which the servers of the cluster have bases; nil if they have them in tables.
-    static func run(from source: String, to target: String, store name: String, bases: String?) throws {
+    ///   - progress: shows how far it is.
+    static func run(
+        from source: String, to target: String, store name: String, bases: String?, _ progress: ProgressLine
+    ) throws {
         if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
         let tables = StoreTables(name: name, advertised: "")
+        var line = progress
+        defer { line.clear() }
         switch (isDatabase(source), isDatabase(target)) {
         case (false, true):
+            try PathWords.checkDataDirectory(source)
             try DirectoryToCluster(
                 directory: source, database: target, session: PostgreSQLSession(address: target), tables: tables,
                 basesDirectory: bases
-            ).run()
+            ).run(&line)
         case (true, false):
             try ClusterToDirectory(
                 directory: target, database: source, session: PostgreSQLSession(address: source), tables: tables,
                 basesDirectory: bases
-            ).run()
+            ).run(&line)
         default:
             throw UsageError(message: "one of --from and --to must be a data directory, and the other postgresql://...")
         }
@@ -56,9 +62,8 @@ private struct DirectoryToCluster {
     let tables: StoreTables
     let basesDirectory: String?
 
-    func run() throws {
+    func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
-        try PathWords.checkDataDirectory(directory)
         if try ClusterFile.read(in: directory) != nil {
             throw CommandFailure("\(directory) caches a store of a cluster: it has nothing that its database lacks")
         }
@@ -79,8 +84,19 @@ private struct DirectoryToCluster {
         let timeline = try ClusterFile.timeline(in: directory)
         let bases = StoreBases(tables, directory: basesDirectory, of: identity)
         let order = StoreBases.Order(number: 1, place: place, epoch: 0, timeline: timeline ?? last, kept: [])
-        guard let row = try bases.write(base, order, database: database, mayContinue: { true }) else { return }
-        if case .table(let table) = row.location { try BaseTransfer.compare(base, with: table, session) }
+        let written = try bases.write(base, order, database: database) { bytes in
+            if let bytes {
+                line.update(WorkProgress("copying to the database", done: bytes, total: base.byteCount, .bytes))
+            }
+            return true
+        }
+        guard let row = written else { return }
+        if case .table(let table) = row.location {
+            try BaseTransfer.compare(base, with: table, session) { bytes in
+                line.update(WorkProgress("comparing the copy", done: bytes, total: base.byteCount, .bytes))
+            }
+        }
+        line.clear()
         guard try stopWrites() == last else {
             throw CommandFailure("\(directory) has taken writes meanwhile: give the command again")
         }
@@ -155,7 +171,7 @@ private struct ClusterToDirectory {
     /// Where the copy is made. Nobody takes it for a data directory that is complete.
     private var copy: String { Directory.resolved(directory) + ".migration" }
 
-    func run() throws {
+    func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
         if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
             throw CommandFailure("\(directory) is not empty: name a directory that does not exist")
@@ -166,18 +182,18 @@ private struct ClusterToDirectory {
         guard row.level <= StoreTables.level || row.level == StoreTables.movedLevel else {
             throw CommandFailure("the store has records of a later version of Hearth: upgrade this program")
         }
-        let reader = try fetchBase(row)
+        let reader = try fetchBase(row, &line)
         let store = try open()
         var isMoving = false
         do {
             defer { store.close() }
-            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax)
+            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &line)
             try session.run(tables.moving)
             isMoving = true
             // Nothing is appended any more.
-            try copyLog(reader, to: store, endsBelow: 1)
+            try copyLog(reader, to: store, endsBelow: 1, &line)
             store.close()
-            try check(reader)
+            try check(reader, line)
             try complete()
         } catch {
             if isMoving { _ = try? session.run(tables.notMoving) }
@@ -200,7 +216,7 @@ private struct ClusterToDirectory {
     }
 
     /// Makes the copy from the last base, or from nothing.
-    private func fetchBase(_ row: StoreRow) throws -> LogReader {
+    private func fetchBase(_ row: StoreRow, _ line: inout ProgressLine) throws -> LogReader {
         if Directory.exists(copy) { try Directory.removeAll(copy) }
         let mark: (String) throws -> Void = {
             try ClusterFile.writeHistory(row.lease.store, timeline: row.timeline, in: $0)
@@ -209,14 +225,24 @@ private struct ClusterToDirectory {
             try mark(copy)
             return LogReader(session, tables, of: row.lease.store, after: .start)
         }
-        try StoreBases(tables, directory: basesDirectory, of: row.lease.store)
-            .fetch(base, session, to: copy, marking: mark) { _ in }
+        let total = Int(clamping: base.byteCount)
+        let bases = StoreBases(tables, directory: basesDirectory, of: row.lease.store)
+        try bases.fetch(base, session, to: copy, marking: mark) { bytes in
+            line.update(WorkProgress("fetching the base", done: bytes, total: total, .bytes))
+        }
         return LogReader(session, tables, of: row.lease.store, after: base.place)
     }
 
     /// Applies the groups that the log has, until fewer than a number come at once.
-    private func copyLog(_ reader: LogReader, to store: DocumentStore, endsBelow limit: Int) throws {
+    private func copyLog(
+        _ reader: LogReader, to store: DocumentStore, endsBelow limit: Int, _ line: inout ProgressLine
+    ) throws {
+        let start = reader.place.sequence
+        let last = max(start, try tables.lastSequence(session))
         while true {
+            line.update(
+                WorkProgress(
+                    "applying the log", done: Int(reader.place.sequence - start), total: Int(last - start), .entries))
             let groups = try reader.next()
             if groups.isEmpty { return }
             var records = FollowedRecords()
@@ -237,8 +263,10 @@ private struct ClusterToDirectory {
     }
 
     /// Verifies all data of the copy, and that it ends where the log ends.
-    private func check(_ reader: LogReader) throws {
-        let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { _ in }
+    private func check(_ reader: LogReader, _ progress: ProgressLine) throws {
+        var line = progress
+        defer { line.clear() }
+        let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { line.update($0) }
         if let problem = report.problems.first { throw CommandFailure("the copy has a problem: \(problem)") }
         let last = try tables.lastSequence(session)
         guard last == 0 || last == reader.place.sequence else {

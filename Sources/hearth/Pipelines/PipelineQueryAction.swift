@@ -1,6 +1,7 @@
 // `hearth query --pipeline`: runs a pipeline and prints its results.
 
 import Basics
+import DocumentJSON
 import DocumentModel
 import FirestoreJSON
 import FirestoreMessages
@@ -13,9 +14,10 @@ enum PipelineQueryAction {
     /// - Parameters:
     ///   - source: a text, JSON, or the name of a file with one of them.
     ///   - mode: what is done with it; the results are printed if it is executed alone.
+    ///   - isJSON: prints a plan as an object.
     static func run(
         _ client: HearthClient, _ source: String, in database: DatabaseName, _ mode: PipelineExplanation.Mode,
-        _ printer: inout DocumentPrinter
+        isJSON: Bool, _ printer: inout DocumentPrinter
     ) async throws {
         var pipeline = try structuredPipeline(source)
         if mode != .execute { pipeline += PipelineText.explainOption(mode) }
@@ -23,9 +25,9 @@ enum PipelineQueryAction {
         let responses = client.pipelineStream(request)
         while let response = try await responses.next() {
             if let metrics = response.explainMetrics {
-                try PlanText.print(metrics)
+                try PlanText.print(metrics, isJSON: isJSON)
             } else if let text = response.explainText {
-                try StandardOutput.print(text)
+                try StandardOutput.print(isJSON ? JSONValue.object(["text": .string(text)]).json : text)
             }
             if mode != .execute { continue }
             for result in response.results {

@@ -19,7 +19,9 @@ enum PromoteCommand: MainThreadSubcommand {
     static let force = Flag(
         switch: "force", help: "Does not ask the source, which is lost: commits that the replica lacks are lost too.")
     static let flagGroups = [
-        FlagGroup(heading: "Flags", flags: [data, force, ServeSettings.followTLS, ServeSettings.followAuthorities])
+        FlagGroup(
+            heading: "Flags",
+            flags: [data, force, ServeSettings.followTLS, ServeSettings.followAuthorities] + ProgressFlags.all)
     ]
 
     static let discussion = """
@@ -53,7 +55,8 @@ enum PromoteCommand: MainThreadSubcommand {
         let client = try Replica.client(
             of: source, usesTLS: arguments[ServeSettings.followTLS],
             authorities: arguments.value(of: ServeSettings.followAuthorities))
-        let version = try Replica.wait { try await takeLastCommit(of: source, client, directory) }
+        let progress = ProgressFlags.line(arguments)
+        let version = try Replica.wait { try await takeLastCommit(of: source, client, directory, progress) }
         try EmbeddedEngine.whileUnused(directory) {
             try ReplicaFile.remove(from: directory, beginsTimeline: false)
         }
@@ -78,7 +81,7 @@ enum PromoteCommand: MainThreadSubcommand {
     /// Has the source take no more writes, and takes what is missing.
     /// - Returns: the version of the last commit.
     private static func takeLastCommit(
-        of source: String, _ client: HearthClient, _ directory: String
+        of source: String, _ client: HearthClient, _ directory: String, _ progress: ProgressLine
     ) async throws -> UInt64 {
         let last = try await client.administer(
             .adminStepDown, EmptyMessage(), isRepeatable: true, as: StepDownResponse.self
@@ -90,9 +93,14 @@ enum PromoteCommand: MainThreadSubcommand {
         let stream = client.follow(
             FollowRequest(
                 version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds))
+        var (line, byteCount) = (progress, 0)
+        defer { line.clear() }
         while store.publishedVersion.microseconds < last, let message = try await stream.next() {
             switch message {
-            case .records(let bytes): try await FollowerTask.apply(bytes, to: store)
+            case .records(let bytes):
+                try await FollowerTask.apply(bytes, to: store)
+                byteCount += bytes.count
+                line.update(WorkProgress("taking the last commits", done: byteCount, total: 0, .bytes))
             case .base(let reason, _):
                 throw CommandFailure(
                     "the replica cannot continue from what it has: \(reason); serve it with --follow first")

@@ -30,7 +30,9 @@ import Testing
         for command in CommandTable.shown {
             let output = try #require(CommandGuide.outputs.first { $0.command == command.name }).output
             let hasFlag = command.flagGroups.flatMap(\.flags).contains { $0.name == "json" }
-            #expect(hasFlag == (output == .json), "\(command.name)")
+            // Those that print documents accept it, too.
+            let mayHaveFlag = output == .json || output == .documents
+            #expect(hasFlag ? mayHaveFlag : output != .json, "\(command.name)")
             let row = page.split(separator: "\n").first { $0.hasPrefix("| \(output.rawValue) |") }
             #expect(row?.contains("`\(command.name)`") == true, "\(command.name)")
         }
@@ -59,6 +61,12 @@ import Testing
         }
         _ = try run(["set", "c/a", #"{"n": 1}"#])
         try check(["ls"], has: "path")
+        try check(["get", "c/a"], has: "n")
+        try check(["query", "c"], has: "n")
+        try check(["query", "c", "--count", "--sum", "n"], has: "sum n")
+        try check(["query", "c", "--where", "n == 1", "--explain"], has: "tree")
+        try check(["query", "c", "--analyze"], has: "resultsReturned")
+        try check(["query", "--pipeline", "collection(c) | limit(1)", "--analyze"], has: "tree")
         try check(["health", "--data", data], has: "ready")
         try check(["status", "--data", data], has: "memory")
         _ = try run(["databases", "create", "staging", "--data", data, "--location", "here", "--protected"])

@@ -1,14 +1,14 @@
 // The command line of `hearth`: help that teaches, errors that say what to do.
 
+import Foundation
 import TestSupport
 import Testing
 
+@testable import hearth
+
 @Suite(.timeLimit(.minutes(20)))
 struct CommandLineTests {
-    static let commands = [
-        "serve", "get", "query", "load", "export", "check", "backup", "restore", "salvage", "indexes", "rules",
-        "token", "health",
-    ]
+    static let commands = CommandTable.shown.map { $0.name }
 
     @Test(arguments: [["--help"], ["-h"], ["help"]])
     func `The overview names every command`(_ arguments: [String]) throws {
@@ -33,6 +33,37 @@ struct CommandLineTests {
         #expect(outcome.output.contains("Example"))
         for line in outcome.output.split(separator: "\n") { #expect(line.count <= 120, "\(line)") }
         #expect(try HearthBinary.run(["help", command]).output == outcome.output)
+    }
+
+    @Test
+    func `A command for a directory that does not exist fails and creates nothing`() throws {
+        let directory = TemporaryDirectory("nothing")
+        let (none, target) = (directory.path(of: "none"), directory.path(of: "target"))
+        let (rules, indexes) = (directory.path(of: "firestore.rules"), directory.path(of: "indexes.json"))
+        let allowed = "service cloud.firestore { match /databases/{d}/documents/{p=**} { allow read: if true; } }"
+        try Data(allowed.utf8).write(to: URL(filePath: rules))
+        try Data(#"{"indexes": []}"#.utf8).write(to: URL(filePath: indexes))
+        let commands: [[String]] = [
+            ["ls", "--data", none], ["get", "c/a", "--data", none], ["query", "c", "--data", none],
+            ["check", "--data", none], ["check", "--repair", "--data", none], ["backup", "--data", none, target],
+            ["archive", "list", none], ["archive", "check", none], ["archive", "prune", none], ["fork", none, target],
+            ["restore", "--data", target, none], ["restore", "--from", none, "--to", target],
+            ["salvage", none, target], ["upgrade", none], ["upgrade", none, "--dry-run"],
+            ["upgrade", none, "--confirm"], ["upgrade", none, "--back", "--yes"], ["promote", "--data", none],
+            ["promote", "--force", "--data", none], ["databases", "list", "--data", none],
+            ["databases", "create", "staging", "--data", none], ["indexes", "list", "--data", none],
+            ["indexes", "suggest", "--data", none], ["indexes", "apply", indexes, "--data", none],
+            ["rules", "list", "--data", none], ["rules", "apply", rules, "--data", none], ["status", "--data", none],
+            ["health", "--data", none], ["migrate", "--from", none, "--to", "postgresql://127.0.0.1:1/none"],
+            ["serve", "--fork-of", none, "--port", "0"],
+        ]
+        for words in commands {
+            let outcome = try HearthBinary.run(words)
+            #expect(outcome.status == 1, "\(words): \(outcome.errors)")
+            #expect(outcome.errors.contains(none), "\(words): \(outcome.errors)")
+        }
+        let left = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+        #expect(left == ["firestore.rules", "indexes.json"])
     }
 
     @Test

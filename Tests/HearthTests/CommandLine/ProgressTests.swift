@@ -37,6 +37,8 @@ struct ProgressTests {
         try run(["backup", "--data", data, first], ["copying: "], undo: first)
         #expect(server.stop() == 0)
         try run(["backup", "--data", data, second], ["copying: "], undo: second)
+        let forked = directory.path(of: "forked")
+        try run(["fork", data, forked], ["copying: "], undo: forked)
         let stages = ["checking the runs: ", "comparing the runs: ", "checking the documents: "]
         try run(["check", "--data", first], stages)
         let restored = directory.path(of: "restored")

@@ -37,7 +37,8 @@ struct StoreMigrationTests {
         let before = try documents(source.port)
         let sourceNode = try node("unused")
         let token = try await ListenedState(port: source.port, resuming: []).token
-        let moved = try migrate(data, database.address)
+        let moved = try migrate(data, database.address, ["--progress", "0s"])
+        for stage in ["copying to the database: ", "comparing the copy: "] { #expect(moved.errors.contains(stage)) }
         #expect(moved.status == 0 && moved.output.contains("is the store main of the cluster now"), "\(moved)")
         // It serves reads, and takes no writes.
         #expect(try documents(source.port) == before)
@@ -68,7 +69,10 @@ struct StoreMigrationTests {
         // Back, while the servers run. An attempt that was interrupted leaves a directory beside the target.
         let back = directory.path(of: "back")
         try FileManager.default.createDirectory(atPath: back + ".migration/runs", withIntermediateDirectories: true)
-        let returned = try migrate(database.address, back)
+        let returned = try migrate(database.address, back, ["--progress", "0s"])
+        for stage in ["fetching the base: ", "applying the log: ", "checking the documents: "] {
+            #expect(returned.errors.contains(stage), "\(returned.errors)")
+        }
         #expect(returned.status == 0 && returned.output.contains("has the store main now"), "\(returned)")
         for node in nodes {
             try await eventually("\(node.address) ends: \(node.log.suffix(1_000))") {

@@ -119,4 +119,26 @@ struct ForwardedCallerTests {
             #expect(VouchedCaller(bytes: Array(text.utf8)) == nil, "\(text)")
         }
     }
+
+    @Test
+    func `Forms that are remembered are those of their callers`() throws {
+        var forms = VouchedForms()
+        var callers: [VouchedCaller] = []
+        for verified in [true, false] {
+            callers += [Authentication.anonymous, .admin].map { VouchedCaller($0, isVerified: verified) }
+        }
+        // More than are remembered, and released in between.
+        for number in 0..<3_000 {
+            let user = "\"kind\":\"user\",\"uid\":\"u\(number)\",\"claims\":{},\"signed_in_at\":1"
+            let text = "{\"verified\":\(number % 2 == 0),\(user),\"expires_at\":\(number)}"
+            let caller = try #require(VouchedCaller(bytes: Array(text.utf8)))
+            let bytes = (0..<2).map { _ in forms.bytes(of: caller) }
+            #expect(bytes == [caller.bytes, caller.bytes])
+            if number < 100 { callers.append(caller) }
+        }
+        for caller in callers + callers {
+            let bytes = forms.bytes(of: caller)
+            #expect(bytes == caller.bytes)
+        }
+    }
 }
