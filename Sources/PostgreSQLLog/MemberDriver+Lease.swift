@@ -41,7 +41,7 @@ extension MemberDriver {
                 return end(.refused("the store was moved out of the database by hearth migrate"))
             }
             if row.level > settings.levelMax {
-                let isShared = row.level == StoreTables.sharingLevel
+                let isShared = (StoreTables.sharingLevel...StoreTables.movesLevel).contains(row.level)
                 return end(
                     .refused(
                         isShared
@@ -49,7 +49,10 @@ extension MemberDriver {
                             : "the store has records of a later version of Hearth: upgrade this server"))
             }
             if let timeline = settings.timeline, row.timeline != timeline { return end(.newTimeline) }
-            state.change { $0.leader = row.address }
+            state.change { figures in
+                figures.leader = row.address
+                figures.level = row.level
+            }
             if row.lease.holder != member.server { host.follow(row.address) }
             perform(member.receive(LeaseReply(row: row.lease, isDone: row.isDone), now: now))
             state.update(member)

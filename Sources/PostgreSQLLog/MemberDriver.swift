@@ -133,7 +133,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// How long a lease that was given up is kept for the server that shall have it, in milliseconds.
     static let keptMilliseconds: UInt64 = 8_000
     /// After this time without an answer calls are refused, in milliseconds.
-    static let awayMilliseconds: UInt64 = 5_000
+    package static let awayMilliseconds: UInt64 = 5_000
 
     package init(_ settings: MemberSettings, places: LogPlaces, host: any MemberHost) {
         self.settings = settings

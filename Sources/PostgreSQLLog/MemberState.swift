@@ -11,6 +11,8 @@ package final class MemberState: Sendable {
     package struct Figures: Sendable {
         package var role = "connecting"
         package var leader = ""
+        /// Of the store's row, when it was read last; 0 before.
+        package var level: UInt64 = 0
         package var epoch: UInt64 = 0
         package var place = LogPlace.start
         /// The last group that this server had, also after it has found out that the log lacks it.

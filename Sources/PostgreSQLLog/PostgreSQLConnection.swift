@@ -58,6 +58,23 @@ package final class PostgreSQLConnection {
         }
     }
 
+    /// Why an address cannot be kept where people read it; nil if it can. The text does not have the address.
+    ///
+    /// The library must be loaded.
+    package static func problem(ofOpenAddress address: String) -> String? {
+        guard !address.isEmpty, address.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }), address.utf8.count <= 1_024
+        else { return "an address has 1 to 1,024 bytes, and no line breaks" }
+        switch unsafe hearth_pq_look_at(address) {
+        case HEARTH_PQ_PLAIN: return nil
+        case HEARTH_PQ_SECRET:
+            return "the address has a password, which everybody could read: put it into a password file "
+                + "(PGPASSFILE, ~/.pgpass) or a service file of each server"
+        default: return malformed
+        }
+    }
+
+    private static let malformed = "the address is not one of PostgreSQL"
+
     package var isClosed: Bool { if case .closed = phase { true } else { false } }
     package var isIdle: Bool { if case .idle = phase { true } else { false } }
     package var isBusy: Bool { if case .busy = phase { true } else { false } }
@@ -78,6 +95,8 @@ package final class PostgreSQLConnection {
     /// - Returns: why that is not possible.
     package func open() -> String? {
         close()
+        // The library's text would have the whole address, and so the password.
+        if unsafe hearth_pq_look_at(address) == HEARTH_PQ_MALFORMED { return Self.malformed }
         // A name without a scheme is taken as keywords. Only a server that takes writes is wanted, since another one
         // may be a primary of the past.
         let parameters = [

@@ -77,6 +77,8 @@ package struct SQLFailure: Error, Equatable, CustomStringConvertible {
 
     package var description: String { state.isEmpty ? message : "\(message) (SQLSTATE \(state))" }
 
+    /// There is no connection, or the server is ending or starting.
+    package var isConnectionLost: Bool { state.isEmpty || state.hasPrefix("08") || state.hasPrefix("57P") }
     /// A table or schema does not exist.
     package var isMissingTable: Bool { state == "42P01" || state == "3F000" }
     /// A table has no such column.

@@ -2,6 +2,8 @@
 //
 //     hearth.databases   a row for each database; a row never goes, and changes when the database moves
 //
+// The table is in the home database. A store may lie in another database (StoreTables+Places).
+//
 // A store shares once the rows have all databases that it had before (level 2 of its row). From then on it takes no
 // database without a row. Only when all stores share is a new database put in one: then none of them can have it. A
 // store to or from which a database has moved has level 3 (StoreTables+Moves).
@@ -27,8 +29,8 @@ extension StoreTables {
     /// The level of a store that may have records of moves, and shares.
     package static let movesLevel: UInt64 = 3
 
-    /// Whether a store shares, as a condition.
-    static let shares = "level BETWEEN \(sharingLevel) AND \(movesLevel)"
+    /// Whether a store shares, as a condition on its row in the home database.
+    static let shares = "(level BETWEEN \(sharingLevel) AND \(movesLevel) OR level = \(placedSharingLevel))"
 
     /// Creates the table of databases, unless it exists, and adds what one of an earlier version lacks.
     package static let creationOfDatabases = SQLStatement(
@@ -57,14 +59,18 @@ extension StoreTables {
     /// Puts a database in the store that has the fewest, unless a store has it, or one of the stores does not share
     /// yet, or there are too many databases.
     ///
-    /// - Parameter stores: the names of all stores.
-    package static func adding(_ database: String, to stores: [String], _ limits: DatabaseLimits) -> SQLStatement {
+    /// - Parameters:
+    ///   - candidates: the names of the stores that may get it.
+    ///   - stores: the names of all stores.
+    package static func adding(
+        _ database: String, to candidates: [String], of stores: [String], _ limits: DatabaseLimits
+    ) -> SQLStatement {
         SQLStatement(
             """
             INSERT INTO hearth.databases (name, store)
             SELECT $1::text, (
                 SELECT s.name FROM hearth.stores s LEFT JOIN hearth.databases d ON d.store = s.name
-                WHERE s.name = ANY (string_to_array($2::text, ',')) GROUP BY s.name
+                WHERE s.name = ANY (string_to_array($7::text, ',')) GROUP BY s.name
                 ORDER BY count(d.name), s.name LIMIT 1)
             WHERE (SELECT count(*) FROM hearth.stores
                 WHERE name = ANY (string_to_array($2::text, ',')) AND \(shares)) = $3::bigint
@@ -77,6 +83,7 @@ extension StoreTables {
             [
                 .text(database), .text(stores.joined(separator: ",")), .number(UInt64(stores.count)),
                 .number(limits.count), .number(limits.bytes), .number(limits.bytesEach),
+                .text(candidates.joined(separator: ",")),
             ])
     }
 
@@ -86,15 +93,6 @@ extension StoreTables {
             """
             SELECT count(*) FROM hearth.stores
             WHERE name = ANY (string_to_array($1::text, ',')) AND \(shares)
-            """, [.text(stores.joined(separator: ","))])
-    }
-
-    /// The leaders of some stores, and their addresses: those that have renewed their lease of late.
-    package static func leaders(of stores: [String]) -> SQLStatement {
-        SQLStatement(
-            """
-            SELECT name, address FROM hearth.stores WHERE name = ANY (string_to_array($1::text, ','))
-                AND (holder_high <> 0 OR holder_low <> 0) AND renewed > clock_timestamp() - interval '5 seconds'
             """, [.text(stores.joined(separator: ","))])
     }
 
@@ -127,11 +125,15 @@ extension StoreTables {
     }
 
     /// The store has only databases with a row, from an epoch on in which this server leads. One row if that is so.
-    package func sharing(in epoch: UInt64) -> SQLStatement {
+    ///
+    /// - Parameter level: of a store that shares. One that does not lie in the home database has ``movesLevel`` from
+    ///   the beginning: a move cannot raise it in the statement that changes the row of the database.
+    package func sharing(in epoch: UInt64, level: UInt64 = sharingLevel) -> SQLStatement {
         SQLStatement(
             """
-            UPDATE hearth.stores SET level = greatest(level, \(Self.sharingLevel))
-            WHERE name = $1::text AND (epoch = $2::bigint OR \(Self.shares)) AND level <= \(Self.movesLevel)
+            UPDATE hearth.stores SET level = greatest(level, \(level))
+            WHERE name = $1::text AND (epoch = $2::bigint OR level BETWEEN \(level) AND \(Self.movesLevel))
+                AND level <= \(Self.movesLevel)
             RETURNING name
             """, [.text(name), .number(epoch)])
     }

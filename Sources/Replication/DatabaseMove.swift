@@ -8,6 +8,9 @@
 // keeps nothing, and any leader of the source continues a move from its beginning: it asks the target what it has. Two
 // drivers at once do no harm:
 //
+// - Both stores take records of moves before the row can name a move. A store that lies in another database is
+//   raised there first; that is noted beside the row afterwards, and never taken back. So no transaction spans two
+//   databases.
 // - The row changes only as long as it has the generation of the move. It is announced there that the source will
 //   release the database, before it does so: from then on the move cannot be given up.
 // - The source releases the database by a commit, so only its real leader does. What a leader that was replaced reads

@@ -93,13 +93,14 @@ struct MetricsTests {
         #expect(value("hearth_collection_documents", "c") == 3 && value("hearth_collection_documents", "s") == 2)
         #expect(value("hearth_collection_document_bytes", "c") > 0 && value("hearth_collection_index_entries", "c") > 0)
         let parts = [
-            "memtables", "commit_queue", "transactions", "locks", "commit_results", "changes", "web_sessions",
-            "listeners",
+            "memtables", "commit_queue", "transactions", "locks", "commit_results", "changes", "databases",
+            "web_sessions", "listeners",
         ]
         let bounds = parts.map { part in
             page.samples["hearth_memory_max_bytes{part=\"\(part)\"}"].map { Int($0) / (1 << 20) }
         }
-        #expect(bounds == [16, 3, 4, 1 + 3, 2, 1, 8, 8])
+        #expect(bounds == [16, 3, 4, 1 + 3, 2, 1, 1, 8, 8])
+        #expect(page.samples["hearth_memory_bytes{part=\"databases\"}"] ?? 0 > 640)
         #expect(page.samples["hearth_memory_bytes{part=\"memtables\"}"] != nil)
         #expect(page.samples["hearth_memory_bytes{part=\"others\"}"] ?? 0 > 0)
         #expect(page.samples["hearth_memory_budget_bytes"] == Double(64 << 20))

@@ -30,6 +30,7 @@ struct UnreachableServerTests {
             #expect(lines.count == 2, "\(command): \(outcome.errors)")
             #expect(lines.first?.hasPrefix("hearth: waiting for 127.0.0.1:9: ") == true, "\(outcome.errors)")
             #expect(lines.last?.contains("cannot be reached") == true, "\(outcome.errors)")
+            #expect(lines.last?.contains("Start one with hearth serve") == true, "\(outcome.errors)")
             #expect(lines.allSatisfy { $0.contains("connection refused") }, "\(outcome.errors)")
         }
         // A load that could not begin can begin again.

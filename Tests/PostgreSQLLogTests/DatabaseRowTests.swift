@@ -110,7 +110,7 @@ struct DatabaseRowTests {
         let needed = UInt64(name.utf8.count + 100 + other.utf8.count + 100)
         for (count, bytes, isAdded) in [(1, 1_000, false), (2, needed - 1, false), (2, needed, true)] {
             let limits = DatabaseLimits(count: UInt64(count), bytes: bytes, bytesEach: 100)
-            try session.run(StoreTables.adding(other, to: ["a", "b"], limits))
+            try session.run(StoreTables.adding(other, to: ["a", "b"], of: ["a", "b"], limits))
             #expect(try session.run(StoreTables.store(of: other)).isEmpty == !isAdded)
         }
         #expect(try session.run(StoreTables.store(of: "projects/p/databases/other")).first?.text(0) == "b")

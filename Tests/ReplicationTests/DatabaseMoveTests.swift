@@ -27,7 +27,7 @@ struct DatabaseMoveTests {
         change(&bounds)
         var found = MoveExploration()
         var visited: Set<Int> = []
-        var stack: [(world: MoveWorld, step: Step<MoveEvent>?)] = [(MoveWorld(), nil)]
+        var stack: [(world: MoveWorld, step: Step<MoveEvent>?)] = [(MoveWorld(bounds), nil)]
         while let (world, step) = stack.popLast(), found.counterexample == nil {
             world.forEachEvent(bounds) { event in
                 guard found.counterexample == nil else { return }
@@ -107,6 +107,19 @@ struct DatabaseMoveTests {
         #expect(found.movedAfterFailure > 0)
     }
 
+    @Test
+    func `A store in another database is raised before a move to it begins, though no transaction does both`() {
+        let found = explore {
+            $0.isElsewhere = true
+            $0.writes = 1
+            $0.moves = 2
+        }
+        print("\(found.states) states with a store in another database")
+        #expect(found.counterexample == nil)
+        #expect(found.movedAfterFailure > 0)
+        #expect(found.movedByAnother > 0)
+    }
+
     // MARK: Planted faults
 
     /// A rule that is broken on purpose, and what the explorer must say.
@@ -151,6 +164,16 @@ struct DatabaseMoveTests {
                 $0.broken = .discardLeavesNothing
                 $0.moves = 2
                 $0.aborts = 1
+            },
+            Fault(testDescription: "a move begins before its stores are raised", rule: "a log has records of a move") {
+                $0.broken = .levelsAreIgnored
+                $0.isElsewhere = true
+            },
+            Fault(
+                testDescription: "a raise is noted before its outcome is known", rule: "a log has records of a move"
+            ) {
+                $0.broken = .notedBeforeRaised
+                $0.isElsewhere = true
             },
         ]
     }

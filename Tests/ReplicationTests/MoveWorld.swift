@@ -11,6 +11,9 @@ struct MoveBounds: Hashable {
     var aborts = 0
     /// How often the leader of a store may change.
     var leaderChanges = 1
+    /// The second store lies in another database: its level, and the note of it beside the row of the database that
+    /// moves, do not change in one transaction.
+    var isElsewhere = false
     var kinds = MoveEvent.Failure.allCases
     var broken: Broken = []
 
@@ -37,6 +40,10 @@ struct MoveBounds: Hashable {
         static let roundsAreSkipped = Broken(rawValue: 256)
         /// A source copies from a state that is older than that of an earlier chunk.
         static let oldStatesAreRead = Broken(rawValue: 512)
+        /// A move begins whatever the levels of the stores are.
+        static let levelsAreIgnored = Broken(rawValue: 1024)
+        /// It is noted that a store was raised before the outcome is known.
+        static let notedBeforeRaised = Broken(rawValue: 2048)
     }
 }
 
@@ -88,8 +95,18 @@ struct ModelStore: Hashable {
     var clock: Int
     /// The server that leads.
     var leader = 0
+    /// Its own row says that its log may have records of moves.
+    var isRaised = true
 
     var isOwner: Bool { if case .owned = tenure { true } else { false } }
+
+    /// Whether the log has a record of a move.
+    var hasMoved: Bool {
+        switch tenure {
+        case .absent, .owned(generation: 0): false
+        case .owned, .receiving, .away: true
+        }
+    }
 }
 
 /// A server: what it drives, and what it knows of the stores that it led.
@@ -98,6 +115,8 @@ struct ModelServer: Hashable {
     var chunk: ModelChunk?
     /// By store: what it knew when another one took over; nil if it leads, or knows that it does not.
     var views: [ModelStore?] = [nil, nil]
+    /// It knows that the second store was raised.
+    var knowsRaised = false
 }
 
 /// What a driver asks of others.
@@ -107,6 +126,7 @@ enum ModelRequest: Hashable {
     case announce(generation: UInt64, target: Int)
     case release(store: Int, generation: UInt64, server: Int)
     case record(generation: UInt64, target: Int)
+    case raise(server: Int)
 }
 
 /// What may happen.
@@ -127,6 +147,10 @@ enum MoveEvent: Hashable {
     case forget(Int)
     /// The leader of a store gives up what it received for a move that is over.
     case sweep(Int)
+    /// The leader of the second store raises it, in its database.
+    case raise(Int, Failure?)
+    /// A server notes in the home database that the second store was raised.
+    case note(Int)
 
     enum Failure: CaseIterable { case lost, replyLost, late, doubled }
 }
@@ -146,9 +170,15 @@ struct MoveWorld: Hashable {
     var leaderChanges = 0
     /// Whether the row ever named a store.
     var wasNamed = [true, false]
+    /// The home database has the note that the second store was raised.
+    var isNoted = true
     var violation: String?
 
-    init() { stores[0].tenure = .owned(generation: 0) }
+    init(_ bounds: MoveBounds) {
+        stores[0].tenure = .owned(generation: 0)
+        stores[1].isRaised = !bounds.isElsewhere
+        isNoted = !bounds.isElsewhere
+    }
 
     /// The store with a name.
     static func index(_ name: String) -> Int { name == "0" ? 0 : 1 }
@@ -160,7 +190,9 @@ struct MoveWorld: Hashable {
 
 extension MoveWorld {
     func forEachEvent(_ bounds: MoveBounds, _ body: (MoveEvent) -> Void) {
-        if row.movingTo == nil, moves < bounds.moves { body(.begin) }
+        let mayBegin = isNoted || bounds.broken.contains(.levelsAreIgnored)
+        if row.movingTo == nil, moves < bounds.moves, mayBegin { body(.begin) }
+        if !isNoted { forEachRaise(bounds, body) }
         if row.movingTo != nil, aborts < bounds.aborts,
             !row.isReleasing || bounds.broken.contains(.abortIgnoresRelease)
         {
@@ -181,6 +213,15 @@ extension MoveWorld {
             if failures < bounds.failures { body(.forget(server)) }
             if case .reading = move.step { continue }
             if failures < bounds.failures { for kind in bounds.kinds { body(.step(server, kind)) } }
+        }
+    }
+
+    private func forEachRaise(_ bounds: MoveBounds, _ body: (MoveEvent) -> Void) {
+        for server in servers.indices {
+            if servers[server].knowsRaised { body(.note(server)) }
+            guard !servers[server].knowsRaised, view(of: 1, at: server) != nil else { continue }
+            body(.raise(server, nil))
+            if failures < bounds.failures { for kind in bounds.kinds { body(.raise(server, kind)) } }
         }
     }
 
@@ -218,8 +259,28 @@ extension MoveWorld {
             failures += 1
             servers[server] = ModelServer()
         case .sweep(let store): sweep(store, bounds)
+        case .raise(let server, let failure): raise(server, failure, bounds)
+        case .note(let server):
+            isNoted = true
+            servers[server].knowsRaised = false
         }
         check()
+    }
+
+    private mutating func raise(_ server: Int, _ failure: MoveEvent.Failure?, _ bounds: MoveBounds) {
+        if failure != nil { failures += 1 }
+        let request = ModelRequest.raise(server: server)
+        let isLost = failure == .lost || failure == .late
+        if failure == .late || failure == .doubled { late.append(request) }
+        let isDone = !isLost && raise(by: server)
+        let isAnswered = failure == nil || failure == .doubled
+        servers[server].knowsRaised = isDone && isAnswered || bounds.broken.contains(.notedBeforeRaised)
+    }
+
+    /// - Returns: whether the store is raised.
+    private mutating func raise(by server: Int) -> Bool {
+        if stores[1].leader == server { stores[1].isRaised = true }
+        return stores[1].isRaised
     }
 
     private mutating func write(_ store: Int) {
@@ -320,6 +381,9 @@ extension MoveWorld {
     /// - Returns: nil for a failure.
     private mutating func execute(_ request: ModelRequest, _ bounds: MoveBounds) -> DatabaseMove.Reply? {
         switch request {
+        case .raise(let server):
+            _ = raise(by: server)
+            return nil
         case .receive(let store, let generation): return receive(store, generation, bounds)
         case .apply(let store, let generation, let chunk): return apply(chunk, store, generation, bounds)
         case .announce(let generation, let target):
@@ -400,6 +464,8 @@ extension MoveWorld {
             violation = "an acknowledged write is lost or doubled"
         } else if !row.isReleasing, owners != [Self.index(row.store)] {
             violation = "the store of the row does not serve the database"
+        } else if stores.contains(where: { !$0.isRaised && $0.hasMoved }) {
+            violation = "a log has records of a move at a lower level"
         } else if stores.indices.contains(where: { wasNamed[$0] && stores[$0].tenure == .absent }) {
             violation = "a store that had the database would make it again"
         }

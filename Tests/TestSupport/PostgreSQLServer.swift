@@ -23,7 +23,10 @@ package final class PostgreSQLServer: @unchecked Sendable {
     package let port: Int
 
     /// A connection string for a server's databases.
-    package var address: String { "postgresql://hearth@\(place)/postgres" }
+    package var address: String { address(of: "postgres") }
+
+    /// A connection string for one of its databases.
+    package func address(of database: String) -> String { "postgresql://hearth@\(place)/\(database)" }
 
     /// Host and port.
     package var place: String { "\(host.address):\(port)" }
@@ -139,6 +142,11 @@ package final class PostgreSQLServer: @unchecked Sendable {
         self.process = process
     }
 
+    /// Starts the server if ``stop(_:)`` has ended it.
+    package func startIfStopped() throws {
+        if process == nil { try start() }
+    }
+
     /// Has a standby get the log of another server; nil: of none.
     package func follow(_ primary: PostgreSQLServer?) throws {
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(data)/postgresql.auto.conf"))
@@ -151,6 +159,17 @@ package final class PostgreSQLServer: @unchecked Sendable {
 
     /// Makes a standby a server that takes writes.
     package func promote() throws { try run("pg_ctl", ["promote", "--pgdata", data, "--wait", "--timeout", "300"]) }
+
+    /// Has all processes of the server stand still with SIGSTOP, or continue with SIGCONT: connections are taken by the
+    /// system, and nobody answers.
+    package func signalAll(_ signal: Int32) throws {
+        guard let process else { return }
+        let path = "/proc/\(process.identifier)/task/\(process.identifier)/children"
+        let children = try String(contentsOfFile: path, encoding: .utf8).split(separator: " ").compactMap { Int32($0) }
+        for identifier in [process.identifier] + children where kill(identifier, signal) != 0 && errno != ESRCH {
+            throw StartError(description: "a process of the server cannot be signalled: errno \(errno)")
+        }
+    }
 
     /// Ends the server: SIGINT ends its sessions, SIGQUIT ends it as a crash would.
     package func stop(_ signal: Int32) {

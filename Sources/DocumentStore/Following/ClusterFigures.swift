@@ -22,6 +22,11 @@ package struct ClusterFigures: Sendable {
     /// What this server has done about bases.
     package var bases = Bases()
 
+    /// Where the log of the store lies: `home`, or the address of a database, without a password. Nil if it is the only
+    /// store.
+    package var database: String?
+    /// Milliseconds since the database with the table of databases answered last; nil if it is the only store.
+    package var homeSilenceMilliseconds: UInt64?
     /// Of databases that this server has moved away from the store; nil if it is the only store.
     package var moves: Moves?
 

@@ -24,7 +24,20 @@ extension IndexAdminService {
         let project = try Self.project(ofParent: request.parent)
         let all = stores.flatMap(\.store.databaseDescriptions).filter { project == "-" || $0.name.project == project }
             .filter { request.showsDeleted || $0.exists }
+        try Self.check(listed: all.count)
         return ListDatabasesResponse(databases: all.map(message).sorted { $0.name < $1.name })
+    }
+
+    /// Databases of one response: what an event loop encodes in a moment, and clients take as one message. The API has
+    /// no pages of databases.
+    private static let listedMax = 10_000
+
+    /// - Throws: `RESOURCE_EXHAUSTED` for more databases than a response may have.
+    static func check(listed count: Int) throws(RequestError) {
+        if count <= listedMax { return }
+        throw RequestError(
+            .resourceExhausted,
+            "A response has at most \(listedMax) databases, and these are \(count). Ask for one project.")
     }
 
     private static func project(ofParent parent: String) throws(RequestError) -> String {

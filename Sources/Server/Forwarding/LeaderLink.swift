@@ -204,6 +204,8 @@ extension ForwardedWork {
     func tryLater(_ reason: String) {
         // The leader of another store takes its calls by now.
         if let database, let refusal = link.context.store.moveRefusal(of: database) { return fail(refusal) }
+        // Nobody can lead without the database of the store.
+        if link.context.store.isCutOff { return fail(.noLeader(reason)) }
         let milliseconds = attempts.nextPause()
         guard !attempts.isOver(link.loop.nowMilliseconds + milliseconds) else { return fail(.noLeader(reason)) }
         pause = link.loop.schedule(afterMilliseconds: milliseconds) { [self] in attempt() }

@@ -140,7 +140,8 @@ extension LeaderLink {
         }
         var pause: UInt64 = 0
         for var read in reads {
-            guard read.call.isOpen, !read.attempts.isOver(loop.nowMilliseconds) else {
+            let isOver = read.attempts.isOver(loop.nowMilliseconds) || context.store.isCutOff
+            guard read.call.isOpen, !isOver else {
                 end(read, .failure(.noLeader(reason)))
                 continue
             }

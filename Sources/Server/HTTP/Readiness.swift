@@ -18,7 +18,11 @@ final class Readiness: Sendable {
     /// Why new work should go elsewhere; nil when it should not.
     var notReadyReason: String? {
         if isDraining.load(ordering: .relaxed) { return "the server is draining" }
-        for store in stores {
+        // A store whose database is away is so at every server: the others are served here as well as anywhere.
+        let isCutOff = stores.map(\.isCutOff)
+        let isAnyReached = isCutOff.contains(false)
+        for (store, isCutOff) in zip(stores, isCutOff) {
+            if isCutOff, isAnyReached { continue }
             guard let reason = Self.reason(of: store) else { continue }
             return stores.count == 1 ? reason : "\(store.name): \(reason)"
         }
@@ -26,7 +30,11 @@ final class Readiness: Sendable {
     }
 
     private static func reason(of served: ServedStore) -> String? {
-        guard served.isOpen else { return "the store \(served.name) is being opened again" }
+        guard served.isOpen else {
+            return served.isCutOff
+                ? "the database of the store \(served.name) cannot be reached"
+                : "the store \(served.name) is being opened again"
+        }
         let store = served.store
         let engine = store.statistics.engine
         if engine.hasFailed {

@@ -173,8 +173,22 @@ struct StoreFigures {
             "hearth_cluster_unknown_outcomes_total", .counter,
             "Appends whose connection ended before the reply, so that the outcome had to be looked up."
         ) { $0.outcomesUnknown }
+        appendPlaces(&page)
         appendBases(&page)
         appendMoves(&page)
+    }
+
+    /// Of several stores: where their logs lie, and whether the home database answers.
+    private func appendPlaces(_ page: inout MetricsText) {
+        let places = parts { $0.cluster?.database }
+        if !places.all.isEmpty {
+            page.family(
+                "hearth_cluster_store_info", .gauge, "1; the label says which database has the log of the store.")
+            for store in places.all { page.append("", store.labels + [("database", store.part)], "1") }
+        }
+        parts { $0.cluster?.homeSilenceMilliseconds }.append(
+            "hearth_cluster_home_silence_seconds", .gauge, "Time since the home database answered last.", to: &page
+        ) { Double($0) / 1e3 }
     }
 
     private func appendBases(_ page: inout MetricsText) {

@@ -35,7 +35,7 @@ extension CallRouter {
         _ call: Call, _ method: FirestoreMessages.Method, _ payload: RawSpan, _ forwarded: ForwardedCarrier?,
         at store: LoopStore
     ) {
-        if store.isRetired { return refuse(call, .storeIsBeingOpened, forwarded) }
+        if let refusal = store.closedRefusal { return refuse(call, refusal, forwarded) }
         if let forwarded {
             forwarded.store = store.served.store
             if let error = store.leaderIsElsewhere { return refuse(call, error) }

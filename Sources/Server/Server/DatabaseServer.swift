@@ -13,6 +13,8 @@ package struct DatabaseServerConfiguration: Sendable {
     package var store: StoreConfiguration
     /// What the store is called where there are several.
     package var storeName = "main"
+    /// Whether the server is to start without it: it is opened later.
+    package var storeIsAway = false
     /// Stores beside the first one.
     package var furtherStores: [StoreSettings] = []
     /// Which of several stores has a database; nil if there is one store.
@@ -62,14 +64,17 @@ package struct StoreSettings: Sendable {
     package let name: String
     package let store: StoreConfiguration
     package let leader: KnownLeader?
+    /// Whether the server is to start without the store, which is opened later.
+    package let isAway: Bool
 
     /// - Parameters:
     ///   - name: that no other store of the server has.
     ///   - leader: who takes the writes; nil if this server always does.
-    package init(name: String, store: StoreConfiguration, leader: KnownLeader? = nil) {
+    package init(name: String, store: StoreConfiguration, leader: KnownLeader? = nil, isAway: Bool = false) {
         self.name = name
         self.store = store
         self.leader = leader
+        self.isAway = isAway
     }
 }
 
@@ -222,13 +227,16 @@ package final class DatabaseServer: Sendable {
 
     private static func open(_ configuration: DatabaseServerConfiguration) throws -> [ServedStore] {
         let first = StoreSettings(
-            name: configuration.storeName, store: configuration.store, leader: configuration.leader)
+            name: configuration.storeName, store: configuration.store, leader: configuration.leader,
+            isAway: configuration.storeIsAway)
         var stores: [ServedStore] = []
         do {
             for settings in [first] + configuration.furtherStores {
                 stores.append(
-                    ServedStore(
-                        name: settings.name, try DocumentStore.open(settings.store), leader: settings.leader))
+                    settings.isAway
+                        ? try ServedStore(away: settings.name, settings.store, leader: settings.leader)
+                        : ServedStore(
+                            name: settings.name, try DocumentStore.open(settings.store), leader: settings.leader))
             }
             return stores
         } catch {

@@ -21,7 +21,7 @@ final class LoopStore {
     let served: ServedStore
     private let make: (ServedStore) -> Services
     private(set) var services: Services
-    /// Whether the store is closed, and not open again yet.
+    /// Whether the store is closed, and not open again yet, or not open for the first time.
     private(set) var isRetired = false
 
     /// - Parameter make: makes the services for the store as it is now.
@@ -29,6 +29,7 @@ final class LoopStore {
         self.served = served
         self.make = make
         services = make(served)
+        if !served.isOpen { retire() }
     }
 
     var firestore: FirestoreService { services.firestore }
@@ -54,7 +55,13 @@ final class LoopStore {
 
     /// - Throws: `UNAVAILABLE` while the store is closed.
     func checkServes() throws(RequestError) {
-        if isRetired { throw .storeIsBeingOpened }
+        if let closedRefusal { throw closedRefusal }
+    }
+
+    /// Why calls are refused while the store is closed; nil if it is open.
+    var closedRefusal: RequestError? {
+        guard isRetired else { return nil }
+        return served.isCutOff ? .storeIsCutOff : .storeIsBeingOpened
     }
 }
 
@@ -62,4 +69,8 @@ extension RequestError {
     /// A store is closed, and will be open again.
     static let storeIsBeingOpened = RequestError(
         .unavailable, "The store of this database is being opened again. Please try again.")
+
+    /// A store cannot be opened, since the database with its log cannot be reached.
+    static let storeIsCutOff = RequestError(
+        .unavailable, "The PostgreSQL with the log of this database cannot be reached. Please try again.")
 }

@@ -26,8 +26,8 @@ final class LoopStores {
     private var last: (name: DatabaseName, store: LoopStore)?
     /// Those of databases that calls of this loop were about.
     private var known: [DatabaseName: LoopStore] = [:]
-    /// Databases that calls of this loop found in no store, and so empty.
-    private var absent: Set<DatabaseName> = []
+    /// Databases that calls of this loop found in no store, and so empty: where they looked.
+    private var absent: [DatabaseName: LoopStore] = [:]
     /// Bytes of the names in both.
     private var knownBytes = 0
     private var absentBytes = 0
@@ -124,7 +124,7 @@ final class LoopStores {
         return try? DatabaseName(prefix)
     }
 
-    /// Finds the store of a database, or the first one if no store has it and none shall.
+    /// Finds the store of a database, or any that is open if no store has it and none shall.
     ///
     /// - Parameters:
     ///   - creates: a database that no store has is put in one.
@@ -164,9 +164,10 @@ final class LoopStores {
         case .success(nil):
             // It may have come into being since.
             if let number = places?.known(database) { return found(database, .success(number)) }
-            noteAbsent(database)
             // Those that only read find the database empty, wherever they look.
-            end(calls.prefix { !$0.creates }.count, of: database, .success(self.first))
+            let store = all.first { !$0.isRetired && !$0.served.isCutOff } ?? self.first
+            noteAbsent(database, at: store)
+            end(calls.prefix { !$0.creates }.count, of: database, .success(store))
             if waiting[database] != nil { ask(database) }
         case .failure(let error): end(calls.count, of: database, .failure(error))
         }
@@ -195,25 +196,32 @@ final class LoopStores {
     private func learn(_ databases: [DatabaseName: Int]) {
         for (name, number) in databases where known[name] != nil { known[name] = all[number] }
         if let name = last?.name, databases[name] != nil { last = nil }
-        let moved = Set(databases.filter { absent.contains($0.key) && all[$0.value] !== first }.keys)
-        for name in databases.keys where absent.remove(name) != nil { absentBytes -= name.utf8.count }
-        if !moved.isEmpty { endListeners(of: moved) }
+        let moved = databases.compactMap { name, number -> (DatabaseName, LoopStore)? in
+            guard let store = absent.removeValue(forKey: name) else { return nil }
+            absentBytes -= name.utf8.count
+            return store === all[number] ? nil : (name, store)
+        }
+        if !moved.isEmpty { endListeners(of: Dictionary(uniqueKeysWithValues: moved)) }
     }
 
-    private func endListeners(of databases: Set<DatabaseName>) {
-        first.firestore.longLivedStreams.stopServing { listener in
-            (try? DatabaseName(listener.database)).map { databases.contains($0) } ?? false
+    /// - Parameter databases: and the stores where the listeners are.
+    private func endListeners(of databases: [DatabaseName: LoopStore]) {
+        for store in all {
+            store.firestore.longLivedStreams.stopServing { listener in
+                (try? DatabaseName(listener.database)).map { databases[$0] === store } ?? false
+            }
         }
     }
 
-    /// Remembers that a database is in no store.
-    private func noteAbsent(_ database: DatabaseName) {
+    /// Remembers that a database is in no store, and where calls look for it.
+    private func noteAbsent(_ database: DatabaseName, at store: LoopStore) {
+        if let before = absent[database], before !== store { endListeners(of: [database: before]) }
         if absent.count >= Self.knownMax || absentBytes >= Self.knownBytesMax {
             endListeners(of: absent)
-            absent = []
+            absent = [:]
             absentBytes = 0
         }
-        if absent.insert(database).inserted { absentBytes += database.utf8.count }
+        if absent.updateValue(store, forKey: database) == nil { absentBytes += database.utf8.count }
     }
 
     // MARK: All stores

@@ -37,7 +37,7 @@ package final class ServedStore: Sendable {
 
     package let name: String
     private let state: Mutex<State>
-    private let isServing = Atomic(true)
+    private let isServing: Atomic<Bool>
 
     /// How long readers may still use a store that was closed, in milliseconds.
     private static let readersMilliseconds: UInt64 = 10_000
@@ -45,6 +45,14 @@ package final class ServedStore: Sendable {
     init(name: String, _ store: DocumentStore, leader: KnownLeader?) {
         self.name = name
         state = Mutex(State(store: store, leader: leader))
+        isServing = Atomic(true)
+    }
+
+    /// A store that cannot be opened yet: ``open(_:leader:)`` does so. Calls for it are refused until then.
+    init(away name: String, _ configuration: StoreConfiguration, leader: KnownLeader?) throws {
+        self.name = name
+        state = Mutex(State(store: try .closed(for: configuration), leader: leader))
+        isServing = Atomic(false)
     }
 
     /// The store that is open, or was open last: a closed one refuses what it is asked for.
@@ -55,6 +63,9 @@ package final class ServedStore: Sendable {
 
     /// False from the beginning of ``close()`` to the end of ``open(_:leader:)``.
     package var isOpen: Bool { isServing.load(ordering: .acquiring) }
+
+    /// Whether the log of the store lies in a database that cannot be reached.
+    package var isCutOff: Bool { store.isCutOff }
 
     /// A loop has services for the store. Before the server accepts connections.
     func attach(_ store: LoopStore, on loop: EventLoop) {

@@ -32,6 +32,9 @@ static struct {
     __typeof__(&PQgetvalue) value;
     __typeof__(&PQgetlength) length;
     __typeof__(&PQgetisnull) is_null;
+    __typeof__(&PQconninfoParse) parse;
+    __typeof__(&PQconninfoFree) free_options;
+    __typeof__(&PQfreemem) free;
 } pq;
 
 struct connection {
@@ -67,7 +70,9 @@ static void load(void) {
                       find(library, "PQresultStatus", &pq.status) && find(library, "PQresultErrorField", &pq.field) &&
                       find(library, "PQresultErrorMessage", &pq.message) && find(library, "PQntuples", &pq.rows) &&
                       find(library, "PQnfields", &pq.columns) && find(library, "PQgetvalue", &pq.value) &&
-                      find(library, "PQgetlength", &pq.length) && find(library, "PQgetisnull", &pq.is_null);
+                      find(library, "PQgetlength", &pq.length) && find(library, "PQgetisnull", &pq.is_null) &&
+                      find(library, "PQconninfoParse", &pq.parse) &&
+                      find(library, "PQconninfoFree", &pq.free_options) && find(library, "PQfreemem", &pq.free);
     if (!is_complete) load_error = "libpq lacks functions";
 }
 
@@ -75,6 +80,26 @@ const char *hearth_pq_load(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
     return load_error;
+}
+
+static int has_scheme(const char *address) {
+    return strncmp(address, "postgresql://", 13) == 0 || strncmp(address, "postgres://", 11) == 0;
+}
+
+enum hearth_pq_address hearth_pq_look_at(const char *address) {
+    if (!has_scheme(address) && strchr(address, '=') == NULL) return HEARTH_PQ_PLAIN;
+    char *error = NULL;
+    PQconninfoOption *options = pq.parse(address, &error);
+    // The text of the error may have the password.
+    if (error != NULL) pq.free(error);
+    if (options == NULL) return HEARTH_PQ_MALFORMED;
+    enum hearth_pq_address found = HEARTH_PQ_PLAIN;
+    for (PQconninfoOption *option = options; option->keyword != NULL; option++) {
+        int is_secret = strcmp(option->keyword, "password") == 0 || strcmp(option->keyword, "sslpassword") == 0;
+        if (is_secret && option->val != NULL) found = HEARTH_PQ_SECRET;
+    }
+    pq.free_options(options);
+    return found;
 }
 
 static void count_warning(void *context, const PGresult *notice) {

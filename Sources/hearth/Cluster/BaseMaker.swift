@@ -50,9 +50,15 @@ final class BaseMaker: Sendable {
     private let timeline: UInt64
     private let settings: BaseSettings
     private let figures: BaseFigures
+    private let errands: StoreErrands?
     private let log: Log
-    private let isStopping = Monitor(false)
+    private let state = Monitor(State())
     private let thread = Monitor<SystemThread?>(nil)
+
+    private struct State {
+        var mustLook = false
+        var isStopping = false
+    }
 
     private static let intervalMilliseconds: UInt64 = 2_000
     /// After failures the next attempt waits, at most this long.
@@ -66,15 +72,19 @@ final class BaseMaker: Sendable {
     /// How long the end of a server waits for a piece that is being written.
     private static let patienceMilliseconds: UInt64 = 3_000
 
-    /// - Parameter timeline: where the history of the store begins.
+    /// - Parameters:
+    ///   - timeline: where the history of the store begins.
+    ///   - errands: done with each look; nil if there are none.
     init(
-        database: String, bases: StoreBases, timeline: UInt64, settings: BaseSettings, figures: BaseFigures, log: Log
+        database: String, bases: StoreBases, timeline: UInt64, settings: BaseSettings, figures: BaseFigures,
+        _ errands: StoreErrands?, log: Log
     ) {
         self.database = database
         self.bases = bases
         self.timeline = timeline
         self.settings = settings
         self.figures = figures
+        self.errands = errands
         self.log = log
     }
 
@@ -90,7 +100,7 @@ final class BaseMaker: Sendable {
 
     /// Ends the thread, and gives up a base that is being made.
     func stop() {
-        isStopping.update { $0 = true }
+        state.update { $0.isStopping = true }
         let running = thread.withLock { thread in
             defer { thread = nil }
             return thread
@@ -98,9 +108,17 @@ final class BaseMaker: Sendable {
         running?.join()
     }
 
+    private var isStopping: Bool { state.withLock { $0.isStopping } }
+
+    /// Looks at once.
+    func look() { state.update { $0.mustLook = true } }
+
     private func pause() -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + Self.intervalMilliseconds * 1_000_000
-        return isStopping.wait(untilNanoseconds: deadline) { $0 ? false : nil } ?? true
+        return state.wait(untilNanoseconds: deadline) { state -> Bool? in
+            defer { state.mustLook = false }
+            return state.isStopping ? false : state.mustLook ? true : nil
+        } ?? true
     }
 
     private func look(_ store: DocumentStore, _ driver: MemberDriver, _ looks: inout Looks) {
@@ -126,6 +144,8 @@ final class BaseMaker: Sendable {
 
     private func announce(_ driver: MemberDriver, _ session: PostgreSQLSession) throws {
         try session.run(tables.announcement(driver.state.figures, version: CommandRouter.version))
+        guard let server = try errands?.run(session, tables) else { return }
+        log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
     }
 
     /// Makes a base. After a failure the next attempt waits, since it writes as much again.
@@ -133,7 +153,7 @@ final class BaseMaker: Sendable {
         do {
             if try make(store, driver) { looks.failures = 0 }
         } catch {
-            if isStopping.withLock({ $0 }) { return }
+            if isStopping { return }
             log(.warning, "base_failed", ["message": ErrorText.describe(error)])
             figures.change { $0.failed += 1 }
             let pause = Self.pauseMilliseconds << min(looks.failures, 10)
@@ -210,10 +230,10 @@ final class BaseMaker: Sendable {
     private func written(
         _ base: HandedOver<StoreBase>, _ order: StoreBases.Order, _ driver: MemberDriver
     ) throws -> BaseRow? {
-        let (bases, database, isStopping, state) = (bases, database, isStopping, driver.state)
+        let (bases, database, making, member) = (bases, database, state, driver.state)
         let work = try DetachedWork("base") { pulse in
             try bases.write(base.value, order, database: database) { _ in
-                pulse.beat() && state.holdsLease && !isStopping.withLock { $0 }
+                pulse.beat() && member.holdsLease && !making.withLock { $0.isStopping }
             }
         }
         return try outcome(of: work, driver)
@@ -228,7 +248,7 @@ final class BaseMaker: Sendable {
         while true {
             if let result = work.wait(milliseconds: 100) { return try result.get() }
             let now = SystemClock.monotonicMilliseconds()
-            if isStopping.withLock({ $0 }) {
+            if isStopping {
                 stopping = stopping ?? now
                 guard now < (stopping ?? now) + Self.patienceMilliseconds else {
                     work.pulse.giveUp()

@@ -46,7 +46,7 @@ extension Cluster {
     func checkReplaceable() throws {
         let session = try connect()
         defer { session.close() }
-        let row = try Self.storeRow(session, tables)
+        let row = try self.row(session)
         let start = BaseStart(bases: bases(of: row.lease.store), session: session, log: log)
         guard let reason = try start.unusableReason() else { return }
         throw CommandFailure(

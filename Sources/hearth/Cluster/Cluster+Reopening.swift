@@ -69,21 +69,27 @@ extension Cluster {
     /// Begins to follow, and to lead when nobody does, and to open the store again when it must be.
     /// - Parameter isOnly: the process ends if this server must not serve the store.
     func start(_ served: ServedStore, isOnly: Bool) throws {
-        try start(served.store)
+        bind(served)
+        let isOpen = served.isOpen
+        if isOpen { try start(served.store) }
         try reopening.start { [self] in
+            guard isOpen || reopen(served, nil, isOnly: isOnly) else { return }
             while let reason = reopening.next(), reopen(served, reason, isOnly: isOnly) {}
         }
     }
 
+    /// - Parameter reason: nil for a store that was not open before, as its database could not be reached.
     /// - Returns: whether the store is open again.
-    private func reopen(_ served: ServedStore, _ reason: RestartReason, isOnly: Bool) -> Bool {
-        var unsettled: RestartReason? = reason
+    private func reopen(_ served: ServedStore, _ reason: RestartReason?, isOnly: Bool) -> Bool {
+        var unsettled = reason
         do {
-            endMember(withinMilliseconds: 0)
-            try served.close()
-            stop()
-            try settle(reason)
-            unsettled = nil
+            if let reason {
+                endMember(withinMilliseconds: 0)
+                try served.close()
+                stop()
+                try settle(reason)
+                unsettled = nil
+            }
             let (store, leader) = try open()
             served.open(store, leader: leader)
             try start(store)

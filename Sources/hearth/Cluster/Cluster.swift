@@ -32,7 +32,10 @@ final class Cluster: Sendable {
     /// How a server is reached by its address.
     typealias Reach = @Sendable (String) throws -> HearthClient.Configuration
 
-    private let database: String
+    /// The address of the PostgreSQL database that has the log. It may have a password.
+    let database: String
+    /// Where the log lies, if not in the home database.
+    let place: StorePlace?
     let tables: StoreTables
     let directory: String
     let baseSettings: BaseSettings
@@ -42,6 +45,12 @@ final class Cluster: Sendable {
     let reach: Reach
     /// What the moves of databases away from the store have come to at this server.
     let moveFigures = MoveFigures()
+    /// What is to be done in the database, where that is not the home database.
+    let errands = StoreErrands()
+    /// The store as the server has it.
+    private let served = Monitor<ServedStore?>(nil)
+    /// Milliseconds since the home database answered last; nil if the store is the only one.
+    private let homeSilence = Monitor<@Sendable () -> UInt64?>({ nil })
     /// What this server has done about bases.
     private let baseFigures = BaseFigures()
     private let member = Monitor<Member?>(nil)
@@ -50,10 +59,11 @@ final class Cluster: Sendable {
     let reopening = Reopening()
 
     private init(
-        database: String, tables: StoreTables, directory: String, baseSettings: BaseSettings, isShared: Bool, log: Log,
-        _ reach: @escaping Reach
+        database: String, _ place: StorePlace?, tables: StoreTables, directory: String, baseSettings: BaseSettings,
+        isShared: Bool, log: Log, _ reach: @escaping Reach
     ) {
-        self.database = database
+        self.database = place?.address ?? database
+        self.place = place
         self.tables = tables
         self.directory = directory
         self.baseSettings = baseSettings
@@ -68,9 +78,11 @@ final class Cluster: Sendable {
     ///   - name: of the store.
     ///   - directory: that caches it.
     ///   - isShared: whether it is one of several that share the databases.
+    ///   - place: where its log lies, if not in the database that the command line names.
     /// - Throws: a `CommandFailure` if the directory has an independent store, or caches another one.
     static func make(
-        _ arguments: ParsedArguments, name: String, directory: String, isShared: Bool, _ log: Log
+        _ arguments: ParsedArguments, name: String, directory: String, isShared: Bool, at place: StorePlace? = nil,
+        _ log: Log
     ) throws -> Cluster? {
         let kept = try ClusterFile.read(in: directory)
         guard let database = arguments.value(of: ServeSettings.cluster) else {
@@ -96,8 +108,8 @@ final class Cluster: Sendable {
             arguments[ServeSettings.followTLS], arguments.value(of: ServeSettings.followAuthorities)
         )
         return Cluster(
-            database: database, tables: StoreTables(name: name, advertised: advertised.flagText), directory: directory,
-            baseSettings: ClusterFlags.baseSettings(arguments), isShared: isShared, log: log
+            database: database, place, tables: StoreTables(name: name, advertised: advertised.flagText),
+            directory: directory, baseSettings: ClusterFlags.baseSettings(arguments), isShared: isShared, log: log
         ) { try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities) }
     }
 
@@ -105,10 +117,24 @@ final class Cluster: Sendable {
 
     /// Connects to the database, makes its tables and the row of the store if there are none, and fills a new directory
     /// from the last base. Waits for a database that cannot be reached.
-    func prepare() throws {
-        let session = try connect()
-        defer { session.close() }
-        let row = try Self.storeRow(session, tables)
+    func prepare() throws { try withSession(prepare) }
+
+    /// The same without waiting.
+    /// - Returns: false if the database cannot be reached.
+    func prepareIfReachable() throws -> Bool {
+        do {
+            let session = try PostgreSQLSession(address: database, withinMilliseconds: Self.connectMilliseconds)
+            defer { session.close() }
+            try prepare(session)
+            return true
+        } catch let error as SQLFailure where error.isConnectionLost {
+            log(.error, "cluster_store_away", ["message": error.description])
+            return false
+        }
+    }
+
+    private func prepare(_ session: PostgreSQLSession) throws {
+        let row = try self.row(session)
         if Directory.exists("\(directory)/FORMAT") {
             guard try ClusterFile.identity(in: directory) == row.lease.store else {
                 throw CommandFailure(
@@ -122,32 +148,66 @@ final class Cluster: Sendable {
             try fill(row)
         }
         let places = try LogPlaces(directory: directory)
-        let place = try place(places)
+        let end = try end(of: places)
         let host = ClusterHost(log: log, advertised: tables.advertised) { [reopening] in reopening.ask($0) }
         let driver = MemberDriver(
             MemberSettings(
                 database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
-                place: place, timeline: row.timeline,
+                place: end, timeline: row.timeline,
                 levelMax: isShared ? StoreTables.movesLevel : StoreTables.level),
             places: places, host: host)
         let bases = bases(of: row.lease.store)
         member.update { $0 = Member(host: host, driver: driver, bases: bases, timeline: row.timeline) }
     }
 
+    /// Calls `body` with a session of the database, which is waited for; again, if the session is lost meanwhile.
+    private func withSession<Output>(_ body: (PostgreSQLSession) throws -> Output) throws -> Output {
+        while true {
+            let session = try connect()
+            defer { session.close() }
+            do {
+                return try body(session)
+            } catch let error as SQLFailure where error.isConnectionLost {
+                log(.warning, "cluster_waiting", ["message": error.description])
+                if Shutdown.isRequested || reopening.isStopping { throw error }
+                SystemThread.sleep(microseconds: 200_000)
+            }
+        }
+    }
+
     func connect() throws -> PostgreSQLSession {
         var isReported = false
         while true {
             do throws(SQLFailure) {
-                return try PostgreSQLSession(address: database, withinMilliseconds: 5_000)
+                return try PostgreSQLSession(address: database, withinMilliseconds: Self.connectMilliseconds)
             } catch {
                 if !isReported { log(.warning, "cluster_waiting", ["message": error.description]) }
                 isReported = true
+                served.withLock { $0 }?.store.isCutOff = true
                 if Shutdown.isRequested || reopening.isStopping {
                     throw CommandFailure("ended while waiting for the database: \(error)")
                 }
                 SystemThread.sleep(microseconds: 200_000)
             }
         }
+    }
+
+    private static let connectMilliseconds: UInt64 = 5_000
+
+    /// The row of a store that lies in another database than the home database, which must be there.
+    private func placedRow(_ session: PostgreSQLSession, _ place: StorePlace) throws -> StoreRow {
+        func refuse(_ what: String) -> CommandFailure {
+            CommandFailure(
+                "\(place.address) \(what), and the home database says that the store \(tables.name) lies there: "
+                    + "restore it, or correct the address with hearth cluster place")
+        }
+        let owner = try DatabaseOwner(session)
+        guard let owner, owner.identity == place.database else { throw refuse("is another database") }
+        guard let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0))) else {
+            throw refuse("has no store \(tables.name)")
+        }
+        guard row.lease.store == place.identity else { throw refuse("has another store \(tables.name)") }
+        return row
     }
 
     /// The row of the store, which is created if there is none.
@@ -177,6 +237,15 @@ final class Cluster: Sendable {
 
     private static let attemptsMax = 20
 
+    /// The row of the store, wherever it lies.
+    func row(_ session: PostgreSQLSession) throws -> StoreRow {
+        if let place { return try placedRow(session, place) }
+        let row = try Self.storeRow(session, tables)
+        guard StoreTables.isElsewhere(level: row.level) else { return row }
+        throw CommandFailure(
+            "the log of the store \(tables.name) lies in another database: serve it with --cluster-stores")
+    }
+
     /// Removes what the directory caches: the mark of a whole store first, that of a cache last. Nobody has it open.
     func discard() throws {
         try Directory.removeFile("\(directory)/FORMAT")
@@ -191,7 +260,7 @@ final class Cluster: Sendable {
     }
 
     /// The place of the directory in the log.
-    private func place(_ places: LogPlaces) throws -> LogPlace {
+    private func end(of places: LogPlaces) throws -> LogPlace {
         guard let checkpoint = try ClusterFile.checkpoint(of: directory), checkpoint > .zero else { return .start }
         if let place = places.place(ofCheckpoint: checkpoint) { return place }
         throw CommandFailure(
@@ -200,13 +269,51 @@ final class Cluster: Sendable {
 
     // MARK: While the store is open
 
-    /// Sets what the store is opened with for the first time. After ``prepare()``.
+    /// Sets what the store is opened with for the first time, or what it will be opened with if its database could not
+    /// be reached. After ``prepare()``.
     /// - Returns: learns which server leads.
     func configureFirst(_ configuration: inout StoreConfiguration) -> KnownLeader? {
+        configuration.clusterFigures = { [self] in figures(nil) }
         let common = configuration
         configured.update { $0 = common }
-        return configure(&configuration)
+        return isPrepared ? configure(&configuration) : KnownLeader(.unknown, holdsLease: { false })
     }
+
+    /// Whether there is a member of the store, which may be closed.
+    var isPrepared: Bool { member.withLock { $0 } != nil }
+
+    /// The identity of the store; nil until its database was reached.
+    var identity: StoreIdentity? { member.withLock { $0 }?.driver.settings.store }
+
+    /// Whether the store says that it has only databases of the table, as far as this server knows.
+    var isSharing: Bool {
+        let level = member.withLock { $0 }?.driver.state.figures.level ?? 0
+        return (StoreTables.sharingLevel...StoreTables.movesLevel).contains(level)
+    }
+
+    /// Whether the database of the store has answered of late.
+    var isReached: Bool {
+        guard let state = member.withLock({ $0 })?.driver.state else { return false }
+        return state.silenceMilliseconds < MemberDriver.awayMilliseconds
+    }
+
+    /// The address of the server that leads; nil if nobody does, or the database cannot be reached.
+    var leader: String? {
+        guard isReached, let leader = member.withLock({ $0 })?.driver.state.figures.leader else { return nil }
+        return leader.isEmpty ? nil : leader
+    }
+
+    private func figures(_ state: MemberState?) -> ClusterFigures {
+        var figures = state.map { ClusterFigures($0) } ?? ClusterFigures()
+        figures.bases = baseFigures.current
+        figures.moves = isShared ? moveFigures.figures : nil
+        figures.database = isShared ? place?.address ?? "home" : nil
+        figures.homeSilenceMilliseconds = homeSilence.withLock { $0 }()
+        return figures
+    }
+
+    /// Figures of the store say how long the home database has been silent.
+    func watchHome(_ silence: @escaping @Sendable () -> UInt64?) { homeSilence.update { $0 = silence } }
 
     /// Whether this server leads the store, and no other can.
     var holdsLease: Bool { member.withLock { $0 }?.driver.state.holdsLease ?? false }
@@ -227,14 +334,7 @@ final class Cluster: Sendable {
         configuration.engine.sharedLog = member.driver
         configuration.clock = ClusterClock(state: state)
         configuration.holdsLease = { state.holdsLease }
-        let moves = isShared ? moveFigures : nil
-        let bases = baseFigures
-        configuration.clusterFigures = {
-            var figures = ClusterFigures(state)
-            figures.moves = moves?.figures
-            figures.bases = bases.current
-            return figures
-        }
+        configuration.clusterFigures = { [self] in figures(state) }
         // Each server may have the archive; the one that leads writes to it.
         configuration.archive?.mayWrite = { state.holdsLease }
         // The database is waited for; the commit thread must not.
@@ -256,10 +356,14 @@ final class Cluster: Sendable {
         try member.driver.start()
         let maker = BaseMaker(
             database: database, bases: member.bases, timeline: member.timeline, settings: baseSettings,
-            figures: baseFigures, log: log)
+            figures: baseFigures, place == nil ? nil : errands, log: log)
         try maker.start(store, member.driver)
+        errands.bind { [weak maker] in maker?.look() }
         self.member.update { $0?.maker = maker }
     }
+
+    /// The store is served from now on, whether it is open or not.
+    func bind(_ served: ServedStore) { self.served.update { $0 = served } }
 
     /// The store is about to be closed.
     /// - Parameter milliseconds: how long commits may still wait for the database.
@@ -285,8 +389,10 @@ final class Cluster: Sendable {
     /// Begins a new time line if the log lacks groups that this server had: each of them was durable.
     func lookForLoss() throws {
         guard let figures = member.withLock({ $0 })?.driver.state.figures, figures.reached.sequence > 0 else { return }
-        let session = try connect()
-        defer { session.close() }
+        try withSession { try lookForLoss(of: figures, $0) }
+    }
+
+    private func lookForLoss(of figures: MemberState.Figures, _ session: PostgreSQLSession) throws {
         let place = figures.reached
         guard try !LogPresence.hasGroup(at: place, tables, session) else { return }
         let time = max(place.version, figures.closed, figures.ceiling)

@@ -4,6 +4,8 @@
 //                                        │
 //     loops ◄── learnt ──────────────────┘   once a second: what other servers have added or moved
 //
+// While the home database is away, a database that a store has by its own log is found there.
+//
 // A server that has not learnt yet that a database has moved does no harm: the store where it was refuses calls for it.
 // Such calls wait here until the table names a store that serves the database. The thread also enters the databases of
 // the stores that this server leads, which is needed once for each store (StoreTables+Databases).
@@ -16,17 +18,11 @@ import FirestoreService
 import PostgreSQLLog
 import Server
 import Storage
+import Synchronization
 
 /// Thread-safe.
 final class ClusterPlaces: DatabasePlaces {
     typealias Completion = @Sendable (Result<Int?, RequestError>) -> Void
-
-    /// A store that this server serves.
-    struct Store: Sendable {
-        let tables: StoreTables
-        /// The epoch in which this server leads; nil if it does not.
-        let leadingEpoch: @Sendable () -> UInt64?
-    }
 
     struct Question: Sendable {
         let database: DatabaseName
@@ -62,22 +58,33 @@ final class ClusterPlaces: DatabasePlaces {
     }
 
     private let address: String
-    let stores: [Store]
+    /// Those that this server serves.
+    let stores: [Cluster]
     let limits: DatabaseLimits
     let log: Log
     private let state = Monitor(State())
+    /// When the home database answered last, in milliseconds.
+    private let answeredAt = Atomic<UInt64>(SystemClock.monotonicMilliseconds())
 
     private static let patienceMilliseconds: UInt64 = 10_000
 
     /// - Parameters:
     ///   - address: of the database with the table.
     ///   - limits: further databases are refused.
-    init(address: String, _ stores: [Store], _ limits: DatabaseLimits, log: Log) {
+    init(address: String, _ stores: [Cluster], _ limits: DatabaseLimits, log: Log) {
         self.address = address
         self.stores = stores
         self.limits = limits
         self.log = log
     }
+
+    /// Milliseconds since the home database answered last.
+    var silenceMilliseconds: UInt64 {
+        let (now, answered) = (SystemClock.monotonicMilliseconds(), answeredAt.load(ordering: .relaxed))
+        return now > answered ? now - answered : 0
+    }
+
+    func noteAnswer() { answeredAt.store(SystemClock.monotonicMilliseconds(), ordering: .relaxed) }
 
     // MARK: The loops' side
 

@@ -18,6 +18,8 @@ final class ClusterRules: SharedRules {
     }
 
     private let address: String
+    /// Whether the database could not be reached when the server began.
+    private let isAway: Bool
     private let log: Log
     /// Held while the database is asked. The session is used by one thread at a time.
     private let state = Monitor(State())
@@ -28,9 +30,12 @@ final class ClusterRules: SharedRules {
     private static let connectMilliseconds: UInt64 = 5_000
     private static let attemptsMax = 3
 
-    /// - Parameter address: of the home database.
-    init(address: String, log: Log) {
+    /// - Parameters:
+    ///   - address: of the home database.
+    ///   - isAway: whether it cannot be reached, and this server had its rules before.
+    init(address: String, isAway: Bool = false, log: Log) {
         self.address = address
+        self.isAway = isAway
         self.log = log
     }
 
@@ -82,10 +87,14 @@ final class ClusterRules: SharedRules {
     // MARK: Taking over
 
     /// Takes over the rules of the cluster before this server decides anything by rules. Those of its directory become
-    /// those of a cluster that has none.
+    /// those of a cluster that has none. Those that the directory had before stay in force while the database is away.
     ///
     /// - Throws: a `CommandFailure` if the database cannot be reached, or the rules have an error.
     func join(_ history: RulesHistory) throws {
+        if isAway {
+            let message = "the home database cannot be reached: the rules of before are in force"
+            return log(.error, "rules_not_taken", ["message": message])
+        }
         do throws(RequestError) {
             try RulesKeeper(history, shared: self).joinShared()
         } catch {

@@ -2,6 +2,9 @@
 //
 //     DIR                  one store (--cluster-store)
 //     DIR/STORES/NAME      each of several stores (--cluster-stores); NAME in the directory of --archive
+//
+// The log of a store lies in the home database, or in another one (StoreLayout). A store whose database cannot be
+// reached at the start is opened later: the others are served meanwhile.
 
 import Authorization
 import Basics
@@ -17,8 +20,9 @@ final class ClusterStores: Sendable {
     let members: [Cluster]
     /// Which of several stores has a database; nil if there is one store.
     private let places: ClusterPlaces?
-    /// Moves databases between them; nil if there is one store.
-    private let moves: DatabaseMoves?
+    /// Move databases away from them: one for the stores of each PostgreSQL database, since a database that is away
+    /// holds up what waits for commits there.
+    private let moves: [DatabaseMoves]
     /// The security rules that all servers have in common.
     let rules: ClusterRules
 
@@ -26,7 +30,7 @@ final class ClusterStores: Sendable {
     /// Each store has some threads.
     private static let storesMax = 50
 
-    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: DatabaseMoves?, _ rules: ClusterRules) {
+    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: [DatabaseMoves], _ rules: ClusterRules) {
         self.members = members
         self.places = places
         self.moves = moves
@@ -54,7 +58,7 @@ final class ClusterStores: Sendable {
             let member = try Cluster.make(
                 arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log)
             guard let member, let address = arguments.value(of: ServeSettings.cluster) else { return nil }
-            return ClusterStores([member], nil, nil, ClusterRules(address: address, log: log))
+            return ClusterStores([member], nil, [], ClusterRules(address: address, log: log))
         }
         guard let address = arguments.value(of: ServeSettings.cluster) else {
             throw UsageError(message: "--cluster-stores needs --cluster URL, the database of the stores")
@@ -70,25 +74,22 @@ final class ClusterStores: Sendable {
         if Directory.exists("\(data)/FORMAT") {
             throw CommandFailure("\(data) has an independent store: name an empty directory")
         }
+        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        let layout = try StoreLayout.find(stores, home: address, in: "\(data)/\(folder)", log)
         let members = try stores.compactMap { name in
             try Cluster.make(
-                arguments, name: name, directory: "\(data)/\(folder)/\(name)", isShared: true, log)
+                arguments, name: name, directory: "\(data)/\(folder)/\(name)", isShared: true,
+                at: layout.places[name], log)
         }
         try Directory.create("\(data)/\(folder)")
-        let places = ClusterPlaces(
-            address: address,
-            members.map { member in
-                ClusterPlaces.Store(tables: member.tables, leadingEpoch: { member.leadingEpoch })
-            }, limits, log: log)
-        let moves = members.first.map { first in
-            DatabaseMoves(
-                address: address,
-                members.map { member in
-                    DatabaseMoves.Store(
-                        name: member.tables.name, leads: { member.holdsLease }, figures: member.moveFigures)
-                }, places, log: log, first.reach)
+        let places = ClusterPlaces(address: address, members, limits, log: log)
+        for member in members { member.watchHome { [weak places] in places?.silenceMilliseconds } }
+        let groups = Dictionary(grouping: members.indices) { members[$0].database }
+        let moves = groups.values.map { own in
+            DatabaseMoves(address: address, members, from: own, places, log: log, members[own[0]].reach)
         }
-        return ClusterStores(members, places, moves, ClusterRules(address: address, log: log))
+        let rules = ClusterRules(address: address, isAway: layout.isRemembered, log: log)
+        return ClusterStores(members, places, moves, rules)
     }
 
     /// Why a text is not a list of stores; nil if it is one.
@@ -103,7 +104,7 @@ final class ClusterStores: Sendable {
 
     /// Sets what a server of the cluster is started with, and fills new directories.
     func prepare(_ configuration: inout DatabaseServerConfiguration, _ arguments: ParsedArguments) throws {
-        for member in members { try member.prepare() }
+        try prepareMembers()
         configuration.readsAreStrict = true
         configuration.staleReadsMax = UInt64(arguments[ServeSettings.staleReads].milliseconds) * 1_000
         configuration.places = places
@@ -119,12 +120,28 @@ final class ClusterStores: Sendable {
                 store.admitsDatabase = { places.known($0) == index }
             }
             let leader = member.configureFirst(&store)
-            stores.append(StoreSettings(name: member.tables.name, store: store, leader: leader))
+            stores.append(
+                StoreSettings(name: member.tables.name, store: store, leader: leader, isAway: !member.isPrepared))
         }
         configuration.storeName = stores[0].name
+        configuration.storeIsAway = stores[0].isAway
         configuration.store = stores[0].store
         configuration.leader = stores[0].leader
         configuration.furtherStores = Array(stores.dropFirst())
+    }
+
+    /// Waits until the database of at least one store can be reached, and prepares those stores.
+    private func prepareMembers() throws {
+        if members.count == 1 { return try members[0].prepare() }
+        while true {
+            var unreachable: Set<String> = []
+            for member in members where !unreachable.contains(member.database) {
+                if try !member.prepareIfReachable() { unreachable.insert(member.database) }
+            }
+            if members.contains(where: \.isPrepared) { return }
+            if Shutdown.isRequested { throw CommandFailure("ended while waiting for the databases of the stores") }
+            SystemThread.sleep(microseconds: 200_000)
+        }
     }
 
     /// Begins to follow, and to lead the stores that nobody leads.
@@ -133,7 +150,7 @@ final class ClusterStores: Sendable {
     func start(_ stores: [ServedStore], rules keeper: RulesKeeper?) throws {
         for (member, served) in zip(members, stores) { try member.start(served, isOnly: members.count == 1) }
         try places?.start(stores)
-        try moves?.start(stores)
+        for moves in moves { try moves.start(stores) }
         if let keeper { try rules.start(keeper) }
     }
 
@@ -142,7 +159,7 @@ final class ClusterStores: Sendable {
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
         rules.stop()
-        moves?.stop()
+        for moves in moves { moves.stop() }
         places?.stop()
         for member in members { member.beginStopping() }
     }

@@ -19,14 +19,6 @@ import Synchronization
 
 /// Thread-safe.
 final class DatabaseMoves: Sendable {
-    /// A store of this server.
-    struct Store: Sendable {
-        let name: String
-        /// Whether this server leads it, and no other can.
-        let leads: @Sendable () -> Bool
-        let figures: MoveFigures
-    }
-
     private struct State {
         var clients: [String: HearthClient] = [:]
         var isStopping = false
@@ -34,7 +26,10 @@ final class DatabaseMoves: Sendable {
     }
 
     let address: String
-    let stores: [Store]
+    /// Those of this server.
+    let stores: [Cluster]
+    /// The numbers of those from which databases are moved away here.
+    let own: [Int]
     let places: ClusterPlaces
     let log: Log
     private let reach: Cluster.Reach
@@ -47,10 +42,15 @@ final class DatabaseMoves: Sendable {
 
     /// - Parameters:
     ///   - address: of the database with the table.
+    ///   - own: the numbers of the stores from which databases are moved away here.
     ///   - reach: how a server is reached by its address.
-    init(address: String, _ stores: [Store], _ places: ClusterPlaces, log: Log, _ reach: @escaping Cluster.Reach) {
+    init(
+        address: String, _ stores: [Cluster], from own: [Int], _ places: ClusterPlaces, log: Log,
+        _ reach: @escaping Cluster.Reach
+    ) {
         self.address = address
         self.stores = stores
+        self.own = own
         self.places = places
         self.log = log
         self.reach = reach

@@ -21,8 +21,6 @@ final class MoveDriver {
         var chunk: [UInt8] = []
         /// Documents that were sent.
         var documents: UInt64 = 0
-        /// The address of the target's leader; nil if it must be looked up.
-        var target: String?
         /// What the target has left to do for its indexes, by its last answer.
         var indexWork: UInt64 = 0
         /// When the next step is due, in milliseconds.
@@ -91,14 +89,14 @@ final class MoveDriver {
 
     /// Learns which databases move away from the stores that this server leads, and what is left of earlier moves.
     private func look() throws {
-        if moves.stores.allSatisfy({ !$0.leads() }) { return endAll { _ in true } }
+        if moves.own.allSatisfy({ !moves.stores[$0].holdsLease }) { return endAll { _ in true } }
         let session = try connected()
-        for index in served.indices where leads(index) { try sweep(index, session) }
+        for index in moves.own where leads(index) { try sweep(index, session) }
         let rows = StoreTables.moveRows(try session.run(StoreTables.moves))
         var wanted: [DatabaseName: DatabaseMove] = [:]
         for row in rows {
             guard let name = try? DatabaseName(row.name), let move = DatabaseMove(row.row),
-                let source = moves.stores.firstIndex(where: { $0.name == move.source }), leads(source)
+                let source = moves.own.first(where: { moves.stores[$0].tables.name == move.source }), leads(source)
             else { continue }
             wanted[name] = move
             if actives[name] == nil {
@@ -110,12 +108,12 @@ final class MoveDriver {
         }
         endAll { wanted[$0.name]?.generation != $0.move.generation }
         for active in Array(actives.values) { actives[active.name] = try note(active, session) }
-        for (index, store) in moves.stores.enumerated() {
-            store.figures.change { $0.active = actives.values.count { $0.source == index } }
+        for index in moves.own {
+            moves.stores[index].moveFigures.change { $0.active = actives.values.count { $0.source == index } }
         }
     }
 
-    private func leads(_ index: Int) -> Bool { served[index].isOpen && moves.stores[index].leads() }
+    private func leads(_ index: Int) -> Bool { served[index].isOpen && moves.stores[index].holdsLease }
 
     /// Forgets moves. The servers that lead continue them, or they are over.
     private func endAll(where isOver: (Active) -> Bool) {
@@ -139,7 +137,7 @@ final class MoveDriver {
     // MARK: What is left of moves
 
     private func sweep(_ index: Int, _ session: PostgreSQLSession) throws {
-        let (store, name) = (served[index].store, moves.stores[index].name)
+        let (store, name) = (served[index].store, moves.stores[index].tables.name)
         // Before the rows: the row of a move is older than what was received for it.
         for (database, tenure) in store.tenures {
             guard MoveRemains.mayBe(tenure) else { continue }
@@ -183,7 +181,6 @@ final class MoveDriver {
     private func fail(_ active: inout Active, _ error: any Error) {
         if error is SQLFailure { close() }
         active.move.fail()
-        active.target = nil
         let text = ErrorText.describe(error)
         if active.note != text {
             moves.log(.warning, "database_move_waits", ["database": "\(active.name)", "message": text])
@@ -206,6 +203,8 @@ final class MoveDriver {
             active.chunk = []
             return try ask(&active, chunk: chunk)
         case .announcing:
+            // Nobody has the database between the release and the last chunk.
+            _ = try leader(of: active.move.target)
             let rows = try connected().run(StoreTables.announcingRelease(name, generation: generation))
             return .row(isDone: !rows.isEmpty)
         case .releasing: return try release(&active)
@@ -236,7 +235,7 @@ final class MoveDriver {
         }
         active.chunk = chunk.bytes
         active.documents += UInt64(chunk.documents)
-        moves.stores[active.source].figures.change { $0.documents += UInt64(chunk.documents) }
+        moves.stores[active.source].moveFigures.change { $0.documents += UInt64(chunk.documents) }
         let isReleased = tenure.state == .released
         // Queries would fail at the target until it has built its indexes.
         let waitsForIndexes = active.indexWork > 0 && !isReleased
@@ -261,6 +260,7 @@ final class MoveDriver {
 
     private func release(_ active: inout Active) throws -> DatabaseMove.Reply {
         guard leads(active.source) else { throw MoveFailure.leadsNoLonger }
+        _ = try leader(of: active.move.target)
         active.releasedAt = SystemClock.monotonicMilliseconds()
         let outcome = Monitor<Result<DatabaseTenure, RequestError>?>(nil)
         served[active.source].store.release(
@@ -273,17 +273,10 @@ final class MoveDriver {
     /// Asks the leader of the target.
     private func ask(_ active: inout Active, chunk: [UInt8]) throws -> DatabaseMove.Reply {
         let generation = active.move.generation
-        if active.target == nil {
-            let rows = try connected().run(StoreTables.leaders(of: [active.move.target]))
-            guard let address = rows.first?.text(1), !address.isEmpty else {
-                throw MoveFailure.noLeader(active.move.target)
-            }
-            active.target = address
-        }
         let received = try moves.ask(
             ReceiveDatabaseRequest(
                 store: active.move.target, database: "\(active.name)", generation: generation, chunk: chunk),
-            at: active.target ?? "")
+            at: try leader(of: active.move.target))
         active.indexWork = received.indexWork
         switch received.state {
         case .owned: return .owned(generation: received.generation)
@@ -294,6 +287,15 @@ final class MoveDriver {
         }
     }
 
+    /// The address of the server that leads a store. A database that is away is not waited for.
+    private func leader(of store: String) throws -> String {
+        guard let target = moves.stores.first(where: { $0.tables.name == store }), target.isReached else {
+            throw MoveFailure.isAway(store)
+        }
+        guard let address = target.leader else { throw MoveFailure.noLeader(store) }
+        return address
+    }
+
     /// Whether a move has ended for this server; writes that to the log.
     private func isOver(_ active: Active) -> Bool {
         guard case .ended(let end) = active.move.step else { return false }
@@ -302,7 +304,7 @@ final class MoveDriver {
         switch end {
         case .moved:
             let pause = active.releasedAt.map { SystemClock.monotonicMilliseconds() - $0 }
-            moves.stores[active.source].figures.change { figures in
+            moves.stores[active.source].moveFigures.change { figures in
                 figures.completed += 1
                 if let pause { figures.lastPauseMilliseconds = pause }
             }
@@ -327,6 +329,7 @@ final class MoveDriver {
 /// Why a move does not continue now.
 private enum MoveFailure: Error, CustomStringConvertible {
     case leadsNoLonger
+    case isAway(String)
     case noLeader(String)
     case notReceived
     case indexesAreBuilt
@@ -335,6 +338,7 @@ private enum MoveFailure: Error, CustomStringConvertible {
     var description: String {
         switch self {
         case .leadsNoLonger: "another server leads the store that has the database"
+        case .isAway(let store): "the database of the store \(store) cannot be reached"
         case .noLeader(let store): "the store \(store) has no leader"
         case .isAnnounced(let reason): reason
         case .indexesAreBuilt: "the store to which the database moves builds its indexes"

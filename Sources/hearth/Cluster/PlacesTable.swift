@@ -1,4 +1,7 @@
 // The table of databases, as one thread reads and changes it.
+//
+// The thread serves all stores, so it connects to the home database alone. What is to be done in another database is an
+// errand (StoreErrands), and who leads a store there is known from the member of this server.
 
 import Basics
 import DocumentModel
@@ -6,6 +9,7 @@ import DocumentStore
 import FirestoreMessages
 import PostgreSQLLog
 import Server
+import Storage
 
 /// Belongs to the thread of ``ClusterPlaces``.
 final class PlacesTable {
@@ -27,6 +31,8 @@ final class PlacesTable {
     /// What was logged last about the database that has the table, and about a database in two stores.
     private var lastFailure = ""
     private var lastConflict = ""
+    /// Stores of which it was logged that their database has another address now.
+    private var moved: Set<String> = []
     private var spread = LeaseSpread()
     /// When the leaders are looked at again, in milliseconds.
     private var spreadAt: UInt64 = 0
@@ -57,9 +63,10 @@ final class PlacesTable {
         session = nil
     }
 
-    /// A session has failed.
+    /// A session has failed. What the stores have by their own logs is served all the same.
     private func failed(_ error: any Error) {
         close()
+        learnOwned()
         lookAt = SystemClock.monotonicMilliseconds() + Self.intervalMilliseconds
         let message = ErrorText.describe(error)
         if message != lastFailure { places.log(.warning, "databases_unreachable", ["message": message]) }
@@ -69,7 +76,9 @@ final class PlacesTable {
     /// Looks at the table if that is due, and answers questions.
     /// - Returns: those that have to wait for stores that do not share yet.
     func answer(_ questions: [ClusterPlaces.Question]) -> [ClusterPlaces.Question] {
-        var left = questions[...]
+        // The home database may take its time to refuse a connection.
+        let isAway = session == nil && !lastFailure.isEmpty
+        var left = (isAway ? questions.filter { !answerFromLog($0) } : questions)[...]
         var postponed: [ClusterPlaces.Question] = []
         do {
             let session = try connected()
@@ -82,7 +91,9 @@ final class PlacesTable {
             lastFailure = ""
         } catch {
             failed(error)
-            for question in left { question.completion(.failure(.tableUnreachable)) }
+            for question in left where !answerFromLog(question) {
+                question.completion(.failure(.tableUnreachable))
+            }
         }
         return postponed
     }
@@ -90,10 +101,65 @@ final class PlacesTable {
     private func connected() throws -> PostgreSQLSession {
         if let session { return session }
         let session = try PostgreSQLSession(address: address, withinMilliseconds: Self.connectMilliseconds)
-        if !isMade { try session.run(StoreTables.creationOfDatabases) }
+        do {
+            try checkStores(session)
+            if !isMade { try session.run(StoreTables.creationOfDatabases) }
+        } catch {
+            session.close()
+            throw error
+        }
         isMade = true
         self.session = session
         return session
+    }
+
+    /// Compares the stores of the home database with those that this server serves: it may have begun without the home
+    /// database, or that one was replaced.
+    private func checkStores(_ session: PostgreSQLSession) throws {
+        guard try session.run(StoreTables.exists).first?.number(0) == 1 else { return }
+        for row in try session.run(StoreTables.identities) {
+            guard let index = number(of: row.text(0)), let identity = places.stores[index].identity else { continue }
+            let found = StoreIdentity(high: row.number(1) ?? 0, low: row.number(2) ?? 0)
+            if found != identity { throw OtherStore(name: row.text(0)) }
+        }
+        let found = try StorePlace.all(session)
+        for store in places.stores {
+            let place = found.first { $0.store == store.tables.name }
+            guard place?.address != store.place?.address, moved.insert(store.tables.name).inserted else { continue }
+            let message = "its database has another address in the home database: start this server again"
+            places.log(.warning, "cluster_store_moved", ["store": store.tables.name, "message": message])
+        }
+    }
+
+    // MARK: Without the home database
+
+    /// The store that has a database by its own log, as far as this server has applied that; nil if none has. A store
+    /// that has it since a later move comes first.
+    private func owner(of database: DatabaseName) -> Int? {
+        let owners = served.indices.compactMap { index -> (index: Int, generation: UInt64)? in
+            guard served[index].isOpen, places.stores[index].isSharing else { return nil }
+            let tenure = served[index].store.tenure(of: database)
+            return tenure.state == .owned ? (index, tenure.generation) : nil
+        }
+        return owners.max { $0.generation < $1.generation }?.index
+    }
+
+    /// Answers a question about a database that a store has by its own log.
+    /// - Returns: false if none has.
+    private func answerFromLog(_ question: ClusterPlaces.Question) -> Bool {
+        guard let owner = owner(of: question.database) else { return false }
+        places.learn([question.database: owner])
+        question.completion(.success(owner))
+        return true
+    }
+
+    /// Learns the databases that the stores have by their own logs.
+    private func learnOwned() {
+        let names = served.indices.filter { served[$0].isOpen && places.stores[$0].isSharing }
+            .flatMap { served[$0].store.databaseDescriptions.map(\.name) }
+        var owners: [DatabaseName: Int] = [:]
+        for name in names where places.known(name) == nil { owners[name] = owner(of: name) }
+        if !owners.isEmpty { places.learn(owners) }
     }
 
     // MARK: Looking
@@ -104,6 +170,7 @@ final class PlacesTable {
         guard now >= lookAt || isWaitedFor && !areAllSharing else { return }
         lookAt = now + (isMoving ? Self.movingMilliseconds : Self.intervalMilliseconds)
         for index in served.indices where !sharing.contains(index) { try share(index, session) }
+        places.noteAnswer()
         if !isWaitedFor, now >= spreadAt {
             spreadAt = now + Self.intervalMilliseconds
             try handOver(session)
@@ -126,7 +193,7 @@ final class PlacesTable {
     /// Enters the databases of a store that this server leads, and notes that it takes no others.
     private func share(_ index: Int, _ session: PostgreSQLSession) throws {
         let store = places.stores[index]
-        guard served[index].isOpen, let epoch = store.leadingEpoch() else { return }
+        guard served[index].isOpen, let epoch = store.leadingEpoch else { return }
         for database in served[index].store.databaseDescriptions {
             let name = "\(database.name)"
             try session.run(store.tables.entering(name))
@@ -140,23 +207,41 @@ final class PlacesTable {
                 return lastConflict = message
             }
         }
-        if try !session.run(store.tables.sharing(in: epoch)).isEmpty { sharing.insert(index) }
+        guard store.place != nil else {
+            if try !session.run(store.tables.sharing(in: epoch)).isEmpty { sharing.insert(index) }
+            return
+        }
+        // Its own row first, in its database; then the row here.
+        store.errands.share(in: epoch)
+        guard store.errands.shares else { return }
+        try session.run(store.tables.notingThatItShares)
+        sharing.insert(index)
     }
 
     /// Hands a store over to another server if this one leads more than its share.
     private func handOver(_ session: PostgreSQLSession) throws {
-        let names = places.stores.map(\.tables.name)
-        guard let own = places.stores.first?.tables.advertised else { return }
-        let leaders = try session.run(StoreTables.leaders(of: names)).map { ($0.text(0), $0.text(1)) }
-        let servers = try session.run(StoreTables.servers(of: names)).map { $0.text(0) }
-        let move = spread.look(
-            own, leaders: Dictionary(leaders) { first, _ in first }, servers: Set(servers))
-        guard let move, let index = number(of: move.store), let epoch = places.stores[index].leadingEpoch() else {
+        guard let own = places.stores.first?.tables.advertised, let servers = try servers(session) else { return }
+        let leaders = places.stores.compactMap { store in store.leader.map { (store.tables.name, $0) } }
+        let move = spread.look(own, leaders: Dictionary(leaders) { first, _ in first }, servers: servers)
+        guard let move, let index = number(of: move.store), let epoch = places.stores[index].leadingEpoch else {
             return
         }
-        let tables = places.stores[index].tables
-        if try session.run(tables.handingOver(in: epoch, to: move.server)).isEmpty { return }
+        let store = places.stores[index]
+        if store.place != nil { return store.errands.handOver(in: epoch, to: move.server) }
+        if try session.run(store.tables.handingOver(in: epoch, to: move.server)).isEmpty { return }
         places.log(.info, "cluster_store_handed_over", ["store": move.store, "server": move.server])
+    }
+
+    /// The addresses of the servers that serve all stores; nil while that is not known.
+    private func servers(_ session: PostgreSQLSession) throws -> Set<String>? {
+        let names = places.stores.filter { $0.place == nil }.map(\.tables.name)
+        var found: Set<String>?
+        if !names.isEmpty { found = Set(try session.run(StoreTables.servers(of: names)).map { $0.text(0) }) }
+        for store in places.stores where store.place != nil {
+            guard let servers = store.errands.servers else { return nil }
+            found = found?.intersection(servers) ?? servers
+        }
+        return found
     }
 
     // MARK: Questions
@@ -171,7 +256,10 @@ final class PlacesTable {
         let (name, names) = ("\(question.database)", places.stores.map(\.tables.name))
         var row = try session.run(StoreTables.store(of: name)).first
         if row == nil, question.creates {
-            try session.run(StoreTables.adding(name, to: names, places.limits))
+            // A store that is away could not take it.
+            let reached = places.stores.filter(\.isReached).map(\.tables.name)
+            let candidates = reached.isEmpty ? names : reached
+            try session.run(StoreTables.adding(name, to: candidates, of: names, places.limits))
             row = try session.run(StoreTables.store(of: name)).first
         }
         if let row {
@@ -251,6 +339,16 @@ final class PlacesTable {
     }
 }
 
+/// The home database has a store that is not the one of this server.
+private struct OtherStore: Error, CustomStringConvertible {
+    let name: String
+
+    var description: String {
+        "the home database has another store \(name) than this server serves: stop it, and name the home database of "
+            + "its stores with --cluster"
+    }
+}
+
 extension MovedDatabase {
     fileprivate init(_ row: DatabaseMoveRow) {
         self.init(store: row.row.store)
@@ -264,7 +362,8 @@ extension MovedDatabase {
 
 extension RequestError {
     fileprivate static let tableUnreachable = RequestError(
-        .unavailable, "The table of the cluster's databases cannot be reached. Please try again.")
+        .unavailable,
+        "The home database of the cluster, which has the table of databases, cannot be reached. Please try again.")
 
     fileprivate static let storesDoNotShare = RequestError(
         .unavailable, "A store of the cluster has no leader yet that has entered its databases. Please try again.")

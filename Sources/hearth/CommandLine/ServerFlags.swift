@@ -56,6 +56,7 @@ enum ServerFlags {
         configuration.connectTimeout = min(timeout, connectTimeMax)
         configuration.outageMax = timeout
         configuration.outageNoticeAfter = noticeAfter
+        if ownToken == nil { configuration.remedy = "Start one with hearth serve, or name another one with --address." }
         let name = configuration.address
         configuration.outageNotice = { CommandRouter.complain("waiting for \(name): \($0)") }
         return configuration

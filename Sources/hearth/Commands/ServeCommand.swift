@@ -96,7 +96,9 @@ enum ServeCommand: MainThreadSubcommand {
             try indexes?.declare(in: gateway.store, log)
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
-            throw CommandFailure("cannot serve \(data): \(ErrorText.describe(error))")
+            let isTaken = (error as? SocketError)?.code == EADDRINUSE
+            let advice = isTaken ? "; another program uses the port: --port names another one" : ""
+            throw CommandFailure("cannot serve \(data): \(ErrorText.describe(error))\(advice)")
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         let certificate = tls.map { "certificate until \($0.expires)" } ?? "off"

@@ -389,9 +389,9 @@ enum ServeSettings {
     static let clusterStores = Flag<String>(
         "cluster-stores", "NAMES", required: false,
         help: """
-            Serves several stores of the database that --cluster names, each with its own log and leader, for example \
-            main,b. New databases go to the store that has the fewest. Each server of the cluster must have the same \
-            list. In place of --cluster-store.
+            Serves several stores, each with its own log and leader, for example main,b. They lie in the database that \
+            --cluster names, or where hearth cluster place has put them. New databases go to the store that has the \
+            fewest. Each server of the cluster must have the same list. In place of --cluster-store.
             """
     ) { ClusterStores.problem(ofList: $0) }
     static let advertise = Flag<Endpoint>(

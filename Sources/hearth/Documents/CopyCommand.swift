@@ -49,7 +49,7 @@ enum CopyCommand: AsyncSubcommand {
                 throw CommandFailure("\(ErrorText.describe(error))\nContinue with --after \(path)")
             }
             if !arguments[ProgressFlags.quiet] {
-                StandardError.write("\(ProgressLine.grouped(copier.count)) documents copied\n")
+                StandardError.write("\(ProgressLine.grouped(copier.count, "document")) copied\n")
             }
         }
     }

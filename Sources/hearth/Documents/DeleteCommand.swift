@@ -86,7 +86,7 @@ enum DeleteCommand: AsyncSubcommand {
         try await batches.flush()
         progress.clear()
         if !arguments[ProgressFlags.quiet] {
-            StandardError.write("\(word): \(ProgressLine.grouped(deleted)) documents deleted\n")
+            StandardError.write("\(word): \(ProgressLine.grouped(deleted, "document")) deleted\n")
         }
     }
 
@@ -101,7 +101,7 @@ enum DeleteCommand: AsyncSubcommand {
     /// Asks on the terminal.
     private static func confirm(_ word: String, _ count: Int, _ arguments: ParsedArguments) throws {
         if arguments[yes] { return }
-        let what = "\(ProgressLine.grouped(count)) document\(count == 1 ? "" : "s")"
+        let what = ProgressLine.grouped(count, "document")
         guard isatty(STDIN_FILENO) == 1 else {
             throw CommandFailure("\(word): \(what) would be deleted; confirm with --yes")
         }

@@ -97,6 +97,11 @@ struct ProgressLine {
         return String(digits)
     }
 
+    /// A number with its noun: 1 document, 1,234 documents.
+    static func grouped(_ number: Int, _ noun: String) -> String {
+        "\(grouped(number)) \(noun)\(number == 1 ? "" : "s")"
+    }
+
     private var isDue: Bool {
         mutating get {
             guard !isQuiet, clock.now - lastPrint >= interval else { return false }

@@ -179,9 +179,7 @@ private struct ClusterToDirectory {
         guard try session.run(StoreTables.exists).first?.number(0) == 1,
             let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
         else { throw CommandFailure("the database has no store \(tables.name): name one with --cluster-store") }
-        guard row.level <= StoreTables.level || row.level == StoreTables.movedLevel else {
-            throw CommandFailure("the store has records of a later version of Hearth: upgrade this program")
-        }
+        try checkLevel(row.level)
         let reader = try fetchBase(row, &line)
         let store = try open()
         var isMoving = false
@@ -202,6 +200,22 @@ private struct ClusterToDirectory {
         try StandardOutput.print(
             "\(directory) has the store \(tables.name) now, up to group \(reader.place.sequence) of its log, checked. "
                 + "Start hearth serve on it")
+    }
+
+    /// - Throws: a `CommandFailure` unless the store lies here, and has its databases for itself.
+    private func checkLevel(_ level: UInt64) throws {
+        if level <= StoreTables.level || level == StoreTables.movedLevel { return }
+        if StoreTables.isElsewhere(level: level) {
+            let place = try StorePlace.all(session).first { $0.store == tables.name }
+            throw CommandFailure(
+                "the log of the store \(tables.name) lies in another database: \(place?.address ?? "")")
+        }
+        guard (StoreTables.sharingLevel...StoreTables.movesLevel).contains(level) else {
+            throw CommandFailure("the store has records of a later version of Hearth: upgrade this program")
+        }
+        throw CommandFailure(
+            "the store \(tables.name) shares the databases of its cluster with other stores, and cannot leave it: "
+                + "hearth backup of a server writes a directory of each store")
     }
 
     /// Groups that may be left to copy when the servers end.

@@ -1,4 +1,5 @@
-// hearth move as processes over a real PostgreSQL: a database moves between two stores while clients use it.
+// hearth move as processes over a real PostgreSQL: a database moves between two stores while clients use it. The second
+// store is in the database of the first one, or in another PostgreSQL.
 
 import Basics
 import DocumentModel
@@ -12,22 +13,27 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(30)))
 struct ClusterMoveTests {
     private let directory = TemporaryDirectory("moves")
-    private let database: PostgreSQLServer
+    private let databases: DatabasePair.Databases
     /// The database that moves, as its row is called.
     private static let name = "projects/hearth/databases/(default)"
     private static let documentCount = 3_000
 
-    init() throws { database = try PostgreSQLServer() }
+    init() throws { databases = try DatabasePair.of("moves").makeDatabases() }
 
     /// Two servers of two stores, each of which leads one of them.
-    private func start() async throws -> [ClusterNode] {
-        let nodes = try ClusterNode.several(2, database, in: directory, ["--cluster-stores", "main,b"])
+    /// - Parameter isElsewhere: the second store is in the other PostgreSQL.
+    private func start(isElsewhere: Bool = false) async throws -> [ClusterNode] {
+        if isElsewhere {
+            let placed = try HearthBinary.run(["cluster", "place", "b", databases.other, "--cluster", databases.home])
+            #expect(placed.status == 0, "\(placed)")
+        }
+        let nodes = try ClusterNode.several(2, databases.home, in: directory, ["--cluster-stores", "main,b"])
         for node in nodes { try node.start() }
         return nodes
     }
 
     private func query<Output>(_ body: (PostgreSQLSession) throws -> Output) throws -> Output {
-        let session = try PostgreSQLSession(address: database.address)
+        let session = try PostgreSQLSession(address: databases.home)
         defer { session.close() }
         return try body(session)
     }
@@ -138,9 +144,11 @@ struct ClusterMoveTests {
         }
     }
 
-    @Test
-    func `A database moves to another store and back while clients write, read and listen`() async throws {
-        let nodes = try await start()
+    @Test(arguments: [false, true])
+    func `A database moves to another store and back while clients write, read and listen`(
+        isElsewhere: Bool
+    ) async throws {
+        let nodes = try await start(isElsewhere: isElsewhere)
         try await fill(nodes)
         let load = try Load(nodes)
         try await load.expectProgress("\(logs(nodes))")
@@ -173,9 +181,14 @@ struct ClusterMoveTests {
         case sourceCopies, targetCopies, sourceReleases, targetReceivesTheRest
     }
 
-    @Test(arguments: CaseShare.of(Moment.allCases, 2))
-    func `A move comes to its end, and nothing is lost, when a leader is killed`(moment: Moment) async throws {
-        let nodes = try await start()
+    /// Moments, within one database and between two.
+    private static let kills = [true, false].flatMap { isElsewhere in Moment.allCases.map { ($0, isElsewhere) } }
+
+    @Test(arguments: CaseShare.of(kills, 2))
+    func `A move comes to its end, and nothing is lost, when a leader is killed`(
+        moment: Moment, isElsewhere: Bool
+    ) async throws {
+        let nodes = try await start(isElsewhere: isElsewhere)
         try await fill(nodes)
         let source = try row().row.store
         let target = source == "main" ? "b" : "main"
@@ -224,7 +237,7 @@ struct ClusterMoveTests {
         let target = source == "main" ? "b" : "main"
         let begun = try move(to: target, nodes[0], ["--no-wait"])
         #expect(begun.status == 0, "\(begun) \(logs(nodes))")
-        let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
+        let status = try HearthBinary.run(["cluster", "status", "--cluster", databases.home])
         #expect(status.status == 0, "\(status)")
         let given = try move(to: source, nodes[1])
         let row = try row().row

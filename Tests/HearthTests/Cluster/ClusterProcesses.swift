@@ -221,8 +221,14 @@ extension ClusterNode {
     static func several(
         _ count: Int, _ database: PostgreSQLServer, in directory: TemporaryDirectory, _ arguments: [String] = []
     ) throws -> [ClusterNode] {
+        try several(count, database.address, in: directory, arguments)
+    }
+
+    static func several(
+        _ count: Int, _ address: String, in directory: TemporaryDirectory, _ arguments: [String] = []
+    ) throws -> [ClusterNode] {
         try (0..<count).map { number in
-            try ClusterNode(database.address, data: directory.path(of: "data\(number)"), arguments: arguments)
+            try ClusterNode(address, data: directory.path(of: "data\(number)"), arguments: arguments)
         }
     }
 

@@ -45,13 +45,6 @@ struct ClusterStoresTests {
         return Dictionary(rows) { first, _ in first }
     }
 
-    private func leaders() throws -> [String: String] {
-        let session = try PostgreSQLSession(address: database.address)
-        defer { session.close() }
-        let rows = try session.run(StoreTables.leaders(of: ["main", "b"])).map { ($0.text(0), $0.text(1)) }
-        return Dictionary(rows) { first, _ in first }
-    }
-
     private func startTime(_ node: ClusterNode) -> Substring? {
         node.metrics.split(separator: "\n").first { $0.hasPrefix("process_start_time_seconds ") }
     }

@@ -129,13 +129,17 @@ struct ServeTests {
     func `A port that is taken is an error with status 1`() throws {
         let directory = TemporaryDirectory("serve")
         let first = try ServerProcess(data: directory.path(of: "one"), arguments: ["--loops", "1"])
-        // An address of another family is not the same port: the host is spelled out.
-        let second = try HearthBinary.run([
-            "serve", "--data", directory.path(of: "two"), "--host", "256.0.0.1", "--insecure", "--port",
-            String(first.port),
-        ])
-        #expect(second.status == 1)
-        #expect(second.errors.contains("256.0.0.1"), "\(second.errors)")
+        func serve(_ host: String) throws -> HearthBinary.Outcome {
+            try HearthBinary.run([
+                "serve", "--data", directory.path(of: "two"), "--host", host, "--insecure", "--port",
+                String(first.port),
+            ])
+        }
+        let second = try serve("127.0.0.1")
+        #expect(second.status == 1 && second.errors.contains("--port names another one"), "\(second.errors)")
+        let third = try serve("256.0.0.1")
+        #expect(third.status == 1 && third.errors.contains("256.0.0.1"), "\(third.errors)")
+        #expect(!third.errors.contains("--port names"), "\(third.errors)")
         #expect(first.stop() == 0)
     }
 

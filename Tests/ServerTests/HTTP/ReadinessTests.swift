@@ -1,6 +1,7 @@
 // The replies of /readyz.
 
 import DocumentModel
+import DocumentStore
 import FirestoreService
 import ServiceTestSupport
 import TestSupport
@@ -15,6 +16,19 @@ import Testing
         #expect(readiness.notReadyReason == nil)
         readiness.drain()
         #expect(readiness.notReadyReason == "the server is draining")
+    }
+
+    @Test func `A store whose database cannot be reached counts only if that is so of all stores`() throws {
+        let (first, second) = (try Harness(), try Harness())
+        let served = [("a", first), ("b", second)].map { ServedStore(name: $0.0, $0.1.store, leader: nil) }
+        let away = try ServedStore(away: "c", StoreConfiguration(directory: "/nowhere"), leader: nil)
+        #expect(Readiness([served[0], away]).notReadyReason == nil)
+        #expect(
+            Readiness([away]).notReadyReason == "the database of the store c cannot be reached")
+        try served[1].close()
+        let reason = Readiness([served[0], away, served[1]]).notReadyReason
+        #expect(reason == "b: the store b is being opened again")
+        #expect(!away.isOpen && away.isCutOff && away.store.databaseDescriptions.isEmpty)
     }
 
     @Test func `A server whose disk is full is alive and not ready, and serves reads`() throws {

@@ -115,6 +115,13 @@ struct DatabaseAdminTests {
     }
 
     @Test
+    func `More databases than a response may have are refused`() throws {
+        try IndexAdminService.check(listed: 10_000)
+        let error = #expect(throws: RequestError.self) { try IndexAdminService.check(listed: 10_001) }
+        #expect(error?.code == .resourceExhausted && error?.message.contains("10001") == true)
+    }
+
+    @Test
     func `What this server cannot do is refused with the reason`() throws {
         let admin = try Admin()
         let requests: [((inout AdminDatabase) -> Void, String)] = [

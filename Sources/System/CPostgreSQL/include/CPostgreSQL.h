@@ -9,6 +9,11 @@
 /// Returns NULL, or why that is not possible.
 const char *hearth_pq_load(void);
 
+/// What an address of a database has.
+enum hearth_pq_address { HEARTH_PQ_PLAIN, HEARTH_PQ_SECRET, HEARTH_PQ_MALFORMED };
+/// Whether an address has a password in it. A text without a scheme and without keywords is the name of a database.
+enum hearth_pq_address hearth_pq_look_at(const char *address);
+
 /// Begins to connect. `keywords` and `values` end with NULL; a value for `dbname` may be a connection string.
 /// Returns NULL if there is no memory. A connection belongs to one thread at a time.
 void *hearth_pq_connect(const char *const *keywords, const char *const *values);

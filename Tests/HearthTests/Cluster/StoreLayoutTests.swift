@@ -1,0 +1,53 @@
+// What a server remembers of where its stores lie.
+
+import Foundation
+import PostgreSQLLog
+import Storage
+import TestSupport
+import Testing
+
+@testable import hearth
+
+@Suite(.timeLimit(.minutes(5)))
+struct StoreLayoutTests {
+    private let directory = TemporaryDirectory("layout")
+    private var folder: String { directory.path(of: "STORES") }
+    private var file: String { "\(folder)/DATABASES" }
+
+    private let layout = StoreLayout(
+        places: [
+            "orders": StorePlace(
+                store: "orders", identity: StoreIdentity(high: .max, low: 1),
+                address: "host=10.0.0.10 user=hearth dbname='a b'", database: DatabaseIdentity(high: 2, low: 3))
+        ])
+
+    private func remembered(_ names: [String]) -> StoreLayout? { StoreLayout.remembered(names, in: folder) }
+
+    @Test
+    func `What was remembered is found again, for the stores that it has`() throws {
+        #expect(remembered(["main"]) == nil)
+        try layout.remember(["main", "orders"], in: folder)
+        #expect(remembered(["main", "orders"]) == layout)
+        #expect(remembered(["orders"]) == layout)
+        #expect(remembered(["main"])?.places.isEmpty == true)
+        // It is not known where this one lies.
+        #expect(remembered(["main", "orders", "c"]) == nil)
+        // All lie in the home database: it is waited for.
+        try StoreLayout(places: [:]).remember(["main"], in: folder)
+        #expect(remembered(["main"]) == nil)
+    }
+
+    @Test
+    func `A file that is cut off at any place, or damaged, counts as none`() throws {
+        try layout.remember(["main", "orders"], in: folder)
+        let whole = try Data(contentsOf: URL(fileURLWithPath: file))
+        for count in 0..<whole.count - 1 {
+            try whole.prefix(count).write(to: URL(fileURLWithPath: file))
+            #expect(remembered(["main", "orders"]) == nil, "after \(count) bytes")
+        }
+        for text in ["store orders 1 2 x 4 a\nend\n", "store orders\nend\n", "home\nend\n", "end"] {
+            try text.write(toFile: file, atomically: false, encoding: .utf8)
+            #expect(remembered(["orders"]) == nil, "\(text)")
+        }
+    }
+}
