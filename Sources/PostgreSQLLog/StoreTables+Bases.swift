@@ -103,14 +103,18 @@ extension StoreTables {
                 lag(made) OVER (ORDER BY number DESC) AS replaced
             FROM hearth.bases WHERE store = $1::text AND \(isSound)) AS b
         WHERE place <= 2 OR replaced > clock_timestamp() - $2::bigint * interval '1 millisecond'
-            OR EXISTS (SELECT FROM hearth.servers s WHERE s.store = $1::text AND s.role = '\(fetchingWords)' || b.number
+            OR EXISTS (SELECT FROM hearth.servers s WHERE s.store = $1::text
+                AND starts_with(s.role, '\(fetchingWords)' || b.number || ',')
                 AND s.seen > clock_timestamp() - interval '1 minute')
         """
 
     private static let fetchingWords = "fetching base "
 
     /// What a server announces that starts from a base, as its role.
-    package static func fetchingRole(_ number: UInt64) -> String { fetchingWords + String(number) }
+    /// - Parameter percent: of the base that it has.
+    package static func fetchingRole(_ number: UInt64, percent: UInt64) -> String {
+        "\(fetchingWords)\(number), \(percent)%"
+    }
 
     /// The bases that are kept, the newest first.
     /// - Parameter milliseconds: how long a base is kept after a newer one has replaced it.

@@ -233,12 +233,16 @@ package struct SharedBases: Sendable {
     /// - Parameters:
     ///   - kept: folders that stay.
     ///   - epoch: of the leader; folders of later ones stay.
+    ///   - isCancelled: asked before each one. A folder that is made after it has returned true is not removed.
     /// - Returns: what was removed.
-    /// - Throws: `refused` without a mark, `inputOutput`.
-    package func remove(except kept: Set<String>, throughEpoch epoch: UInt64) throws(StorageError) -> [String] {
+    /// - Throws: `closed` if it was cancelled, `refused` without a mark, `inputOutput`.
+    package func remove(
+        except kept: Set<String>, throughEpoch epoch: UInt64, isCancelled: () -> Bool = { false }
+    ) throws(StorageError) -> [String] {
         try checkMark()
         var removed: [String] = []
         for folder in try Directory.names(in: directory) {
+            if isCancelled() { throw StorageError(.closed, "the removal was given up") }
             guard let made = Self.epoch(of: folder), made <= epoch, !kept.contains(folder) else { continue }
             try remove(folder)
             removed.append(folder)

@@ -66,6 +66,9 @@ final class BaseMaker: Sendable {
     private static let pauseMillisecondsMax: UInt64 = 300_000
     /// How often a server looks whether it has the directory.
     private static let visitMilliseconds: UInt64 = 30_000
+    /// When a disk that does nothing is reported, and when nobody waits for it any more.
+    private static let silenceMilliseconds: UInt64 = 30_000
+    private static let silenceMillisecondsMax: UInt64 = 600_000
     /// How long the end of a server waits for a piece that is being written.
     private static let patienceMilliseconds: UInt64 = 3_000
 
@@ -228,16 +231,17 @@ final class BaseMaker: Sendable {
         _ base: HandedOver<StoreBase>, _ order: StoreBases.Order, _ driver: MemberDriver
     ) throws -> BaseRow? {
         let (bases, database, making, member) = (bases, database, state, driver.state)
-        let work = try DetachedWork("base") {
+        let work = try DetachedWork("base") { pulse in
             try bases.write(base.value, order, database: database) { _ in
-                member.holdsLease && !making.withLock { $0.isStopping }
+                pulse.beat() && member.holdsLease && !making.withLock { $0.isStopping }
             }
         }
         return try outcome(of: work, driver)
     }
 
     /// Waits for work of another thread, and says meanwhile that this server lives.
-    /// - Throws: what the work throws; `closed` if the store is being closed before its end.
+    /// - Throws: what the work throws; `closed` if the store is being closed before its end, `inputOutput` if it has
+    ///   done nothing for long.
     private func outcome<Output>(of work: DetachedWork<Output>, _ driver: MemberDriver) throws -> Output {
         var announced = SystemClock.monotonicMilliseconds()
         var stopping: UInt64?
@@ -247,14 +251,27 @@ final class BaseMaker: Sendable {
             if isStopping {
                 stopping = stopping ?? now
                 guard now < (stopping ?? now) + Self.patienceMilliseconds else {
+                    work.pulse.giveUp()
                     throw StorageError(.closed, "the store is being closed while a base is written")
                 }
             }
+            try look(at: work.pulse)
             guard now >= announced + Self.intervalMilliseconds else { continue }
             announced = now
             // While the database is away the work continues.
             try? connected { try announce(driver, $0) }
         }
+    }
+
+    /// Reports a disk that hangs, and gives up in the end: it may be mounted again.
+    private func look(at pulse: WorkPulse) throws(StorageError) {
+        let silence = pulse.silenceMilliseconds
+        if let shared = bases.shared, silence >= Self.silenceMilliseconds {
+            noteDirectory("it does not answer", shared)
+        }
+        guard silence >= Self.silenceMillisecondsMax else { return }
+        pulse.giveUp()
+        throw StorageError(.inputOutput, "no piece of a base was written for \(silence / 1_000) seconds")
     }
 
     /// Enters a base while this server leads.
@@ -287,7 +304,9 @@ final class BaseMaker: Sendable {
         let epoch = driver.state.figures.epoch
         let kept = try bases.keptFolders(forMilliseconds: settings.keptMilliseconds, damaged: false, session)
         guard driver.state.holdsLease else { return }
-        let work = try DetachedWork("base removal") { try shared.remove(except: kept, throughEpoch: epoch) }
+        let work = try DetachedWork("base removal") { pulse in
+            try shared.remove(except: kept, throughEpoch: epoch) { !pulse.beat() }
+        }
         for folder in try outcome(of: work, driver) {
             log(.info, "base_removed", ["folder": folder])
         }
@@ -313,7 +332,7 @@ final class BaseMaker: Sendable {
         let isUsed = try !bases.keptFolders(forMilliseconds: 0, damaged: true, session).isEmpty
         guard isUsed || driver.state.holdsLease else { return }
         looks.nextVisit = now + Self.visitMilliseconds
-        looks.visit = try DetachedWork("base directory") { try isUsed ? shared.checkMark() : shared.claim() }
+        looks.visit = try DetachedWork("base directory") { _ in try isUsed ? shared.checkMark() : shared.claim() }
     }
 
     private func noteDirectory(_ problem: String?, _ shared: SharedBases) {

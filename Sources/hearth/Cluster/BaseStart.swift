@@ -80,7 +80,7 @@ struct BaseStart {
                 "place": base.location.text,
             ])
         var report = BaseProgress(base, tables, log)
-        report.announce(session)
+        report.announce(0, session)
         try bases.fetch(base, session, to: directory, marking: mark) { report.note($0, session) }
         log(.info, "base_fetched", ["sequence": String(base.place.sequence)])
     }
@@ -110,9 +110,10 @@ private struct BaseProgress {
         self.log = log
     }
 
-    func announce(_ session: PostgreSQLSession) {
+    func announce(_ byteCount: Int, _ session: PostgreSQLSession) {
         var figures = MemberState.Figures()
-        figures.role = StoreTables.fetchingRole(base.number)
+        let percent = min(UInt64(byteCount) * 100 / max(base.byteCount, 1), 100)
+        figures.role = StoreTables.fetchingRole(base.number, percent: percent)
         // Only what people read is missing if this fails, and a base that is replaced twice meanwhile.
         _ = try? session.run(tables.announcement(figures, version: CommandRouter.version))
     }
@@ -121,7 +122,7 @@ private struct BaseProgress {
         let now = BootClock.milliseconds()
         guard now >= reported + 1_000 else { return }
         reported = now
-        announce(session)
+        announce(byteCount, session)
         log(.info, "base_progress", ["bytes": String(byteCount), "of": String(base.byteCount)])
     }
 }

@@ -72,13 +72,13 @@ struct StoreBases: Sendable {
         }
         // An empty mount point has no mark. A disk that interrupted attempts have filled would stay full.
         try order.isFirst ? shared.claim() : shared.checkMark()
-        _ = try shared.remove(except: order.kept, throughEpoch: order.epoch)
         let folder = SharedBases.folder(epoch: order.epoch)
         let description = SharedBases.Description(
             number: order.number, timeline: CommitVersion(microseconds: order.timeline), version: base.version,
             horizon: base.horizon)
         let sources = base.parts.map { SharedBases.Source(path: $0.path, place: $0.place, byteCount: $0.byteCount) }
         do throws(StorageError) {
+            _ = try shared.remove(except: order.kept, throughEpoch: order.epoch) { !mayContinue(nil) }
             let made = try shared.write(sources, description, to: folder) { !mayContinue(nil) }
             return BaseRow(
                 number: order.number, place: order.place, byteCount: UInt64(made.byteCount),

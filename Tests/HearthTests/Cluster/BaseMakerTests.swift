@@ -104,7 +104,7 @@ struct BaseMakerTests {
         #expect(try kept() == [3, 2])
         #expect(try kept(3_600_000) == [3, 2, 1])
         var figures = MemberState.Figures()
-        figures.role = StoreTables.fetchingRole(1)
+        figures.role = StoreTables.fetchingRole(1, percent: 40)
         try session.run(tables.announcement(figures, version: "1"))
         #expect(try kept() == [3, 2, 1])
         // It has not been seen for long.
