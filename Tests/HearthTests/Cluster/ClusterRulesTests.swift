@@ -61,7 +61,7 @@ struct ClusterRulesTests {
         try await expectRules(3, at: nodes[1])
         let shown = try nodes.map { try rules(["show"], at: $0).output }
         #expect(shown[0] == shown[1] && shown[0].contains("allow get;"), "\(shown)")
-        #expect(nodes[1].log.contains("event=rules_taken"), "\(nodes[1].log)")
+        try await eventually("it has taken them: \(nodes[1].log)") { nodes[1].log.contains("event=rules_taken") }
 
         // Indexes go along, and are listed at every server.
         let indexes = directory.path(of: "firestore.indexes.json")
@@ -102,7 +102,7 @@ struct ClusterRulesTests {
         }
         let denied = try HearthBinary.run(["set", "--address", late.address, "c/d", "{\"n\":2}"])
         #expect(denied.status != 0 && denied.errors.contains("PERMISSION_DENIED"), "\(denied)")
-        #expect(late.log.contains("security=closed"), "\(late.log)")
+        try await eventually("it is closed: \(late.log)") { late.log.contains("security=closed") }
         #expect(try rules(["apply", file("allow get: if false;")], at: late).status == 0)
         #expect(status(late) == 403)
         #expect(late.stop() == 0)
@@ -122,7 +122,7 @@ struct ClusterRulesTests {
         #expect(moved.status == 0, "\(moved)")
         let first = try node("a", [])
         try first.start()
-        #expect(first.log.contains("security=closed"), "\(first.log)")
+        try await eventually("it is closed: \(first.log)") { first.log.contains("security=closed") }
         try await eventually("reads are permitted: \(first.log.suffix(2_000))") { status(first) == 404 }
         // Newer than what any base has.
         #expect(try rules(["apply", file("allow get: if false;")], at: first).status == 0)
