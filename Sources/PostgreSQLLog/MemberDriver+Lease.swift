@@ -41,7 +41,7 @@ extension MemberDriver {
                 return end(.refused("the store was moved out of the database by hearth migrate"))
             }
             if row.level > settings.levelMax {
-                let isShared = (StoreTables.sharingLevel...StoreTables.movesLevel).contains(row.level)
+                let isShared = StoreTables.isSharing(level: row.level)
                 return end(
                     .refused(
                         isShared

@@ -173,11 +173,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     package func stop() {
         inbox.withLock { $0.isStopping = true }
         wake()
-        let running = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }
-        running?.join()
+        thread.withLock { $0.take() }?.join()
     }
 
     func wake() {

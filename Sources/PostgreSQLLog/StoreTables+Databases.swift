@@ -29,6 +29,9 @@ extension StoreTables {
     /// The level of a store that may have records of moves, and shares.
     package static let movesLevel: UInt64 = 3
 
+    /// Whether the level of a store's own row says that it shares.
+    package static func isSharing(level: UInt64) -> Bool { (sharingLevel...movesLevel).contains(level) }
+
     /// Whether a store shares, as a condition on its row in the home database.
     static let shares = "(level BETWEEN \(sharingLevel) AND \(movesLevel) OR level = \(placedSharingLevel))"
 

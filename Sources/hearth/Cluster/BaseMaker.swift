@@ -50,7 +50,7 @@ final class BaseMaker: Sendable {
     private let timeline: UInt64
     private let settings: BaseSettings
     private let figures: BaseFigures
-    private let errands: StoreErrands?
+    private let tasks: StoreTasks?
     private let log: Log
     private let state = Monitor(State())
     private let thread = Monitor<SystemThread?>(nil)
@@ -74,17 +74,17 @@ final class BaseMaker: Sendable {
 
     /// - Parameters:
     ///   - timeline: where the history of the store begins.
-    ///   - errands: done with each look; nil if there are none.
+    ///   - tasks: done with each look; nil if there are none.
     init(
         database: String, bases: StoreBases, timeline: UInt64, settings: BaseSettings, figures: BaseFigures,
-        _ errands: StoreErrands?, log: Log
+        _ tasks: StoreTasks?, log: Log
     ) {
         self.database = database
         self.bases = bases
         self.timeline = timeline
         self.settings = settings
         self.figures = figures
-        self.errands = errands
+        self.tasks = tasks
         self.log = log
     }
 
@@ -101,11 +101,7 @@ final class BaseMaker: Sendable {
     /// Ends the thread, and gives up a base that is being made.
     func stop() {
         state.update { $0.isStopping = true }
-        let running = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }
-        running?.join()
+        thread.withLock { $0.take() }?.join()
     }
 
     private var isStopping: Bool { state.withLock { $0.isStopping } }
@@ -144,7 +140,7 @@ final class BaseMaker: Sendable {
 
     private func announce(_ driver: MemberDriver, _ session: PostgreSQLSession) throws {
         try session.run(tables.announcement(driver.state.figures, version: CommandRouter.version))
-        guard let server = try errands?.run(session, tables) else { return }
+        guard let server = try tasks?.run(session, tables) else { return }
         log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
     }
 

@@ -46,7 +46,7 @@ final class Cluster: Sendable {
     /// What the moves of databases away from the store have come to at this server.
     let moveFigures = MoveFigures()
     /// What is to be done in the database, where that is not the home database.
-    let errands = StoreErrands()
+    let tasks = StoreTasks()
     /// The store as the server has it.
     private let served = Monitor<ServedStore?>(nil)
     /// Milliseconds since the home database answered last; nil if the store is the only one.
@@ -288,7 +288,7 @@ final class Cluster: Sendable {
     /// Whether the store says that it has only databases of the table, as far as this server knows.
     var isSharing: Bool {
         let level = member.withLock { $0 }?.driver.state.figures.level ?? 0
-        return (StoreTables.sharingLevel...StoreTables.movesLevel).contains(level)
+        return StoreTables.isSharing(level: level)
     }
 
     /// Whether the database of the store has answered of late.
@@ -356,9 +356,9 @@ final class Cluster: Sendable {
         try member.driver.start()
         let maker = BaseMaker(
             database: database, bases: member.bases, timeline: member.timeline, settings: baseSettings,
-            figures: baseFigures, place == nil ? nil : errands, log: log)
+            figures: baseFigures, place == nil ? nil : tasks, log: log)
         try maker.start(store, member.driver)
-        errands.bind { [weak maker] in maker?.look() }
+        tasks.bind { [weak maker] in maker?.look() }
         self.member.update { $0?.maker = maker }
     }
 

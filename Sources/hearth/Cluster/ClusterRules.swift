@@ -129,10 +129,6 @@ final class ClusterRules: SharedRules {
     /// Ends the thread.
     func stop() {
         isStopping.update { $0 = true }
-        let running = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }
-        running?.join()
+        thread.withLock { $0.take() }?.join()
     }
 }

@@ -1,7 +1,7 @@
 // The table of databases, as one thread reads and changes it.
 //
-// The thread serves all stores, so it connects to the home database alone. What is to be done in another database is an
-// errand (StoreErrands), and who leads a store there is known from the member of this server.
+// The thread serves all stores, so it connects to the home database alone. What is to be done in another database is a
+// task (StoreTasks), and who leads a store there is known from the member of this server.
 
 import Basics
 import DocumentModel
@@ -212,8 +212,8 @@ final class PlacesTable {
             return
         }
         // Its own row first, in its database; then the row here.
-        store.errands.share(in: epoch)
-        guard store.errands.shares else { return }
+        store.tasks.share(in: epoch)
+        guard store.tasks.shares else { return }
         try session.run(store.tables.notingThatItShares)
         sharing.insert(index)
     }
@@ -227,7 +227,7 @@ final class PlacesTable {
             return
         }
         let store = places.stores[index]
-        if store.place != nil { return store.errands.handOver(in: epoch, to: move.server) }
+        if store.place != nil { return store.tasks.handOver(in: epoch, to: move.server) }
         if try session.run(store.tables.handingOver(in: epoch, to: move.server)).isEmpty { return }
         places.log(.info, "cluster_store_handed_over", ["store": move.store, "server": move.server])
     }
@@ -238,7 +238,7 @@ final class PlacesTable {
         var found: Set<String>?
         if !names.isEmpty { found = Set(try session.run(StoreTables.servers(of: names)).map { $0.text(0) }) }
         for store in places.stores where store.place != nil {
-            guard let servers = store.errands.servers else { return nil }
+            guard let servers = store.tasks.servers else { return nil }
             found = found?.intersection(servers) ?? servers
         }
         return found

@@ -210,7 +210,7 @@ private struct ClusterToDirectory {
             throw CommandFailure(
                 "the log of the store \(tables.name) lies in another database: \(place?.address ?? "")")
         }
-        guard (StoreTables.sharingLevel...StoreTables.movesLevel).contains(level) else {
+        guard StoreTables.isSharing(level: level) else {
             throw CommandFailure("the store has records of a later version of Hearth: upgrade this program")
         }
         throw CommandFailure(

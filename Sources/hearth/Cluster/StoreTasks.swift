@@ -1,6 +1,6 @@
 // What the table of databases needs done in the database of a store that lies elsewhere.
 //
-//     thread "databases" ── share, hand over ──► StoreErrands ──► thread "bases" of the store, with its own connection
+//     thread "databases" ── share, hand over ──► StoreTasks ──► thread "bases" of the store, with its own connection
 //                        ◄── shares, servers ──┘
 //
 // The thread of the table serves all stores, so it connects to the home database alone.
@@ -9,7 +9,7 @@ import Basics
 import PostgreSQLLog
 
 /// Thread-safe.
-final class StoreErrands: Sendable {
+final class StoreTasks: Sendable {
     private struct State {
         /// The epoch in which this server leads, and had entered all databases of the store.
         var enteredEpoch: UInt64?
@@ -25,7 +25,7 @@ final class StoreErrands: Sendable {
 
     private static let staleMilliseconds: UInt64 = 10_000
 
-    /// - Parameter wake: has the thread that runs errands look at once.
+    /// - Parameter wake: has the thread that runs tasks look at once.
     func bind(wake: @escaping @Sendable () -> Void) { state.update { $0.wake = wake } }
 
     // MARK: The side of the table
