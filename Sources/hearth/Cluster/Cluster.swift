@@ -441,7 +441,7 @@ struct ClusterClock: StoreClock {
 
     var nowMicroseconds: UInt64 {
         let wall = SystemClock.microseconds()
-        guard state.isLeading else { return wall }
+        guard state.hasLed else { return wall }
         return min(wall, state.timeMax - min(state.timeMax, Self.reserveMicroseconds))
     }
 
