@@ -17,7 +17,7 @@ struct ManagedExportFuzzCorpusTests {
 
     @Test
     func `Entities with bytes removed, repeated and exchanged keep every property`() {
-        var log = LogReader(GoldenExport.data)
+        var log = LevelDBLogReader(GoldenExport.data)
         let entities = log.records().records
         var random = SeededGenerator(seed: UInt64(CaseShare.number))
         for _ in 0..<2_000 {

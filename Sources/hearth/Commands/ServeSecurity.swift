@@ -47,7 +47,7 @@ final class ServeSecurity: Sendable {
     let readsFiles: Bool
     private let files: SecurityFiles
     /// The rules of the data directory that were read; nil if there are none, or with `--rules`.
-    private let kept: KeptRules?
+    private let kept: RulesInForce?
     private let keys: IssuerKeys
     private let users: TokenVerifier
     private let revocations: Revocations
@@ -68,7 +68,7 @@ final class ServeSecurity: Sendable {
         _ arguments: ParsedArguments, host: String, hasCertificate: Bool, hasAllowedHosts: Bool,
         dataDirectory: String?, history: RulesHistory? = nil, log: Log
     ) throws(CommandFailure) -> ServeSecurity {
-        let kept = arguments.has(rules) ? nil : try history.flatMap(KeptRules.newest)
+        let kept = arguments.has(rules) ? nil : try history.flatMap(RulesInForce.newest)
         var settings = SecuritySettings()
         settings.isLoopback = ServeSettings.isLoopback(host)
         settings.hasRules = arguments.has(rules) || kept != nil
@@ -93,7 +93,7 @@ final class ServeSecurity: Sendable {
     }
 
     private init(
-        _ arguments: ParsedArguments, _ mode: SecurityMode, _ dataDirectory: String?, _ kept: KeptRules?,
+        _ arguments: ParsedArguments, _ mode: SecurityMode, _ dataDirectory: String?, _ kept: RulesInForce?,
         _ log: Log
     ) throws(CommandFailure) {
         self.mode = mode
