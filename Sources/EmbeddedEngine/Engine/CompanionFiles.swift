@@ -5,6 +5,11 @@ package import Storage
 /// into them.
 package enum CompanionFiles {
     private static let directories = ["rules"]
+    /// Where a server has several stores.
+    package static let storesFolder = "STORES"
+    /// What a server knows about callers, for example whose tokens are revoked. It belongs to the server and not to its
+    /// state: no copy has it, and it stays when another state takes the place of this one.
+    package static let serversOwn = "identity"
     /// How the name of a file ends that is not complete.
     private static let unfinishedSuffix = ".new"
 
@@ -22,6 +27,13 @@ package enum CompanionFiles {
                 throw error
             }
         }
+    }
+
+    /// Copies what belongs to the server to the directory that takes the place of another one.
+    /// - Throws: as ``copy(from:to:)``.
+    package static func copyServersOwn(from source: String, to target: String) throws(StorageError) {
+        guard Directory.exists("\(source)/\(serversOwn)") else { return }
+        try copyFiles(of: "\(source)/\(serversOwn)", to: "\(target)/\(serversOwn)")
     }
 
     private static func copyFiles(of source: String, to target: String) throws(StorageError) {

@@ -355,7 +355,7 @@ struct StoresTests {
         #expect(page.contains("\nhearth_log_segments{state=\"used\",store=\"b\"} "))
         let context = AdminService.Context(
             stores: live.gateway.stores, served: live.gateway.stores[0], log: Log(level: .error) { _ in },
-            address: ServerAddress(), rules: nil, authorization: nil)
+            address: ServerAddress(), rules: nil, revocations: nil, authorization: nil)
         let target = directory.path(of: "backup")
         try context.copyEach(to: target) { try $0.backup(to: $1) }
         for (store, database) in [("main", "first"), ("b", "second")] {
