@@ -3,6 +3,9 @@ package import Storage
 
 /// Directories that a server keeps in a data directory, and that belong to every copy of it. The engine does not look
 /// into them.
+///
+///     DIR/rules            of the server
+///     DIR/STORES/NAME      the data directory of one of several stores, whose copies have DIR/rules
 package enum CompanionFiles {
     private static let directories = ["rules"]
     /// Where a server has several stores.
@@ -19,6 +22,7 @@ package enum CompanionFiles {
     /// no directory is left that lacks a file.
     /// - Throws: `full`, `inputOutput`.
     package static func copy(from source: String, to target: String) throws(StorageError) {
+        let source = owner(of: source)
         for directory in directories where Directory.exists("\(source)/\(directory)") {
             do throws(StorageError) {
                 try copyFiles(of: "\(source)/\(directory)", to: "\(target)/\(directory)")
@@ -34,6 +38,13 @@ package enum CompanionFiles {
     package static func copyServersOwn(from source: String, to target: String) throws(StorageError) {
         guard Directory.exists("\(source)/\(serversOwn)") else { return }
         try copyFiles(of: "\(source)/\(serversOwn)", to: "\(target)/\(serversOwn)")
+    }
+
+    /// The directory of the server that has a data directory.
+    private static func owner(of directory: String) -> String {
+        let folder = Directory.parent(of: Directory.resolved(directory))
+        let name = folder.split(separator: "/").last
+        return name.map(String.init) == storesFolder ? Directory.parent(of: folder) : directory
     }
 
     private static func copyFiles(of source: String, to target: String) throws(StorageError) {

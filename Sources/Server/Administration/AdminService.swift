@@ -192,11 +192,23 @@ final class AdminService {
 }
 
 extension AdminService.Context {
-    /// Writes a copy of each store: to a directory, or to one with its name in it if there are several.
+    /// Writes a copy of each store: to a directory, or to one with its name in it if there are several. When this
+    /// throws, none is left.
     func copyEach(to target: String, _ copy: (DocumentStore, String) throws -> Void) throws {
         if stores.count == 1 { return try copy(stores[0].store, target) }
+        let isNew = !Directory.exists(target)
         try Directory.create(target)
-        for served in stores { try copy(served.store, "\(target)/\(served.name)") }
+        var written: [String] = []
+        do {
+            for served in stores {
+                try copy(served.store, "\(target)/\(served.name)")
+                written.append("\(target)/\(served.name)")
+            }
+        } catch {
+            for directory in written { try? Directory.removeAll(directory) }
+            if isNew { try? Directory.remove(target) }
+            throw error
+        }
     }
 
     /// Writes a copy of the store, and logs what came of it.

@@ -9,6 +9,7 @@ import DocumentModel
 import DocumentStore
 import FirestoreMessages
 import FirestoreService
+import Foundation
 import NativeProtocol
 import ServiceTestSupport
 import Synchronization
@@ -363,6 +364,15 @@ struct StoresTests {
             #expect(copy.databaseNames == [try name(database)])
             copy.close()
         }
+        // Copies of all stores, or none.
+        let half = directory.path(of: "half")
+        #expect(throws: RequestError.self) {
+            try context.copyEach(to: half) { store, copy in
+                if copy.hasSuffix("/b") { throw RequestError(.internal, "planted") }
+                try store.backup(to: copy)
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: half))
     }
 
     // MARK: Moves
