@@ -50,7 +50,8 @@ final class ServeSecurity: Sendable {
     private let kept: RulesInForce?
     private let keys: IssuerKeys
     private let users: TokenVerifier
-    private let revocations: Revocations
+    /// The users whose tokens are refused.
+    let revocations: Revocations
     private let accessTokens: AccessTokens
     private let contents: Mutex<Contents>
     private let log: Log
@@ -107,8 +108,7 @@ final class ServeSecurity: Sendable {
         // What others have to have right comes first: a start that is refused makes no file.
         let (ruleset, principals) = (try files.ruleset() ?? kept?.ruleset, try files.registry())
         let directory = dataDirectory.map { IdentityDirectory(dataDirectory: $0) }
-        (revocations, accessTokens) = try Self.kept(
-            issuers.isEmpty ? nil : directory, files.principals == nil ? nil : directory)
+        (revocations, accessTokens) = try Self.kept(directory, hasPrincipals: files.principals != nil)
         contents = Mutex(
             Contents(
                 authenticator: Authenticator(
@@ -118,13 +118,15 @@ final class ServeSecurity: Sendable {
     }
 
     /// - Parameters:
-    ///   - revocations: where revocations are kept; nil keeps them as long as the process.
-    ///   - secret: the same for the secret of access tokens.
+    ///   - directory: where revocations and the secret of access tokens are kept; nil keeps them as long as the
+    ///     process.
+    ///   - hasPrincipals: whether there are principals, who alone get access tokens.
     private static func kept(
-        _ revocations: IdentityDirectory?, _ secret: IdentityDirectory?
+        _ directory: IdentityDirectory?, hasPrincipals: Bool
     ) throws(CommandFailure) -> (Revocations, AccessTokens) {
         do throws(PrincipalFault) {
-            return (try revocations?.revocations() ?? Revocations(), try secret?.accessTokens() ?? AccessTokens())
+            let secret = hasPrincipals ? directory : nil
+            return (try directory?.revocations() ?? Revocations(), try secret?.accessTokens() ?? AccessTokens())
         } catch {
             throw CommandFailure("\(error)")
         }
