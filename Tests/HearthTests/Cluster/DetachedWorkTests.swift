@@ -26,11 +26,14 @@ struct DetachedWorkTests {
     @Test
     func `Work that is given up learns it with its next piece, however late that comes`() throws {
         let isFree = Monitor(false)
+        let hasBegun = Monitor(false)
         let work = try DetachedWork("work") { pulse in
             let first = pulse.beat()
+            hasBegun.update { $0 = true }
             _ = isFree.wait { $0 ? true : nil }
             return (first, pulse.beat())
         }
+        try waitUntil("the work has begun") { hasBegun.withLock { $0 } }
         #expect(try (work.wait(milliseconds: 10)?.get()) == nil)
         work.pulse.giveUp()
         #expect(try (work.wait(milliseconds: 10)?.get()) == nil)
