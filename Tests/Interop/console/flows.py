@@ -276,7 +276,7 @@ def flow_query_words_plan_and_link(context):
     page.run(f"location.hash = '#/query?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: \"books --where 'year >= 1965' --order-by year:desc --limit 5\"}})")
     page.text("5 documents in")
     page.until("document.querySelectorAll('.condition').length === 1 && document.querySelector('.condition input').value === 'year'", "the builder")
-    assert page.run("document.querySelector('.table-row .id').innerText") == "sower"
+    page.until("document.querySelector('.table-row .id')?.innerText === 'sower'", "the first row")
     accessibility.check(page)
     context.image(page, "query")
     page.click("button", "Run and explain")
@@ -290,7 +290,7 @@ def flow_query_words_plan_and_link(context):
     page.fill(".query-text", "books --where 'tags array-contains politics' --count --avg stars")
     page.click("button", "Run")
     page.text("avg stars")
-    assert "2" in page.run("document.querySelector('.totals').innerText")
+    page.until("document.querySelector('.totals')?.innerText.includes('2')", "the totals")
     page.fill(".query-text", "books --where nonsense")
     page.text("is not a condition")
     # One click makes the index that a plan lacks.
@@ -319,7 +319,7 @@ def flow_pipeline_with_its_plan(context):
     groups = "collection(books) | aggregate(n: count(), newest: maximum(year) by inPrint) | sort(n desc)"
     page.run(f"location.hash = '#/query?' + new URLSearchParams({{db: {json.dumps(DATABASE)}, q: {json.dumps(groups)}}})")
     page.text("2 results in")
-    assert page.run("document.querySelectorAll('.table-row').length") == 2
+    page.until("document.querySelectorAll('.table-row').length === 2", "the rows")
     assert page.run("document.querySelectorAll('.table-row a').length") == 0
     page.text("A pipeline.")
     page.click("button", "Explain")
