@@ -1007,6 +1007,7 @@ extension FieldNumber {
             @inlinable @inline(__always) package static var derived: Int { 9 }
             @inlinable @inline(__always) package static var rules: Int { 10 }
             @inlinable @inline(__always) package static var groups: Int { 11 }
+            @inlinable @inline(__always) package static var revocations: Int { 12 }
         }
         /// The fields of `hearth.admin.v1.StepDownRequest`.
         @usableFromInline package enum StepDownRequest {

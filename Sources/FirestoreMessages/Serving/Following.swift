@@ -117,6 +117,9 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
     case rules(String)
     /// Durable groups of the log of a cluster, encoded by it.
     case groups([UInt8])
+    /// Users who were revoked at the source: for each the moment (8 bytes, little-endian), the length of the identifier
+    /// (4) and the identifier.
+    case revocations([UInt8])
 
     package init(wire: RawSpan) throws {
         var reader = WireReader(wire)
@@ -136,6 +139,7 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
             case 9: found = .derived(try reader.byteArray(tag))
             case 10: found = .rules(try reader.string(tag))
             case 11: found = .groups(try reader.byteArray(tag))
+            case 12: found = .revocations(try reader.byteArray(tag))
             default: try reader.skip(tag)
             }
         }
@@ -158,6 +162,7 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
         case .derived(let bytes): writer.appendField(9, bytes)
         case .rules(let text): writer.appendField(10, Array(text.utf8))
         case .groups(let bytes): writer.appendField(11, bytes)
+        case .revocations(let bytes): writer.appendField(12, bytes)
         }
     }
 }

@@ -57,6 +57,20 @@ package final class RevocationKeeper: Sendable {
     /// Whether other servers have these revocations too.
     package var isShared: Bool { shared != nil }
 
+    /// Those of this server. The version grows with each change.
+    package var moments: Revocations.Moments { revocations.moments }
+    package var version: UInt64 { revocations.version }
+
+    /// Adds what was revoked elsewhere.
+    ///
+    /// - Returns: of how many users tokens are refused by it that were not before.
+    /// - Throws: `FAILED_PRECONDITION` if they cannot be kept; nothing has changed then.
+    package func add(_ moments: Revocations.Moments) throws(RequestError) -> Int {
+        let lacked = moments.later(than: revocations.moments)
+        if !lacked.isEmpty { try keeping { () throws(PrincipalFault) in try revocations.add(lacked) } }
+        return lacked.count
+    }
+
     /// Refuses the user's tokens of sign-ins before a moment.
     ///
     /// - Parameter moment: in seconds since 1970.
@@ -101,16 +115,14 @@ package final class RevocationKeeper: Sendable {
         // Before the comparison: what comes meanwhile is seen the next time.
         let version = revocations.version
         if turn.compared == version { return 0 }
-        let own = revocations.moments
-        let lackedHere = turn.shared.later(than: own)
-        if !lackedHere.isEmpty { try keeping { () throws(PrincipalFault) in try revocations.add(lackedHere) } }
-        let lackedThere = own.later(than: turn.shared)
+        let lackedThere = revocations.moments.later(than: turn.shared)
+        let taken = try add(turn.shared)
         if !lackedThere.isEmpty {
             try shared.add(lackedThere)
             turn.shared.merge(lackedThere, uniquingKeysWith: max)
         }
         turn.compared = version
-        return lackedHere.count
+        return taken
     }
 
     private func keeping(_ body: () throws(PrincipalFault) -> Void) throws(RequestError) {
@@ -123,8 +135,8 @@ package final class RevocationKeeper: Sendable {
 }
 
 extension Revocations.Moments {
-    /// Those that the other ones lack.
-    fileprivate func later(than others: Revocations.Moments) -> Revocations.Moments {
+    /// Those that others lack.
+    package func later(than others: Revocations.Moments) -> Revocations.Moments {
         filter { uid, moment in others[uid].map { $0 < moment } ?? true }
     }
 }

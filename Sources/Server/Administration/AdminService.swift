@@ -79,8 +79,9 @@ final class AdminService {
             throw RequestError(.resourceExhausted, "\(Self.followersMax) replicas follow on this event loop already.")
         }
         let stream = FollowStream(call, service, context.authorization) { [weak self] in self?.followers -= 1 }
-        // Rules are applied at each server of a cluster.
-        try stream.start(message, context.store, isMember ? nil : context.rules, context.log)
+        // The servers of a cluster have rules and revocations in common.
+        try stream.start(
+            message, context.store, isMember ? nil : context.rules, isMember ? nil : context.revocations, context.log)
         followers += 1
         call.stream(stream)
         service.longLivedStreams.insert(stream)

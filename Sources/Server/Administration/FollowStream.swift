@@ -103,7 +103,9 @@ final class FollowFeed: Sendable {
 extension FollowResponse {
     fileprivate var roughBytes: Int {
         switch self {
-        case .contents(let bytes), .records(let bytes), .derived(let bytes), .groups(let bytes): bytes.count + 64
+        case .contents(let bytes), .records(let bytes), .derived(let bytes), .groups(let bytes),
+            .revocations(let bytes):
+            bytes.count + 64
         case .rules(let text): text.utf8.count + 64
         default: 64
         }
@@ -132,12 +134,18 @@ final class FollowStream: ResponseSource, LongLivedStream {
 
     /// Starts the thread that makes the messages.
     ///
-    /// - Parameter rules: followed too; nil if the server has nothing to do with rules.
-    func start(_ request: FollowRequest, _ store: DocumentStore, _ rules: RulesKeeper?, _ log: Log) throws {
+    /// - Parameters:
+    ///   - rules: followed too; nil if the server has nothing to do with rules.
+    ///   - revocations: the same.
+    func start(
+        _ request: FollowRequest, _ store: DocumentStore, _ rules: RulesKeeper?, _ revocations: RevocationKeeper?,
+        _ log: Log
+    ) throws {
         let bound = LoopBound(call)
         let loop = call.loop
         let source = FollowSource(
-            store: store, rules: rules, feed: feed, log: log, wake: { loop.execute { bound.value.resume() } })
+            store: store, rules: rules, revocations: revocations, feed: feed, log: log,
+            wake: { loop.execute { bound.value.resume() } })
         try SystemThread(name: "follow") { source.run(request) }.detach()
     }
 
@@ -177,18 +185,29 @@ final class FollowStream: ResponseSource, LongLivedStream {
     }
 }
 
+/// What a replica has of the policy of its source.
+private struct SentPolicy {
+    var rules: String?
+    var revocations: Revocations.Moments = [:]
+    /// Of the revocations; 0 before the first.
+    var version: UInt64 = 0
+}
+
 /// Makes the messages of one stream, on a thread.
 private struct FollowSource: Sendable {
     let store: DocumentStore
     let rules: RulesKeeper?
+    let revocations: RevocationKeeper?
     let feed: FollowFeed
     let log: Log
     let wake: @Sendable () -> Void
 
     /// Time between two looks at the log without a commit, in milliseconds.
     private static let intervalMilliseconds: UInt64 = 100
-    /// Time between two looks at the rules, in milliseconds.
-    private static let rulesMilliseconds: UInt64 = 1_000
+    /// Time between two looks at rules and revocations, in milliseconds.
+    private static let policyMilliseconds: UInt64 = 1_000
+    /// Users of a message.
+    private static let usersMax = 256
     private static let messageBytesMax = 256 << 10
 
     func run(_ request: FollowRequest) {
@@ -228,13 +247,13 @@ private struct FollowSource: Sendable {
         guard put(.accepted(timeline: store.timelineStart.microseconds)) else { return }
         let records = try store.records(after: CommitVersion(microseconds: request.version))
         var reached = request.version
-        var sentRules: String?
-        var rulesAt: UInt64 = 0
+        var sent = SentPolicy()
+        var policyAt: UInt64 = 0
         while true {
             let now = SystemClock.monotonicMilliseconds()
-            if now >= rulesAt {
-                rulesAt = now + Self.rulesMilliseconds
-                guard putRules(unless: &sentRules) else { return }
+            if now >= policyAt {
+                policyAt = now + Self.policyMilliseconds
+                guard putRules(unless: &sent.rules), putRevocations(unless: &sent) else { return }
             }
             // Taken before the records are read: those up to it are among them.
             let closed = store.currentReadTime
@@ -316,6 +335,21 @@ private struct FollowSource: Sendable {
         }
         sent = text
         return put(.rules(text))
+    }
+
+    /// Sends the revocations that were not sent before.
+    private func putRevocations(unless sent: inout SentPolicy) -> Bool {
+        guard let revocations, revocations.version != sent.version else { return true }
+        sent.version = revocations.version
+        let all = revocations.moments
+        var left = Array(all.later(than: sent.revocations))[...]
+        sent.revocations = all
+        while !left.isEmpty {
+            let users = Dictionary(uniqueKeysWithValues: left.prefix(Self.usersMax).map { ($0.key, $0.value) })
+            guard put(.revocations(Revocations.encode(users))) else { return false }
+            left = left.dropFirst(Self.usersMax)
+        }
+        return true
     }
 
     /// Why a replica cannot continue from what it has; nil if it can.

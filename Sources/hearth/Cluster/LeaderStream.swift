@@ -125,7 +125,7 @@ private final class MemberStream: FollowTarget {
             }
             try await deliver(groups, byteCount: bytes.count, closed: 0)
         case .closed(let time): try await deliver([], byteCount: 0, closed: time)
-        case .base, .file, .contents, .baseIsComplete, .records, .derived, .rules:
+        case .base, .file, .contents, .baseIsComplete, .records, .derived, .rules, .revocations:
             throw FollowFailure(description: "the leader sends something unasked")
         }
         return true

@@ -117,7 +117,7 @@ enum ServeCommand: MainThreadSubcommand {
         if security.mode == .insecure {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
-        replica?.start(gateway.store, rules: configuration.rules?.keeper)
+        replica?.start(gateway.store, rules: configuration.rules?.keeper, revocations: revocations)
         try cluster?.start(gateway.stores, rules: configuration.rules?.keeper, revocations: revocations)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.

@@ -160,7 +160,7 @@ final class FollowerTask: Sendable {
             case .baseIsComplete:
                 guard let receiver else { break }
                 return try receiver.complete(source: source)
-            case .accepted, .records, .closed, .derived, .rules, .groups: break
+            case .accepted, .records, .closed, .derived, .rules, .revocations, .groups: break
             }
         }
         throw FollowFailure(description: "the source ended before the base was complete")

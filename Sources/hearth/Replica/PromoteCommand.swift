@@ -104,7 +104,7 @@ enum PromoteCommand: MainThreadSubcommand {
             case .base(let reason, _):
                 throw CommandFailure(
                     "the replica cannot continue from what it has: \(reason); serve it with --follow first")
-            case .accepted, .closed, .file, .contents, .baseIsComplete, .derived, .rules, .groups: break
+            case .accepted, .closed, .file, .contents, .baseIsComplete, .derived, .rules, .revocations, .groups: break
             }
         }
         guard store.publishedVersion.microseconds == last else {

@@ -8,6 +8,7 @@ import FirestoreMessages
 import FirestoreService
 import Glibc
 import HearthClient
+import Identity
 import Server
 import Synchronization
 
@@ -128,8 +129,8 @@ final class Replica: Sendable {
     }
 
     /// Begins to follow. If the replica must be copied again the process gets SIGTERM; see ``rebuildIfNeeded()``.
-    func start(_ store: DocumentStore, rules: RulesKeeper?) {
-        let stream = ReplicaStream(source: source, store, rules: rules, log: log)
+    func start(_ store: DocumentStore, rules: RulesKeeper?, revocations: RevocationKeeper) {
+        let stream = ReplicaStream(source: source, store, rules: rules, revocations: revocations, log: log)
         self.stream.withLock { $0 = stream }
         task.start(stream) { [log, source] in
             log(.error, "replica_outdated", ["source": source, "message": stream.rebuildReason ?? ""])

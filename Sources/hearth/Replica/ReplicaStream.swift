@@ -5,6 +5,7 @@ import Basics
 import DocumentStore
 import FirestoreMessages
 import FirestoreService
+import Identity
 import Storage
 import Synchronization
 
@@ -13,14 +14,18 @@ final class ReplicaStream: FollowTarget {
     private let source: String
     private let store: DocumentStore
     private let rules: RulesKeeper?
+    private let revocations: RevocationKeeper
     private let log: Log
     private let rebuild = Mutex<String?>(nil)
 
-    /// - Parameter rules: the keeper of the replica's rules, which become those of the source; nil if it has none.
-    init(source: String, _ store: DocumentStore, rules: RulesKeeper?, log: Log) {
+    /// - Parameters:
+    ///   - rules: the keeper of the replica's rules, which become those of the source; nil if it has none.
+    ///   - revocations: those of the replica, which gets the source's too.
+    init(source: String, _ store: DocumentStore, rules: RulesKeeper?, revocations: RevocationKeeper, log: Log) {
         self.source = source
         self.store = store
         self.rules = rules
+        self.revocations = revocations
         self.log = log
     }
 
@@ -51,6 +56,7 @@ final class ReplicaStream: FollowTarget {
             log(.error, "replica_differs", ["source": source, "version": String(version)])
             return mustRebuild("the replica has derived something else from the commit \(version)")
         case .rules(let text): apply(rules: text, rules)
+        case .revocations(let bytes): try apply(revocations: bytes)
         case .file, .contents, .baseIsComplete, .groups:
             throw FollowFailure(description: "the source sends something unasked")
         }
@@ -70,6 +76,17 @@ final class ReplicaStream: FollowTarget {
             if answer.changed { log(.info, "rules_followed", ["number": String(answer.rules.number)]) }
         } catch {
             log(.warning, "rules_not_followed", ["message": error.message])
+        }
+    }
+
+    /// Refuses what the source refuses.
+    /// - Throws: if they cannot be read or kept: the source sends all again with the next stream.
+    private func apply(revocations bytes: [UInt8]) throws {
+        do {
+            let count = try revocations.add(try Revocations.decode(bytes))
+            if count > 0 { log(.info, "revocations_followed", ["users": String(count)]) }
+        } catch {
+            throw FollowFailure(description: "the revocations of the source cannot be kept: \(error)")
         }
     }
 

@@ -13,6 +13,7 @@ struct FollowMessageTests {
         .accepted(timeline: 1_700_000_000_000_000), .base(reason: "the replica is new", bytes: 12),
         .base(reason: "", bytes: .max), .file("runs/1.run"), .contents([1, 2, 3]), .contents([]), .baseIsComplete,
         .records([9]), .closed(.max), .derived([1, 2]), .rules("rules_version = '2';"), .groups([4, 5]),
+        .revocations([6]),
     ]
 
     @Test(arguments: responses)

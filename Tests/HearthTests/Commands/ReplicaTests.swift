@@ -2,6 +2,7 @@
 
 import Basics
 import Foundation
+import Identity
 import Synchronization
 import TestSupport
 import Testing
@@ -104,6 +105,40 @@ struct ReplicaTests {
         #expect(!replica.process.errors.contains("replica_outdated"))
         #expect(source.stop() == 0)
         try expectSound()
+    }
+
+    /// Whether a directory has a revocation of a user.
+    private func refuses(_ uid: String, _ data: String) throws -> Bool {
+        try IdentityDirectory(dataDirectory: data).revocations().isRevoked(uid: uid, signedInAt: 0)
+    }
+
+    @Test
+    func `Users who are revoked at the source are refused by its replicas, and after a new copy`() async throws {
+        let source = try source()
+        #expect(try HearthBinary.run(["token", "revoke-user", "ada", "--data", data]).status == 0)
+        var replica = try replica(of: source)
+        try await eventually("it refuses who was revoked before: \(replica.process.errors)") {
+            try refuses("ada", copy)
+        }
+        #expect(try HearthBinary.run(["token", "revoke-user", "bob", "--data", copy]).status == 0)
+        #expect(try HearthBinary.run(["token", "revoke-user", "eve", "--data", data]).status == 0)
+        try await eventually("it refuses who is revoked now: \(replica.process.errors)") { try refuses("eve", copy) }
+        #expect(replica.process.waitForError("event=revocations_followed users=1"))
+        #expect(replica.stop() == 0)
+        #expect(source.stop() == 0)
+        // Another store takes the place of its state.
+        let other = try ServerProcess(data: directory.path(of: "other"))
+        let client = try TestClient(other)
+        try await client.set("c/b", number: 2)
+        await client.close()
+        replica = try self.replica(of: other)
+        #expect(replica.process.waitForError("replica_rebuilt"), "\(replica.process.errors)")
+        try await eventually("the replica is ready again") {
+            replica.process.output.components(separatedBy: "hearth ready on").count == 3
+        }
+        for uid in ["ada", "eve", "bob"] { #expect(try refuses(uid, copy), "\(uid)") }
+        #expect(replica.stop() == 0)
+        #expect(other.stop() == 0)
     }
 
     private static let documents = "/v1/projects/hearth/databases/(default)/documents"

@@ -158,6 +158,19 @@ struct RevocationKeeperTests {
     }
 
     @Test
+    func `Revocations that are sent are read as they were, and cut ones are refused`() throws {
+        let moments: Revocations.Moments = [Array("ada".utf8): 100, []: -1, [0, 255]: .max]
+        let bytes = Revocations.encode(moments)
+        #expect(try Revocations.decode(bytes) == moments)
+        #expect(try Revocations.decode([]).isEmpty)
+        for length in 1..<bytes.count {
+            guard let cut = try? Revocations.decode(Array(bytes[..<length])) else { continue }
+            #expect(cut.allSatisfy { moments[$0.key] == $0.value } && cut.count < moments.count)
+        }
+        #expect(throws: PrincipalFault.self) { try Revocations.decode([UInt8](repeating: 255, count: 12)) }
+    }
+
+    @Test
     func `What cannot be kept here is refused, or tried again`() throws {
         let directory = TemporaryDirectory("revocation-keeper")
         let table = Table()

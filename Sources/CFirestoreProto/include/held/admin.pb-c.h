@@ -393,10 +393,15 @@ struct  Held__Admin__FollowResponse
    * derived, with their length before them (4 bytes); the records as in `records`.
    */
   ProtobufCBinaryData groups;
+  /*
+   * Users who were revoked at the source: for each the moment in seconds since 1970 (8 bytes, little-endian), the length of
+   * the identifier (4) and the identifier. Tokens of sign-ins before are refused.
+   */
+  ProtobufCBinaryData revocations;
 };
 #define HELD__ADMIN__FOLLOW_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__follow_response__descriptor) \
-    , 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL} }
+    , 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
 
 
 struct  Held__Admin__StepDownRequest

@@ -1014,7 +1014,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__log_place__descriptor =
   (ProtobufCMessageInit) hearth__admin__v1__log_place__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_descriptors[11] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_descriptors[12] =
 {
   {
     "accepted_timeline",
@@ -1148,6 +1148,18 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__follow_response__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "revocations",
+    12,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__FollowResponse, revocations),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__follow_response__field_indices_by_name[] = {
   0,   /* field[0] = accepted_timeline */
@@ -1160,12 +1172,13 @@ static const unsigned hearth__admin__v1__follow_response__field_indices_by_name[
   3,   /* field[3] = file */
   10,   /* field[10] = groups */
   6,   /* field[6] = records */
+  11,   /* field[11] = revocations */
   9,   /* field[9] = rules */
 };
 static const ProtobufCIntRange hearth__admin__v1__follow_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 11 }
+  { 0, 12 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor =
 {
@@ -1175,7 +1188,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor 
   "Hearth__Admin__V1__FollowResponse",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__FollowResponse),
-  11,
+  12,
   hearth__admin__v1__follow_response__field_descriptors,
   hearth__admin__v1__follow_response__field_indices_by_name,
   1,  hearth__admin__v1__follow_response__number_ranges,

@@ -393,10 +393,15 @@ struct  Hearth__Admin__V1__FollowResponse
    * derived, with their length before them (4 bytes); the records as in `records`.
    */
   ProtobufCBinaryData groups;
+  /*
+   * Users who were revoked at the source: for each the moment in seconds since 1970 (8 bytes, little-endian), the length of
+   * the identifier (4) and the identifier. Tokens of sign-ins before are refused.
+   */
+  ProtobufCBinaryData revocations;
 };
 #define HEARTH__ADMIN__V1__FOLLOW_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__follow_response__descriptor) \
-    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, (char *)protobuf_c_empty_string, {0,NULL} }
+    , 0, (char *)protobuf_c_empty_string, 0, (char *)protobuf_c_empty_string, {0,NULL}, 0, {0,NULL}, 0, {0,NULL}, (char *)protobuf_c_empty_string, {0,NULL}, {0,NULL} }
 
 
 struct  Hearth__Admin__V1__StepDownRequest
