@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [41, 42, 43] as [UInt64])
+    @Test(arguments: CaseShare.of(UInt64(41)...43, 1))
     func `Random conversations keep every property, damaged or not`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for round in 0..<1_000 {
