@@ -20,9 +20,8 @@ extension MemberDriver {
             let time = min(host.closedTime, member.ceiling)
             if state.holdsLease { closed = time }
         }
-        lease.noteSent()
         let sql = settings.tables.statement(statement, closed: closed, timeline: 0)
-        if let event = lease.connection.send(sql) { handle(event, of: lease) }
+        if let event = lease.send(sql) { handle(event, of: lease) }
     }
 
     func takeLease(_ outcome: SQLOutcome) {

@@ -50,7 +50,7 @@ extension MemberDriver {
                 after: place, table: StoreTables.tableNumber(of: max(place.sequence, 1)),
                 rowsMax: StoreTables.rowsReadMax)
         }
-        if log.connection.isIdle { sendLog() }
+        if log.isIdle { sendLog() }
     }
 
     private func apply(_ headers: [GroupHeader]) {
@@ -129,8 +129,7 @@ extension MemberDriver {
                     rowsMax: reading.rowsMax)
             }
         }
-        log.noteSent()
-        if let event = log.connection.send(sql) { handle(event, of: log) }
+        if let event = log.send(sql) { handle(event, of: log) }
     }
 
     func takeLog(_ outcome: SQLOutcome) {
@@ -183,7 +182,7 @@ extension MemberDriver {
 
     /// Ends the connection after a reply that does not tell the outcome: that of the statement is unknown.
     private func giveUpLog(_ reason: String) {
-        log.connection.close()
+        log.connection?.close()
         noteEnd(of: log, reason)
         loseLog()
     }

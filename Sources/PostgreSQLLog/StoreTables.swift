@@ -65,6 +65,12 @@ package struct StoreTables: Sendable {
     /// The level of a store that was moved out of the database: no server leads or follows it any more.
     package static let movedLevel: UInt64 = 1_000_000
 
+    /// A parameter that is a list, as an array of texts.
+    static func texts(_ parameter: String) -> String { "string_to_array(\(parameter)::text, chr(10))" }
+
+    /// A parameter that is a list, as an array of numbers.
+    static func numbers(_ parameter: String) -> String { "\(texts(parameter))::bigint[]" }
+
     // MARK: The lease
 
     private static let rowColumns = """

@@ -1,7 +1,7 @@
 // The lease: who holds it, by counts of renewals and monotonic clocks.
 
 extension StoreMember {
-    /// Sends what is due. Call it every few milliseconds, and at once after ``nextDue``.
+    /// Sends what is due. Call it at ``nextTick``, and after each change.
     /// - Parameter wallMicroseconds: microseconds since 1970, for the ceiling of times; may be wrong.
     package mutating func tick(now: UInt64, wallMicroseconds: UInt64) -> [MemberAction] {
         if case .stopped = role { return [] }
