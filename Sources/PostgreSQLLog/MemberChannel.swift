@@ -36,6 +36,9 @@ final class MemberChannel {
     }
 
     var isIdle: Bool { connection?.isIdle ?? false }
+    var isOpen: Bool { connection != nil }
+    /// Whether there is a connection, or one is being opened.
+    var isInUse: Bool { connection != nil || opening != nil }
 
     /// Does what is due: opens the connection, takes one that was opened, gives up one that is silent.
     /// - Returns: what has happened.

@@ -1,4 +1,5 @@
-// Drives a member of a store: the statements of its state machine over two connections, on the thread of a MemberLoop.
+// Drives a member of a store: the statements of its state machine, on the thread of a MemberLoop. One that leads, or is
+// about to, has two connections; one that follows shares those of the loop (FollowerChannels).
 //
 //     commit thread ── append ─────────────────►┐
 //                   ◄─ completion ──────────────┤
@@ -106,6 +107,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// Actions about the groups that wait for those before them.
     var logActions: [MemberAction] = []
     var logStatement: LogStatement?
+    /// It is sent over a connection that is shared with other members.
+    var readsShared = false
     var reading: LogReading?
     /// Records of groups that were read and not handed on.
     var readGroups: [UInt64: LoggedGroup] = [:]
@@ -124,6 +127,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var clockAhead: Int64 = 0
     /// Since when the lease is kept for another server, in milliseconds; nil if it is not.
     var keptSince: UInt64?
+    /// Since when a lease is claimed, and connections are being opened, in milliseconds; nil if they are open.
+    var settlingSince: UInt64?
+    /// No lease is claimed before, in milliseconds.
+    var claimsAfter: UInt64 = 0
     /// The closed time that comes with the groups that are being applied; 0 for none.
     var closedRead: UInt64 = 0
     /// What came over the stream and is being applied.
@@ -250,8 +257,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
             appendIfPossible()
         }
         if !hasEnded {
-            tick(lease, now)
-            tick(log, now)
+            keepConnections(now)
             if lease.isIdle { sendLease() }
             if log.isIdle { sendLog() }
             noteAway()
@@ -261,7 +267,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         dueAt = nextDue()
     }
 
-    private func tick(_ channel: MemberChannel, _ now: UInt64) {
+    func tick(_ channel: MemberChannel, _ now: UInt64) {
         if let event = channel.tick(now) { handle(event, of: channel) }
     }
 
@@ -279,7 +285,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         let deadline = inbox.withLock { $0.deadline } ?? .max
         if hasEnded { return deadline }
         let away = isAway ? .max : state.lastContactMilliseconds + Self.awayMilliseconds + 1
-        return min(member.nextTick ?? .max, deadline, away, lease.dueAt, log.dueAt)
+        let own = ownsConnections ? min(lease.dueAt, log.dueAt) : .max
+        return min(member.nextTick ?? .max, deadline, away, own, settlingEnd)
     }
 
     /// The last turn.
@@ -290,7 +297,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         inbox.update { $0.hasLeft = true }
     }
 
-    private func closeChannels() {
+    func closeChannels() {
         lease.close()
         log.close()
     }
@@ -355,6 +362,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         state.set(leads: false)
         closeAppends()
         logActions.removeAll()
+        settings.loop.followers.forget(self)
         closeChannels()
         host.restart(reason)
     }

@@ -4,6 +4,8 @@
 //     descriptors of all connections ────────────────┼──► thread "cluster" ──► a turn of each member that has something
 //     times of all members ──────────────────────────┘                        to do, in no more than one pass
 //
+// A member that leads has two separate connections. Those that only follow share theirs (FollowerChannels).
+//
 // Nothing in a turn waits: statements are sent and their replies taken without waiting, connections are opened by
 // another thread (ConnectionOpener), and a host queues what it gets.
 
@@ -24,16 +26,25 @@ package final class MemberLoop: @unchecked Sendable {
 
     let database: String
     let opener = ConnectionOpener()
+    /// For the thread alone.
+    let followers: FollowerChannels
     private let inbox = Monitor(Inbox())
     private let wakeDescriptor = WakeDescriptor()
 
     private var members: [MemberDriver] = []
     /// For poll(2), and whose they are; the first is the one that wakes.
     private var waiting: [pollfd] = []
-    private var polled: [(member: MemberDriver, channel: MemberChannel)] = []
+    private var polled: [(member: MemberDriver?, channel: MemberChannel)] = []
 
     /// - Parameter database: its address.
-    package init(database: String) { self.database = database }
+    package init(database: String) {
+        self.database = database
+        followers = FollowerChannels(database, opener: opener) { [wakeDescriptor] in wakeDescriptor.signal() }
+    }
+
+    /// How long a member that follows waits after it has found nothing new in its log, in milliseconds: longer with
+    /// many members, which wait for each other.
+    var lookMilliseconds: UInt64 { min(UInt64(members.count) * 2, 500) }
 
     /// Begins to drive a member.
     func join(_ member: MemberDriver) throws(StorageError) {
@@ -69,6 +80,7 @@ package final class MemberLoop: @unchecked Sendable {
         while takeInbox() {
             let now = BootClock.milliseconds()
             for member in members where member.dueAt <= now { member.turn(now) }
+            followers.turn(now, members)
             wait()
         }
     }
@@ -87,9 +99,11 @@ package final class MemberLoop: @unchecked Sendable {
         }
         for member in taken.leaving {
             members.removeAll { $0 === member }
+            followers.forget(member)
             member.end()
         }
         if !members.isEmpty { return true }
+        for channel in followers.all { channel.close() }
         return inbox.withLock { inbox in
             inbox.hasThread = !inbox.joining.isEmpty || !inbox.leaving.isEmpty
             // Members that have gone must not be kept.
@@ -109,18 +123,24 @@ package final class MemberLoop: @unchecked Sendable {
             add(member.lease, of: member)
             add(member.log, of: member)
         }
+        for channel in followers.all { add(channel, of: nil) }
+        due = min(due, followers.dueAt)
         let now = BootClock.milliseconds()
         let milliseconds = due > now ? min(due - now, 60_000) : 0
         _ = unsafe poll(&waiting, nfds_t(waiting.count), Int32(milliseconds))
         if waiting[0].revents != 0 { wakeDescriptor.clear() }
         for (index, (member, channel)) in polled.enumerated() where waiting[index + 1].revents != 0 {
             guard let event = channel.connection?.advance() else { continue }
+            guard let member else {
+                followers.handle(event, of: channel, members)
+                continue
+            }
             member.handle(event, of: channel)
             member.dueAt = 0
         }
     }
 
-    private func add(_ channel: MemberChannel, of member: MemberDriver) {
+    private func add(_ channel: MemberChannel, of member: MemberDriver?) {
         guard let interest = channel.connection?.interest else { return }
         waiting.append(pollfd(fd: interest.descriptor, events: interest.events, revents: 0))
         polled.append((member, channel))

@@ -285,15 +285,22 @@ extension StoreTables {
             ])
     }
 
-    /// Notes how far this server is, by a commit that waits for the standbys as an append does.
-    func confirmation(of place: LogPlace) -> SQLStatement {
-        SQLStatement(
+    /// Notes how far this server is in several stores of its database, by a commit that waits for the standbys as an
+    /// append does.
+    func confirmation(of stores: [(name: String, place: LogPlace)]) -> SQLStatement {
+        let stores = stores.sorted { $0.name < $1.name }
+        return SQLStatement(
             """
-            INSERT INTO hearth.servers VALUES ($1::text, $2::text, '', 'following', $3::bigint, $4::bigint, 0,
-                clock_timestamp())
+            INSERT INTO hearth.servers
+            SELECT store, $1::text, '', 'following', sequence, version, 0, clock_timestamp()
+            FROM unnest(\(Self.texts("$2")), \(Self.numbers("$3")), \(Self.numbers("$4")))
+                AS confirmed (store, sequence, version)
             ON CONFLICT (store, address) DO UPDATE SET sequence = excluded.sequence,
                 commit_version = excluded.commit_version, seen = excluded.seen
             """,
-            [.text(name), .text(advertised), .number(place.sequence), .number(place.version)])
+            [
+                .text(advertised), .list(stores.map(\.name)), .list(stores.map(\.place.sequence)),
+                .list(stores.map(\.place.version)),
+            ])
     }
 }

@@ -138,6 +138,46 @@ package struct StoreTables: Sendable {
         }
     }
 
+    /// Where the name of the store is in the rows of ``rows(_:)``; the columns before are those of ``StoreRow``.
+    static let rowsNameColumn = 13
+
+    /// The rows of several stores of one database; those of which the lease is claimed are changed, if they are as they
+    /// were seen. A row that something else has locked is left as it is.
+    ///
+    /// - Parameter statements: `observe` and `claim`, at least one; of the same server.
+    static func rows(_ statements: [(tables: StoreTables, statement: LeaseStatement)]) -> SQLStatement {
+        let names = SQLParameter.list(statements.map(\.tables.name))
+        var claims: (names: [String], numbers: [[UInt64]]) = ([], [[], [], [], []])
+        for (tables, statement) in statements {
+            guard case .claim(let epoch, let renewals, let holder) = statement else { continue }
+            claims.names.append(tables.name)
+            for (index, number) in [epoch.number, renewals, holder.high, holder.low].enumerated() {
+                claims.numbers[index].append(number)
+            }
+        }
+        guard let advertised = statements.first?.tables.advertised, !claims.names.isEmpty else {
+            return SQLStatement(
+                "SELECT false, \(rowColumns), name FROM hearth.stores WHERE name = ANY (\(texts("$1")))", [names])
+        }
+        return SQLStatement(
+            """
+            WITH wanted AS (SELECT * FROM unnest(
+                    \(texts("$3")), \(numbers("$4")), \(numbers("$5")), \(numbers("$6")), \(numbers("$7")))
+                AS claims (store, epoch_seen, renewals_seen, claimer_high, claimer_low)),
+            free AS (SELECT name AS store FROM hearth.stores WHERE name IN (SELECT store FROM wanted)
+                FOR NO KEY UPDATE SKIP LOCKED),
+            changed AS (
+                UPDATE hearth.stores SET epoch = epoch + 1, renewals = renewals + 1, holder_high = claimer_high,
+                    holder_low = claimer_low, address = $2::text, renewed = clock_timestamp()
+                FROM wanted JOIN free USING (store)
+                WHERE name = store AND epoch = epoch_seen AND renewals = renewals_seen
+                RETURNING \(rowColumns), name)
+            SELECT true, * FROM changed
+            UNION ALL SELECT false, \(rowColumns), name FROM hearth.stores
+            WHERE name = ANY (\(texts("$1"))) AND name NOT IN (SELECT name FROM changed)
+            """, [names, .text(advertised), .list(claims.names)] + claims.numbers.map { .list($0) })
+    }
+
     /// Begins a new time line of the store: states of earlier times that clients have are not of its history. The next
     /// leader's versions are above its start.
     ///

@@ -104,6 +104,14 @@ extension StoreMember {
         return wasLeader ? [.dropStaged] : []
     }
 
+    /// Gives up a lease that was claimed before this server leads by it, as a server does that ends.
+    /// - Returns: whether there was one.
+    package mutating func abandonClaim(now: UInt64) -> Bool {
+        guard role == .catchingUp else { return false }
+        _ = stepDown(now: now)
+        return true
+    }
+
     private mutating func note(_ row: LeaseRow, now: UInt64) -> [MemberAction] {
         // Another server leads: what is in the log counts.
         if let seen, seen.row.epoch != row.epoch { streamEnded(now: now) }

@@ -27,6 +27,11 @@ extension StoreMember {
         return .read(after: place)
     }
 
+    /// Has the next read of a server that follows wait until a time.
+    package mutating func postponeRead(until time: UInt64) {
+        if role == .following { readDue = max(readDue, time) }
+    }
+
     /// When the log is to be read next; nil if it is not.
     var nextReadDue: UInt64? {
         guard logRequest == nil, store != nil else { return nil }

@@ -125,4 +125,152 @@ struct MemberLoopTests {
         second.members[0].host.release()
         for server in [first, second] { server.stop() }
     }
+
+    @Test
+    func `The connections of a server do not grow with the stores that it follows`() throws {
+        let stores = try stores(24)
+        let first = try storeServer("first")
+        try first.serve(stores)
+        for member in first.members { try member.waitUntilLeading() }
+        let second = try storeServer("second")
+        var most: UInt64 = 0
+        for count in [2, 24] {
+            try second.serve(Array(stores[second.members.count..<count]))
+            for (index, member) in first.members.enumerated() {
+                try member.append("\(index)", version: member.driver.state.figures.place.version + 1)
+            }
+            for member in second.members {
+                try waitUntil("the follower has all groups") {
+                    most = max(most, try connections(of: "second"))
+                    return member.host.state.groups.count == first.members[0].host.state.groups.count
+                }
+            }
+        }
+        // One for rows of leases, one for groups, one for commits that wait for standbys.
+        #expect((1...3).contains(most))
+        // Two for each store that the first server leads, and it follows none.
+        try waitUntil("the leader has no further connections") { try connections(of: "first") == 48 }
+        for server in [first, second] { server.stop() }
+    }
+
+    @Test
+    func `A store with a long log does not hold up the others`() throws {
+        let stores = try stores(6)
+        let first = try storeServer("first")
+        try first.serve(stores)
+        for member in first.members { try member.waitUntilLeading() }
+        // 30 MB, of which a read has four.
+        let text = String(repeating: "x", count: 500_000)
+        for number in 1...60 { try first.members[0].append(text, version: UInt64(number)) }
+        for member in first.members.dropFirst() { try member.append("one", version: 1) }
+        let second = try storeServer("second")
+        // All of them are to begin at the same time.
+        let hosts = Monitor<[RecordingHost]>([])
+        let othersAt = Monitor<[Int]>([])
+        let long = try TestMember(on: second.loop, "second:1", of: "s0", store: stores[0].identity)
+        long.host.whenApplying {
+            let others = hosts.withLock { $0 }
+            othersAt.update { $0.append(others.count { $0.state.groups.count == 1 }) }
+        }
+        try second.serve(Array(stores.dropFirst()))
+        hosts.update { $0 = second.members.map(\.host) }
+        try long.waitFor(60)
+        let counts = othersAt.withLock { $0 }
+        #expect(counts.count >= 7, "the long log came in parts")
+        #expect(counts.last == 5, "the other stores had their groups before the long log was read: \(counts)")
+        #expect(long.host.state.groups == first.members[0].host.state.groups)
+        long.driver.stop()
+        for server in [first, second] { server.stop() }
+    }
+
+    @Test
+    func `Shared connections that end or hang are replaced, and every store continues`() throws {
+        let stores = try stores(5)
+        let first = try storeServer("first")
+        try first.serve(stores)
+        for member in first.members { try member.waitUntilLeading() }
+        let second = try storeServer("second")
+        try second.serve(stores)
+        func expectAll(_ count: Int) throws {
+            for member in first.members { try member.append("\(count)", version: UInt64(count)) }
+            for member in second.members { try member.waitFor(count) }
+        }
+        func backends() throws -> [UInt64] {
+            try session.run(SQLStatement("SELECT pid FROM pg_stat_activity WHERE usename = 'second'")).compactMap {
+                $0.number(0)
+            }
+        }
+        try expectAll(1)
+        for count in 2...4 {
+            try session.run(
+                SQLStatement("SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE usename = 'second'"))
+            try expectAll(count)
+        }
+        let stopped = try backends()
+        #expect(!stopped.isEmpty)
+        for backend in stopped { kill(pid_t(backend), SIGSTOP) }
+        defer { for backend in stopped { kill(pid_t(backend), SIGCONT) } }
+        try expectAll(5)
+        for member in second.members {
+            #expect(member.host.state.restarts.isEmpty)
+            #expect(member.host.state.events.contains { $0.contains("connectionLost") })
+        }
+        for server in [first, second] { server.stop() }
+    }
+
+    @Test
+    func `All stores of a leader that dies are led again, by servers that share them`() throws {
+        let isLong = ProcessInfo.processInfo.environment["HEARTH_SOAK"] != nil
+        let stores = try stores(isLong ? 200 : 30)
+        let first = try storeServer("first")
+        try first.serve(stores)
+        for member in first.members { try member.waitUntilLeading() }
+        for member in first.members { try member.append("one", version: 1) }
+        let others = try ["second", "third"].map { try storeServer($0) }
+        for server in others { try server.serve(stores) }
+        for server in others { for member in server.members { try member.waitFor(1) } }
+        let start = SystemClock.monotonicMilliseconds()
+        first.stop()
+        let stopped = SystemClock.monotonicMilliseconds()
+        for (second, third) in zip(others[0].members, others[1].members) {
+            try waitUntil("one of the servers leads") {
+                second.driver.state.holdsLease || third.driver.state.holdsLease
+            }
+        }
+        let counts = others.map { server in server.members.count { $0.driver.state.holdsLease } }
+        print(
+            "\(stores.count) stores led again by \(counts) after \(SystemClock.monotonicMilliseconds() - start) ms,",
+            "of which \(stopped - start) to stop the leader")
+        for (second, third) in zip(others[0].members, others[1].members) {
+            let (leader, follower) = second.driver.state.holdsLease ? (second, third) : (third, second)
+            try leader.append("two", version: try #require(leader.host.state.lowest) + 1)
+            try follower.waitFor(2)
+            #expect(follower.host.state.groups == leader.host.state.groups)
+        }
+        for server in others { server.stop() }
+    }
+
+    @Test
+    func `A claim whose connections cannot be opened is given up, and another server leads`() throws {
+        let stores = try stores(3)
+        let first = try storeServer("first")
+        // Its shared connections are open; it gets no others.
+        try session.run(
+            SQLStatement(
+                script: """
+                    ALTER ROLE first NOSUPERUSER CONNECTION LIMIT 2;
+                    GRANT ALL ON SCHEMA hearth TO first;
+                    GRANT ALL ON ALL TABLES IN SCHEMA hearth TO first
+                    """))
+        try first.serve(stores)
+        try waitUntil("a claim was given up") {
+            first.members.contains { $0.host.state.events.contains { $0.contains("no connection could be opened") } }
+        }
+        let second = try storeServer("second")
+        try second.serve(stores)
+        for (mine, other) in zip(second.members, first.members) {
+            try waitUntil("a server leads") { mine.driver.state.holdsLease || other.driver.state.holdsLease }
+        }
+        for server in [first, second] { server.stop() }
+    }
 }
