@@ -19,7 +19,7 @@ func systemLibrary(_ name: String, pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-/// - Parameter optimizes: for tests that visit millions of states.
+/// - Parameter optimizes: for tests that visit millions of states, or each line of the tree.
 func tests(
     _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil,
     optimizes: Bool = false
@@ -461,7 +461,7 @@ let package = Package(
             resources: [.copy("Conformance/Vectors")]),
         tests("TypedFirestoreTests", ["TypedFirestore", "FirebaseFirestore", "FirebaseCore"]),
         // Rules of the source tree itself.
-        tests("TidyTests", []),
+        tests("TidyTests", [], optimizes: true),
         // Code as users write it, in both language modes and without our own strictness.
         .testTarget(
             name: "UserCodeSwift5Tests", dependencies: ["Firebase", "FirebaseFirestoreSwift", "TestSupport"],
@@ -484,10 +484,14 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// HEARTH_WITHOUT has the names of test targets, separated by commas, that are not built: `Tools/test` has no part for
-// them.
+// HEARTH_WITHOUT has what is not built of the tests, separated by commas: names of targets for which `Tools/test` has
+// no part, and files below `Tests` whose suites are not run.
 let without = Set((Context.environment["HEARTH_WITHOUT"] ?? "").split(separator: ",").map(String.init))
 package.targets.removeAll { $0.type == .test && without.contains($0.name) }
+for target in package.targets where target.type == .test {
+    let folder = target.name + "/"
+    target.exclude += without.filter { $0.hasPrefix(folder) }.map { String($0.dropFirst(folder.count)) }.sorted()
+}
 
 // HEARTH_ONLY has the names of targets, separated by commas: these and what they need are built alone. The run under
 // the thread sanitizer (`Tools/test-sanitizer`) builds its tests so.

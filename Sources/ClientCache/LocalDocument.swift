@@ -42,7 +42,7 @@ package struct LocalDocument: Sendable, Equatable {
 }
 
 /// What a client knows about a document.
-package enum DocumentState: Sendable, Equatable {
+package enum MaybeDocument: Sendable, Equatable {
     /// Nothing: the document is not in the cache.
     case unknown
     /// The document did not exist at this time, or a pending write deletes it.

@@ -19,7 +19,7 @@ enum LocalRecord {
     enum Kind: UInt8 {
         case unknown, missing, found
 
-        init(_ state: DocumentState) {
+        init(_ state: MaybeDocument) {
             switch state {
             case .unknown: self = .unknown
             case .missing: self = .missing
@@ -152,7 +152,7 @@ enum LocalRecord {
     // MARK: The server's state of documents with pending writes
 
     static func encode(
-        remote state: DocumentState, visible: DocumentState, at location: LocalLocation
+        remote state: MaybeDocument, visible: MaybeDocument, at location: LocalLocation
     ) -> [UInt8] {
         var writer = ByteBuffer(capacity: 64)
         writer.append(byte: Kind(state).rawValue)
@@ -173,7 +173,7 @@ enum LocalRecord {
     }
 
     /// - Returns: the server's state, and the kind of what the program sees.
-    static func decode(remote value: RawSpan) throws(RequestError) -> (DocumentState, visible: Kind) {
+    static func decode(remote value: RawSpan) throws(RequestError) -> (MaybeDocument, visible: Kind) {
         guard value.byteCount >= remoteHeaderByteCount, let kind = Kind(rawValue: value[byteAt: 0]),
             let visible = Kind(rawValue: value[byteAt: 1])
         else { throw .damagedDocument }
@@ -208,7 +208,7 @@ enum LocalRecord {
         return writer.copyBytes()
     }
 
-    static func decode(missing value: RawSpan) throws(RequestError) -> DocumentState {
+    static func decode(missing value: RawSpan) throws(RequestError) -> MaybeDocument {
         guard value.byteCount == headerByteCount else { throw .damagedDocument }
         return .missing(
             microseconds: updateMicroseconds(in: value), isProvisional: value[byteAt: 0] & provisionalFlag != 0)

@@ -11,14 +11,14 @@ extension LocalStore {
     /// What the program sees of a document.
     ///
     /// - Parameter name: a full resource name; those of other databases are unknown.
-    package func state(of name: String) throws(RequestError) -> DocumentState {
+    package func state(of name: String) throws(RequestError) -> MaybeDocument {
         guard let path = path(name) else { return .unknown }
         defer { finishReading() }
         return try visibleState(LocalLocation(path: path))
     }
 
     /// What the program would see of a document without the batches from a number on.
-    package func state(of name: String, before number: UInt64) throws(RequestError) -> DocumentState {
+    package func state(of name: String, before number: UInt64) throws(RequestError) -> MaybeDocument {
         guard let path = path(name) else { return .unknown }
         defer { finishReading() }
         let (location, pending) = (LocalLocation(path: path), batches(of: path))
@@ -28,7 +28,7 @@ extension LocalStore {
         return state
     }
 
-    func visibleState(_ location: LocalLocation) throws(RequestError) -> DocumentState {
+    func visibleState(_ location: LocalLocation) throws(RequestError) -> MaybeDocument {
         if let value = try value(forKey: location.key) { return .found(try LocalRecord.decode(value.byteSpan)) }
         if isPending(location.path) {
             let remote = try value(forKey: LocalKey.moved(location.key, to: LocalSpace.remote))
@@ -44,7 +44,7 @@ extension LocalStore {
     }
 
     /// What the server has sent or acknowledged.
-    func remoteState(_ location: LocalLocation) throws(RequestError) -> DocumentState {
+    func remoteState(_ location: LocalLocation) throws(RequestError) -> MaybeDocument {
         if isPending(location.path) {
             guard let remote = try value(forKey: LocalKey.moved(location.key, to: LocalSpace.remote)) else {
                 return .unknown
@@ -176,10 +176,10 @@ extension LocalStore {
     ///   - previous: the state to which the pending batches were applied until now; nil if it is not known. While its
     ///     fields stay the same, the batches are not applied again.
     func store(
-        _ remote: DocumentState, at location: LocalLocation, wasPending: Bool, previous: DocumentState? = nil
+        _ remote: MaybeDocument, at location: LocalLocation, wasPending: Bool, previous: MaybeDocument? = nil
     ) throws(RequestError) -> LocalChange {
         let isPending = isPending(location.path)
-        let visible: DocumentState
+        let visible: MaybeDocument
         if !isPending {
             visible = remote
         } else if let previous, let kept = try rebased(remote, previous, at: location) {
@@ -198,7 +198,7 @@ extension LocalStore {
     }
 
     /// Applies all pending batches of a document.
-    private func applyingPending(to remote: DocumentState, at location: LocalLocation) -> DocumentState {
+    private func applyingPending(to remote: MaybeDocument, at location: LocalLocation) -> MaybeDocument {
         var visible = remote
         var isRegular = true
         for batch in batches(of: location.path) {
@@ -213,8 +213,8 @@ extension LocalStore {
     ///
     /// - Returns: nil if the pending batches have to be applied again.
     private func rebased(
-        _ remote: DocumentState, _ previous: DocumentState, at location: LocalLocation
-    ) throws(RequestError) -> DocumentState? {
+        _ remote: MaybeDocument, _ previous: MaybeDocument, at location: LocalLocation
+    ) throws(RequestError) -> MaybeDocument? {
         guard case .found(let new) = remote, case .found(let old) = previous, old.estimates.isEmpty,
             old.fields == new.fields, batchesOfDocument[location.path]?.isRegular ?? false,
             case .found(var visible) = try visibleState(location)
@@ -230,7 +230,7 @@ extension LocalStore {
     ///   - before: what the program saw before the batch. It is also the server's state if the document had no pending
     ///     writes.
     func store(
-        _ batch: LocalBatch, after before: DocumentState, at location: LocalLocation, wasPending: Bool
+        _ batch: LocalBatch, after before: MaybeDocument, at location: LocalLocation, wasPending: Bool
     ) throws(RequestError) -> LocalChange {
         var visible = before
         let isRegular = overlay.apply(batch, path: location.path, to: &visible)
@@ -248,7 +248,7 @@ extension LocalStore {
 
     /// Stores what the program sees of a document.
     private func putVisible(
-        _ visible: DocumentState, at location: LocalLocation, isPending: Bool
+        _ visible: MaybeDocument, at location: LocalLocation, isPending: Bool
     ) throws(RequestError) {
         try removeBytes(of: location)
         switch visible {
@@ -361,7 +361,7 @@ extension LocalStore {
     }
 
     /// The new state of a document; nil if what is known is newer, or the same.
-    private static func newer(_ content: RemoteUpdate.Content, than known: RemoteVersion) -> DocumentState? {
+    private static func newer(_ content: RemoteUpdate.Content, than known: RemoteVersion) -> MaybeDocument? {
         switch content {
         case .found(let fields, let created, let updated):
             guard updated > known.microseconds || (updated == known.microseconds && known.isProvisional) else {

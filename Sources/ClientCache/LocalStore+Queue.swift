@@ -21,7 +21,7 @@ extension LocalStore {
             localMicroseconds: configuration.clock(),
             database: configuration.database)
         let locations = batch.paths.map { LocalLocation(path: $0) }
-        var states: [(DocumentState, wasPending: Bool)] = []
+        var states: [(MaybeDocument, wasPending: Bool)] = []
         for location in locations { states.append((try visibleState(location), isPending(location.path))) }
         if batch.hasTransforms {
             let documents = Dictionary(uniqueKeysWithValues: zip(batch.paths, states.map(\.0.document)))
@@ -62,7 +62,7 @@ extension LocalStore {
             batches.append(batch)
             for path in batch.paths { documents.append(batch, reply.outcome, at: path) }
         }
-        var states: [(LocalLocation, new: DocumentState, previous: DocumentState?)] = []
+        var states: [(LocalLocation, new: MaybeDocument, previous: MaybeDocument?)] = []
         for document in documents.all {
             let location = LocalLocation(path: document.path)
             let remote = try remoteState(location)
@@ -82,7 +82,7 @@ extension LocalStore {
     }
 
     /// The server's state of a document after its batches.
-    private func newState(of document: SettledDocument, _ remote: DocumentState) -> DocumentState {
+    private func newState(of document: SettledDocument, _ remote: MaybeDocument) -> MaybeDocument {
         var state = remote
         for (batch, outcome) in document.batches {
             guard case .acknowledged(let results, let commitMicroseconds) = outcome else { continue }
@@ -93,7 +93,7 @@ extension LocalStore {
     }
 
     /// The state to which the batches after a document's first ones are applied; nil if the batches are others, or all.
-    private func localResult(of document: SettledDocument, _ remote: DocumentState) -> DocumentState? {
+    private func localResult(of document: SettledDocument, _ remote: MaybeDocument) -> MaybeDocument? {
         guard let pending = batchesOfDocument[document.path], pending.isRegular,
             pending.numbers.count > document.batches.count,
             pending.numbers.starts(with: document.batches.lazy.map(\.0.number))

@@ -28,7 +28,7 @@ extension LocalStore {
             if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }
             after.append(batch)
         }
-        var states: [[UInt8]: (remote: DocumentState, wasPending: Bool)] = [:]
+        var states: [[UInt8]: (remote: MaybeDocument, wasPending: Bool)] = [:]
         for path in (before + after).flatMap(\.paths) where states[path] == nil {
             states[path] = (try remoteState(LocalLocation(path: path)), isPending(path))
         }

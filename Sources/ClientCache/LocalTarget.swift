@@ -97,5 +97,5 @@ package struct RemoteUpdate: Sendable {
 package struct LocalChange: Sendable, Equatable {
     /// The full resource name.
     package var name: String
-    package var state: DocumentState
+    package var state: MaybeDocument
 }

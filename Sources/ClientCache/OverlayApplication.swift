@@ -16,7 +16,7 @@ struct OverlayApplication: ~Copyable {
     ///
     /// - Parameter state: what the writes before the batch leave.
     /// - Returns: whether the batch is regular: see ``PendingDocument/isRegular``.
-    mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout DocumentState) -> Bool {
+    mutating func apply(_ batch: LocalBatch, path: [UInt8], to state: inout MaybeDocument) -> Bool {
         var isRegular = true
         appliedCount += 1
         for index in batch.writes(of: path) {
@@ -52,8 +52,8 @@ struct OverlayApplication: ~Copyable {
 
     /// The document with the values on which the write's transforms were based.
     private func based(
-        _ batch: LocalBatch, _ index: Int, _ write: Write, _ state: DocumentState
-    ) -> DocumentState {
+        _ batch: LocalBatch, _ index: Int, _ write: Write, _ state: MaybeDocument
+    ) -> MaybeDocument {
         let bases = batch.bases(of: index)
         guard !bases.isEmpty, case .found(var document) = state else { return state }
         let values = bases.compactMap { base -> (FieldPath, EncodedValue?)? in
@@ -67,7 +67,7 @@ struct OverlayApplication: ~Copyable {
 
     /// - Returns: nil if a condition does not hold or the result would break a rule.
     private mutating func outcome(
-        of write: Write, _ list: WriteList, _ state: DocumentState, _ microseconds: UInt64
+        of write: Write, _ list: WriteList, _ state: MaybeDocument, _ microseconds: UInt64
     ) -> WriteOutcome? {
         application.budget = WorkBudget()
         guard case .found(let document) = state else {
@@ -139,7 +139,7 @@ struct OverlayApplication: ~Copyable {
     ///   - commitMicroseconds: the time of the commit.
     mutating func acknowledge(
         _ batch: LocalBatch, path: [UInt8], _ results: [WriteResult], commitMicroseconds: UInt64,
-        to state: inout DocumentState
+        to state: inout MaybeDocument
     ) {
         // A newer state of the document contains the batch already.
         if state.microseconds >= commitMicroseconds { return }
@@ -153,7 +153,7 @@ struct OverlayApplication: ~Copyable {
 
     private mutating func acknowledge(
         _ write: Write, of list: WriteList, _ result: WriteResult?, commitMicroseconds: UInt64,
-        to state: inout DocumentState
+        to state: inout MaybeDocument
     ) {
         let changedAt = result?.updateMicroseconds ?? commitMicroseconds
         switch write.kind {

@@ -2,7 +2,7 @@ internal import Storage
 
 /// A record of a frame.
 @safe
-struct LogRecord {
+struct FramedRecord {
     let version: CommitVersion
     /// Lent by the frame.
     let bytes: UnsafeRawBufferPointer
@@ -77,7 +77,7 @@ struct LogFrameRecords {
 
     /// The next record; nil after the last.
     /// - Throws: `corrupt` if the contents are not what the header says.
-    mutating func next() throws(StorageError) -> LogRecord? {
+    mutating func next() throws(StorageError) -> FramedRecord? {
         if left == 0 {
             guard offset == end, version == lastVersion else { throw damage }
             return nil
@@ -90,7 +90,7 @@ struct LogFrameRecords {
         guard length <= end - offset, recordVersion > version, recordVersion <= lastVersion else { throw damage }
         version = recordVersion
         defer { offset += length }
-        return unsafe LogRecord(
+        return unsafe FramedRecord(
             version: CommitVersion(microseconds: recordVersion),
             bytes: UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + length)]))
     }

@@ -30,7 +30,7 @@ package final class LogRecords {
     private var window = Window()
     private let buffer = HeapBuffer(capacity: 64 << 10)
     private var records: LogFrameRecords?
-    private var current: LogRecord?
+    private var current: FramedRecord?
     private var currentGroup: LogRecordGroup?
 
     /// The bytes of a segment that are in the buffer.

@@ -180,7 +180,7 @@ struct LogSalvage {
     }
 
     /// The next record; nil after the last, and after a note if the rest of the frame is not what its header says.
-    private func next(_ records: inout LogFrameRecords) -> LogRecord? {
+    private func next(_ records: inout LogFrameRecords) -> FramedRecord? {
         do throws(StorageError) {
             return try records.next()
         } catch {

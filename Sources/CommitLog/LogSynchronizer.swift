@@ -43,25 +43,16 @@ final class LogSynchronizer: Sendable {
         _ group: LogGroup, finished: @escaping LogAppender.Outcome,
         completion: @escaping @Sendable (Result<CommitVersion, StorageError>) -> Void
     ) {
-        if group.segment == nil {
-            begin()
-            appendShared(group, finished: finished) { [state] result in
-                completion(result)
-                state.update { $0.isBusy = false }
-            }
-            return
-        }
+        let isShared = group.segment == nil
         state.update { state in
             precondition(!state.isBusy, "a group is submitted while another is on its way")
-            state.task = LogTask(group: group, finished: finished, completion: completion)
             state.isBusy = true
+            if !isShared { state.task = LogTask(group: group, finished: finished, completion: completion) }
         }
-    }
-
-    private func begin() {
-        state.withLock { state in
-            precondition(!state.isBusy, "a group is submitted while another is on its way")
-            state.isBusy = true
+        guard isShared else { return }
+        appendShared(group, finished: finished) { [state] result in
+            completion(result)
+            state.update { $0.isBusy = false }
         }
     }
 

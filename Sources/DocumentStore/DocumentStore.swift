@@ -61,7 +61,8 @@ package final class DocumentStore: Sendable {
             admits: configuration.admitsDatabase)
         // The cache of a cluster is changed by records of the cluster alone.
         let cached = configuration.engine.sharedLog == nil ? try ClusterFile.read(in: configuration.directory) : nil
-        standing = WriteStanding(leader: configuration.leader ?? cached.map { "the cluster of \($0)" })
+        standing = WriteStanding(
+            leader: configuration.leader ?? cached.map { "the cluster of \($0)" }, holdsLease: configuration.holdsLease)
         let follows = !standing.takesWrites
         if configuration.engine.sharedLog != nil {
             replication.derivedSpaces.want()
@@ -197,9 +198,11 @@ package final class DocumentStore: Sendable {
     /// on.
     ///
     /// The completion is called exactly once, on the calling thread when nothing has to be waited for.
-    /// - Parameter owner: the connection that the request came over, if any.
+    /// - Parameters:
+    ///   - owner: the connection that the request came over, if any.
+    ///   - isStrict: see ``StoreReader/strictly(_:)``.
     package func beginTransaction(
-        in database: DatabaseName, options: TransactionOptions, owner: TransactionOwner? = nil,
+        in database: DatabaseName, options: TransactionOptions, owner: TransactionOwner? = nil, isStrict: Bool = false,
         completion: @escaping @Sendable (Result<TransactionIdentifier, RequestError>) -> Void
     ) {
         do throws(RequestError) {
@@ -207,6 +210,8 @@ package final class DocumentStore: Sendable {
             case .readOnly(let readTime):
                 guard let readTime else {
                     let kind = StoreTransaction.Kind.readOnly(microseconds: versions.readTime())
+                    // Its reads may be made at any server, which has no reason to refuse them.
+                    if let refusal = newestReadRefusal(isStrict: isStrict) { throw refusal }
                     return completion(.success(try begin(in: database, kind, owner)))
                 }
                 let time = try readableTime(readTime)
@@ -379,7 +384,10 @@ package final class DocumentStore: Sendable {
     func readableTime(_ time: TimestampValue) throws(RequestError) -> UInt64 {
         if let problem = time.problemAsVersion { throw .invalidArgument("Invalid read_time: \(problem)") }
         let microseconds = UInt64(time.microseconds)
-        if microseconds > versions.latestReadable { throw .invalidArgument("read_time cannot be in the future") }
+        if microseconds > versions.latestReadable {
+            // It may be a time of the leader that has replaced this one.
+            throw strictReadRefusal ?? .invalidArgument("read_time cannot be in the future")
+        }
         if microseconds < engine.oldestReadableVersion.microseconds { throw .snapshotTooOld }
         return microseconds
     }

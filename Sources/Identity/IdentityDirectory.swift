@@ -27,22 +27,37 @@ package struct IdentityDirectory: Sendable {
     ///
     /// - Throws: `PrincipalFault` if the file is damaged, others may read it, or it cannot be made.
     package func accessTokens() throws(PrincipalFault) -> AccessTokens {
+        try changing { file in
+            if !Directory.exists(file) { try Self.write(AccessTokens.makeSecret(), to: file) }
+            return AccessTokens(secret: try Self.secret(file))
+        }
+    }
+
+    /// Replaces the secret of access tokens, if it is another one. Those that were given by the one before are void.
+    ///
+    /// - Throws: `PrincipalFault` if it has another length, or cannot be written.
+    package func keep(accessTokenSecret secret: [UInt8]) throws(PrincipalFault) {
+        guard secret.count == AccessTokens.secretBytes else { throw PrincipalFault("the secret is damaged") }
+        try changing { file in
+            if (try? Self.secret(file)) != secret { try Self.write(secret, to: file) }
+        }
+    }
+
+    /// Calls `body` with the file of the secret, while no other process changes it.
+    private func changing<Output>(_ body: (_ file: String) throws -> Output) throws(PrincipalFault) -> Output {
         try create()
         let file = "\(path)/access-token-secret"
         do {
-            return AccessTokens(
-                secret: try SmallFile.locked(besides: file) {
-                    if !Directory.exists(file) {
-                        let text = Hexadecimal.text(randomSecret(byteCount: AccessTokens.secretBytes).byteSpan)
-                        try SmallFile.replace(file, "\(text)\n")
-                    }
-                    return try Self.secret(file)
-                })
+            return try SmallFile.locked(besides: file) { try body(file) }
         } catch let fault as PrincipalFault {
             throw fault
         } catch {
             throw PrincipalFault("\(error)")
         }
+    }
+
+    private static func write(_ secret: [UInt8], to file: String) throws {
+        try SmallFile.replace(file, "\(Hexadecimal.text(secret.byteSpan))\n")
     }
 
     private static func secret(_ file: String) throws -> [UInt8] {

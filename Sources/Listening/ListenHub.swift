@@ -72,7 +72,7 @@ package final class ListenHub {
     /// The targets of one database.
     private final class DatabaseTargets {
         var router = TargetRouter()
-        var judged = JudgedDocuments()
+        var judged = VerdictDocuments()
     }
 
     /// Waits that have ended, with what came of them. Thread-safe.

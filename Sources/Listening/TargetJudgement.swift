@@ -63,12 +63,12 @@ final class TargetJudgement {
         parts[index].basis = basis
     }
 
-    /// Memory for the documents that a verdict rests on, in bytes, with that of ``JudgedDocuments``.
+    /// Memory for the documents that a verdict rests on, in bytes, with that of ``VerdictDocuments``.
     static func byteCount(of basis: Set<[UInt8]>) -> Int { basis.reduce(0) { $0 + $1.count + 256 } }
 }
 
 /// The documents that verdicts rest on, for one database. Confined to the thread of its hub.
-struct JudgedDocuments {
+struct VerdictDocuments {
     private var parts: [[UInt8]: Set<TargetPart>] = [:]
 
     var isEmpty: Bool { parts.isEmpty }

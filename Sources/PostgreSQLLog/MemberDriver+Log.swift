@@ -93,6 +93,7 @@ extension MemberDriver {
     private func lead(_ epoch: Epoch) {
         // The first renewal raises the ceiling; no time is given out before.
         state.update(member)
+        state.willLead()
         host.lead(epoch, above: member.issued)
         state.set(leads: true)
     }

@@ -36,6 +36,7 @@ package final class MemberState: Sendable {
     private let leaseEnd = Atomic<UInt64>(0)
     private let ceiling = Atomic<UInt64>(0)
     private let leads = Atomic<Bool>(false)
+    private let hasLedBefore = Atomic<Bool>(false)
     private let lastContact = Atomic<UInt64>(0)
     private let guarded = Mutex(Figures())
     /// The times of an append, from sending it to its reply.
@@ -51,7 +52,10 @@ package final class MemberState: Sendable {
     /// Whether this server leads, maybe with an expired lease.
     package var isLeading: Bool { leads.load(ordering: .acquiring) }
 
-    /// A leader gives out no later time, in microseconds.
+    /// Whether this server leads, or led and was replaced. The store has its state until it is closed.
+    package var hasLed: Bool { hasLedBefore.load(ordering: .acquiring) }
+
+    /// A server that ``hasLed`` gives out no later time, in microseconds. The next leader begins above it.
     package var timeMax: UInt64 { ceiling.load(ordering: .acquiring) }
 
     package var figures: Figures { guarded.withLock { $0 } }
@@ -67,11 +71,14 @@ package final class MemberState: Sendable {
 
     func noteContact() { lastContact.store(BootClock.milliseconds(), ordering: .relaxed) }
 
+    /// Times are below the ceiling from here on.
+    func willLead() { hasLedBefore.store(true, ordering: .releasing) }
+
     func set(leads: Bool) { self.leads.store(leads, ordering: .releasing) }
 
     /// Takes over what a member has become.
     func update(_ member: StoreMember) {
-        ceiling.store(member.ceiling, ordering: .releasing)
+        if member.isLeader || !hasLed { ceiling.store(member.ceiling, ordering: .releasing) }
         leaseEnd.store(member.leaseEnd, ordering: .releasing)
         guarded.withLock { figures in
             figures.role = member.role.name

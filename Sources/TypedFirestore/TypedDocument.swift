@@ -80,7 +80,7 @@ public struct FieldChange<Model: Codable & Sendable>: Sendable {
     public static func set<Value: Encodable & Sendable>(
         _ keyPath: any KeyPath<Model, Value> & Sendable, to value: Value
     ) -> Self {
-        Self(keyPath) { try Operand.encode(value) }
+        Self(keyPath) { try TypedOperand.encode(value) }
     }
 
     /// Removes the field.
@@ -106,14 +106,14 @@ public struct FieldChange<Model: Codable & Sendable>: Sendable {
     public static func union<Element: Encodable & Sendable>(
         _ keyPath: any KeyPath<Model, [Element]> & Sendable, with elements: [Element]
     ) -> Self {
-        Self(keyPath) { FieldValue.arrayUnion(try elements.map(Operand.encode)) }
+        Self(keyPath) { FieldValue.arrayUnion(try elements.map(TypedOperand.encode)) }
     }
 
     /// Removes elements from the array.
     public static func subtract<Element: Encodable & Sendable>(
         _ elements: [Element], from keyPath: any KeyPath<Model, [Element]> & Sendable
     ) -> Self {
-        Self(keyPath) { FieldValue.arrayRemove(try elements.map(Operand.encode)) }
+        Self(keyPath) { FieldValue.arrayRemove(try elements.map(TypedOperand.encode)) }
     }
 
     /// Gives the field the time of the commit.

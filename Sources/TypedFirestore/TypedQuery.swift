@@ -62,7 +62,7 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
     ) -> TypedQuery {
         changed { query in
             let path = try path(keyPath)
-            let value = try Operand.encode(value)
+            let value = try TypedOperand.encode(value)
             return switch comparison {
             case .equal: query.whereField(path, isEqualTo: value)
             case .notEqual: query.whereField(path, isNotEqualTo: value)
@@ -78,28 +78,28 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
     public func `where`<Value: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, Value>, in values: [Value]
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), in: try values.map(Operand.encode)) }
+        changed { $0.whereField(try path(keyPath), in: try values.map(TypedOperand.encode)) }
     }
 
     /// Keeps the documents whose field is there, not null, and none of the values.
     public func `where`<Value: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, Value>, notIn values: [Value]
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), notIn: try values.map(Operand.encode)) }
+        changed { $0.whereField(try path(keyPath), notIn: try values.map(TypedOperand.encode)) }
     }
 
     /// Keeps the documents whose array has the element.
     public func `where`<Element: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, [Element]>, contains element: Element
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), arrayContains: try Operand.encode(element)) }
+        changed { $0.whereField(try path(keyPath), arrayContains: try TypedOperand.encode(element)) }
     }
 
     /// Keeps the documents whose array has at least one of the elements.
     public func `where`<Element: Encodable & Sendable>(
         _ keyPath: KeyPath<Model, [Element]>, containsAny elements: [Element]
     ) -> TypedQuery {
-        changed { $0.whereField(try path(keyPath), arrayContainsAny: try elements.map(Operand.encode)) }
+        changed { $0.whereField(try path(keyPath), arrayContainsAny: try elements.map(TypedOperand.encode)) }
     }
 
     // MARK: Order and limits
@@ -162,7 +162,7 @@ public struct TypedQuery<Model: Codable & Sendable>: Sendable {
 }
 
 /// Values of filters and changes in the form that Firestore's own API takes.
-enum Operand {
+enum TypedOperand {
     static func encode<Value: Encodable>(_ value: Value) throws -> Any {
         try Firestore.Encoder().encode(["value": value])["value"] ?? NSNull()
     }

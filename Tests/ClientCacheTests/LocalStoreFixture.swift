@@ -90,7 +90,7 @@ extension LocalStoreFixture {
             content: .found(fields: writer.copyBytes(), createMicroseconds: time, updateMicroseconds: time))
     }
 
-    static func number(_ state: DocumentState) -> Int64? {
+    static func number(_ state: MaybeDocument) -> Int64? {
         guard let document = state.document,
             let value = DocumentBytes.value(at: try! FieldPath("n"), in: document.fields.byteSpan),
             case .integer(let number) = try! Value(wire: value)

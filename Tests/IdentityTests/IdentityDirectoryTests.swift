@@ -41,6 +41,17 @@ import Testing
             let fault = #expect(throws: PrincipalFault.self) { try identity.accessTokens() }
             #expect(fault?.description.contains("is damaged") == true)
         }
+        // That of others takes its place, and the same again is not written.
+        let common = [UInt8](repeating: 7, count: 32)
+        try identity.keep(accessTokenSecret: common)
+        let inode = try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int
+        try identity.keep(accessTokenSecret: common)
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber] as? Int == inode)
+        let shared = Array(AccessTokens(secret: common).token(keyIdentifier: "k", now: 0).utf8)
+        #expect(try identity.accessTokens().read(shared, now: 1).key == .serviceAccount("k"))
+        #expect(throws: PrincipalFault.self) { try identity.keep(accessTokenSecret: [7]) }
+        #expect(throws: TokenError.unknownPrincipal) { try identity.accessTokens().read(token, now: 1) }
+
         try FileManager.default.removeItem(atPath: path)
         let other = try identity.accessTokens()
         #expect(throws: TokenError.unknownPrincipal) { try other.read(token, now: 1) }

@@ -18,12 +18,12 @@ enum ManagedExportCheck {
     }
 
     private static func log(_ bytes: [UInt8]) -> String? {
-        var reader = LogReader(bytes)
+        var reader = LevelDBLogReader(bytes)
         let records = reader.records().records
-        var writer = LogWriter()
+        var writer = LevelDBLogWriter()
         var output = ByteBuffer()
         for record in records { writer.append(record.byteSpan, to: &output) }
-        var again = LogReader(output.copyBytes())
+        var again = LevelDBLogReader(output.copyBytes())
         let (read, damage) = again.records()
         if let damage { return "log: it is written damaged: \(damage)" }
         if read != records { return "log: its records are written otherwise" }
@@ -61,7 +61,7 @@ enum ManagedExportCheck {
             if (try? PartMetadata.files(written.byteSpan)) != files { return "metadata: files are written otherwise" }
         }
         guard let parts = try? OverallMetadata.parts(bytes) else { return nil }
-        var log = LogReader(OverallMetadata.bytes(parts))
+        var log = LevelDBLogReader(OverallMetadata.bytes(parts))
         // The first record is a version.
         guard let message = log.records().records.dropFirst().first else { return "metadata: a record is missing" }
         let read = try? OverallMetadata.parts(message.byteSpan)
@@ -69,7 +69,7 @@ enum ManagedExportCheck {
     }
 }
 
-extension LogReader {
+extension LevelDBLogReader {
     /// Reads a log in memory.
     init(_ bytes: [UInt8], from offset: Int = 0) {
         self.init(from: offset) { (offset, count) throws(LogDamage) in Array(bytes.dropFirst(offset).prefix(count)) }

@@ -10,19 +10,12 @@ import Testing
 struct ManagedExportFuzzCorpusTests {
     @Test
     func `Every saved input of the fuzzer keeps every property`() throws {
-        let inputs = try Repository.corpus("ManagedExport")
-        #expect(inputs.count > 20)
-        for (name, bytes) in inputs { #expect(ManagedExportCheck.violation(bytes) == nil, "\(name)") }
+        try FuzzCorpus.expectKept("ManagedExport", over: 20, ManagedExportCheck.violation)
     }
 
     @Test
     func `Entities with bytes removed, repeated and exchanged keep every property`() {
-        var log = LogReader(GoldenExport.data)
-        let entities = log.records().records
-        var random = SeededGenerator(seed: UInt64(CaseShare.number))
-        for _ in 0..<2_000 {
-            let bytes = random.damaged(random.pick(entities))
-            #expect(ManagedExportCheck.violation(bytes) == nil, "seed \(random.seed): \(bytes)")
-        }
+        var log = LevelDBLogReader(GoldenExport.data)
+        FuzzCorpus.expectKept(damaged: log.records().records, rounds: 2_000, ManagedExportCheck.violation)
     }
 }

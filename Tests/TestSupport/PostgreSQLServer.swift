@@ -2,6 +2,7 @@
 
 import Foundation
 import Glibc
+import Synchronization
 
 /// A server on a separate port, which is gone when the test is over.
 package final class PostgreSQLServer: @unchecked Sendable {
@@ -68,10 +69,7 @@ package final class PostgreSQLServer: @unchecked Sendable {
     /// - Parameter options: further settings, as `name=value`.
     package convenience init(options: [String] = [], host: TestHost = .local) throws {
         try self.init(on: host, options)
-        try run(
-            "initdb",
-            ["--pgdata", data, "--auth", "trust", "--username", "hearth", "--no-sync", "--locale", "C"]
-                + ["--encoding", "UTF8"])
+        try run("/bin/cp", ["--archive", "--no-target-directory", try PostgreSQLTemplate.path(), data])
         if !host.launcher.isEmpty {
             // Nobody else reaches a namespace of the test.
             let rules = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(data)/pg_hba.conf"))
@@ -90,7 +88,7 @@ package final class PostgreSQLServer: @unchecked Sendable {
     ) throws {
         try self.init(on: host, options, port: port)
         try run(
-            "pg_basebackup",
+            "\(folder)/pg_basebackup",
             [
                 "--pgdata", data, "--checkpoint", "fast", "--no-sync", "--write-recovery-conf", "--dbname",
                 Self.connection(to: primary),
@@ -117,9 +115,12 @@ package final class PostgreSQLServer: @unchecked Sendable {
         HearthProcess(Array(words.dropFirst()), executable: words[0], host: host)
     }
 
-    /// Runs one of the programs of PostgreSQL to its end.
+    /// Runs a program to its end.
     private func run(_ program: String, _ arguments: [String]) throws {
-        let process = command(prefix + ["\(folder)/\(program)"] + arguments)
+        try Self.waitForSuccess(of: command(prefix + [program] + arguments), program)
+    }
+
+    fileprivate static func waitForSuccess(of process: HearthProcess, _ program: String) throws {
         try process.start()
         process.waitForEnd()
         guard process.status == 0 else { throw StartError(description: "\(program) failed: \(process.errors)") }
@@ -158,7 +159,9 @@ package final class PostgreSQLServer: @unchecked Sendable {
     }
 
     /// Makes a standby a server that takes writes.
-    package func promote() throws { try run("pg_ctl", ["promote", "--pgdata", data, "--wait", "--timeout", "300"]) }
+    package func promote() throws {
+        try run("\(folder)/pg_ctl", ["promote", "--pgdata", data, "--wait", "--timeout", "300"])
+    }
 
     /// Has all processes of the server stand still with SIGSTOP, or continue with SIGCONT: connections are taken by the
     /// system, and nobody answers.
@@ -177,6 +180,33 @@ package final class PostgreSQLServer: @unchecked Sendable {
         self.process = nil
         process.signal(signal)
         process.waitForEnd()
+    }
+}
+
+/// What `initdb` makes, which takes a second. It is made once in a process; each server has a copy.
+private struct PostgreSQLTemplate {
+    private let directory = TemporaryDirectory("postgresql-template")
+    private var data: String { directory.path(of: "data") }
+
+    private static let made = Mutex<PostgreSQLTemplate?>(nil)
+
+    /// Of the directory to copy, which is there until the process ends.
+    static func path() throws -> String {
+        try made.withLock { made in
+            if let made { return made.data }
+            let template = try PostgreSQLTemplate()
+            atexit { PostgreSQLTemplate.made.withLock { $0 = nil } }
+            made = template
+            return template.data
+        }
+    }
+
+    private init() throws {
+        let words =
+            try PostgreSQLServer.prefix(owning: [data]) + ["\(PostgreSQLServer.folder())/initdb", "--pgdata", data]
+            + ["--auth", "trust", "--username", "hearth", "--no-sync", "--locale", "C", "--encoding", "UTF8"]
+        try PostgreSQLServer.waitForSuccess(
+            of: HearthProcess(Array(words.dropFirst()), executable: words[0]), "initdb")
     }
 }
 

@@ -23,22 +23,38 @@ package let waitSecondsMax = 300
 package struct Patience {
     private let end: ContinuousClock.Instant
     private var looks = 0
+    private var lookBegan = ContinuousClock.now
+    private var lookEnded = ContinuousClock.now
 
-    /// Some ten seconds in pauses of a millisecond if nothing else runs.
-    private static let looksMin = 10_000
+    /// Some seconds in the shortest pauses if nothing else runs.
+    private static let looksMin = 3_000
 
     package init(seconds: Int = waitSecondsMax) { end = .now + .seconds(seconds) }
+
+    /// To be called before each look.
+    package mutating func beginLook() { lookBegan = .now }
 
     /// Whether to look again. To be asked after each look.
     package var lasts: Bool {
         mutating get {
             looks += 1
-            return looks < Self.looksMin || ContinuousClock.now < end
+            lookEnded = .now
+            return looks < Self.looksMin || lookEnded < end
         }
     }
-}
 
-private let pauseMicroseconds: UInt32 = 1_000
+    /// The pause before the next look, in microseconds.
+    ///
+    /// It is a millisecond, and twice as long as the look if that took longer: a look that starts a process leaves the
+    /// processor to those that are waited for.
+    package var pauseMicroseconds: UInt32 {
+        // A simulation has its own time, and the same pauses each time.
+        if SchedulerOfThread.current != nil { return 1_000 }
+        let look: Duration = lookBegan.duration(to: lookEnded)
+        let pause: Duration = max(.milliseconds(1), min(look * 2, .milliseconds(500)))
+        return UInt32(pause / .microseconds(1))
+    }
+}
 
 /// Asks again and again until `condition` holds.
 ///
@@ -46,10 +62,12 @@ private let pauseMicroseconds: UInt32 = 1_000
 /// - Throws: ``WaitedTooLong``, or what `condition` throws.
 package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
     var patience = Patience()
-    while try !condition() {
+    while true {
+        patience.beginLook()
+        if try condition() { return }
         guard patience.lasts else { throw WaitedTooLong(what) }
-        // A millisecond.
-        SystemThread.sleep(microseconds: pauseMicroseconds)
+        // A millisecond or more.
+        SystemThread.sleep(microseconds: patience.pauseMicroseconds)
     }
 }
 
@@ -58,17 +76,17 @@ package func eventually(
     _ what: String, isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
 ) async throws {
     var patience = Patience()
-    while try await !condition() {
+    while true {
+        patience.beginLook()
+        if try await condition() { return }
         guard patience.lasts else { throw WaitedTooLong(what) }
-        // A millisecond.
         if SchedulerOfThread.current != nil {
-            // The same in the time of a simulation.
-            SystemThread.sleep(microseconds: pauseMicroseconds)
+            SystemThread.sleep(microseconds: patience.pauseMicroseconds)
             await Task.yield()
             continue
         }
-        // A millisecond too.
-        try await Task.sleep(for: .microseconds(pauseMicroseconds))
+        // A millisecond or more.
+        try await Task.sleep(for: .microseconds(patience.pauseMicroseconds))
     }
 }
 

@@ -7,6 +7,18 @@
 #endif
 
 #include "held/admin.pb-c.h"
+void   held__admin__revoke_user_request__init
+                     (Held__Admin__RevokeUserRequest         *message)
+{
+  static const Held__Admin__RevokeUserRequest init_value = HELD__ADMIN__REVOKE_USER_REQUEST__INIT;
+  *message = init_value;
+}
+void   held__admin__revoke_user_response__init
+                     (Held__Admin__RevokeUserResponse         *message)
+{
+  static const Held__Admin__RevokeUserResponse init_value = HELD__ADMIN__REVOKE_USER_RESPONSE__INIT;
+  *message = init_value;
+}
 void   held__admin__move_database_request__init
                      (Held__Admin__MoveDatabaseRequest         *message)
 {
@@ -235,6 +247,95 @@ void   held__admin__single_field_index__init
   static const Held__Admin__SingleFieldIndex init_value = HELD__ADMIN__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
 }
+static const ProtobufCFieldDescriptor held__admin__revoke_user_request__field_descriptors[1] =
+{
+  {
+    "uid",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__RevokeUserRequest, uid),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__revoke_user_request__field_indices_by_name[] = {
+  0,   /* field[0] = uid */
+};
+static const ProtobufCIntRange held__admin__revoke_user_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor held__admin__revoke_user_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.RevokeUserRequest",
+  "RevokeUserRequest",
+  "Held__Admin__RevokeUserRequest",
+  "held.admin",
+  sizeof(Held__Admin__RevokeUserRequest),
+  1,
+  held__admin__revoke_user_request__field_descriptors,
+  held__admin__revoke_user_request__field_indices_by_name,
+  1,  held__admin__revoke_user_request__number_ranges,
+  (ProtobufCMessageInit) held__admin__revoke_user_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor held__admin__revoke_user_response__field_descriptors[2] =
+{
+  {
+    "before",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__RevokeUserResponse, before),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "in_cluster",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__RevokeUserResponse, in_cluster),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__revoke_user_response__field_indices_by_name[] = {
+  0,   /* field[0] = before */
+  1,   /* field[1] = in_cluster */
+};
+static const ProtobufCIntRange held__admin__revoke_user_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor held__admin__revoke_user_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "held.admin.RevokeUserResponse",
+  "RevokeUserResponse",
+  "Held__Admin__RevokeUserResponse",
+  "held.admin",
+  sizeof(Held__Admin__RevokeUserResponse),
+  2,
+  held__admin__revoke_user_response__field_descriptors,
+  held__admin__revoke_user_response__field_indices_by_name,
+  1,  held__admin__revoke_user_response__number_ranges,
+  (ProtobufCMessageInit) held__admin__revoke_user_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor held__admin__move_database_request__field_descriptors[2] =
 {
   {

@@ -920,6 +920,15 @@ extension FieldNumber {
     }
     /// Messages of `hearth.admin.v1`.
     @usableFromInline package enum Admin {
+        /// The fields of `hearth.admin.v1.RevokeUserRequest`.
+        @usableFromInline package enum RevokeUserRequest {
+            @inlinable @inline(__always) package static var uid: Int { 1 }
+        }
+        /// The fields of `hearth.admin.v1.RevokeUserResponse`.
+        @usableFromInline package enum RevokeUserResponse {
+            @inlinable @inline(__always) package static var before: Int { 1 }
+            @inlinable @inline(__always) package static var inCluster: Int { 2 }
+        }
         /// The fields of `hearth.admin.v1.MoveDatabaseRequest`.
         @usableFromInline package enum MoveDatabaseRequest {
             @inlinable @inline(__always) package static var database: Int { 1 }

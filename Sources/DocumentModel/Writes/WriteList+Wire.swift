@@ -34,12 +34,8 @@ extension WriteList {
                     kind, name: parts.name, fields: parts.fields, mask: mask, precondition: precondition,
                     transforms: transforms)
             }
-        } catch let error as RequestError {
-            throw error
-        } catch let error as InvalidDocument {
-            throw RequestError(error)
         } catch {
-            throw RequestError(.internal, "The server failed.")
+            throw RequestError(writeFault: error)
         }
     }
 
@@ -97,12 +93,8 @@ extension DocumentMask {
                     try reader.skip(tag)
                 }
             }
-        } catch let error as InvalidDocument {
-            throw RequestError(error)
-        } catch let error as RequestError {
-            throw error
         } catch {
-            throw RequestError(.internal, "The server failed.")
+            throw RequestError(writeFault: error)
         }
     }
 
@@ -135,6 +127,17 @@ extension Precondition {
         switch self {
         case .exists(let exists): writer.appendField(Field.exists, boolean: exists)
         case .updateTime(let time): writer.appendField(Field.updateTime, timestamp: time)
+        }
+    }
+}
+
+extension RequestError {
+    /// The error of reading a write, as the client gets it.
+    fileprivate init(writeFault error: any Error) {
+        switch error {
+        case let error as RequestError: self = error
+        case let error as InvalidDocument: self.init(error)
+        default: self.init(.internal, "The server failed.")
         }
     }
 }

@@ -197,6 +197,10 @@ final class VersionClock: Sendable {
         follows.store(false, ordering: .releasing)
     }
 
+    /// From now on commits are made elsewhere, maybe above the times that this server has given out. What is in flight
+    /// here is not published any more.
+    func stopLeading() { follows.store(true, ordering: .releasing) }
+
     /// Up to where a follower can be read: what is published, or a later time that the leader has closed. Nil for a
     /// store that commits itself.
     private var closedTime: UInt64? {

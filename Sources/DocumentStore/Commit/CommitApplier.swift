@@ -35,8 +35,8 @@ struct CommitApplier: ~Copyable {
     private var version = CommitVersion.zero
     private var database: UInt32 = 0
     private var newDatabase: DatabaseName?
-    private var changedDatabase: DatabaseRecord?
-    private var changedTenure: TenureRecord?
+    private var changedDatabase: DatabaseRecord<DatabaseSettings>?
+    private var changedTenure: DatabaseRecord<DatabaseTenure>?
     private var answered: [RequestIdentifier] = []
     private var forgotten: [SessionTable.SessionName] = []
 
@@ -149,25 +149,24 @@ struct CommitApplier: ~Copyable {
         case LogRecord.definitionKind:
             try indexes.apply(try DefinitionRecord(record), catalogue: &catalogue, into: &mutations)
         case LogRecord.sessionsKind: forget(try SessionsRecord.read(record), into: &mutations)
-        case LogRecord.databaseKind: change(try DatabaseRecord(record), into: &mutations)
-        case LogRecord.tenureKind: change(try TenureRecord(record), into: &mutations)
+        case LogRecord.databaseKind:
+            let changed = try DatabaseRecord<DatabaseSettings>(record)
+            DatabaseDirectory.writeSettingsKey(of: changed.number, into: &key)
+            put(changed.contents, into: &mutations)
+            changedDatabase = changed
+        case LogRecord.tenureKind:
+            let changed = try DatabaseRecord<DatabaseTenure>(record)
+            DatabaseDirectory.writeTenureKey(of: changed.number, into: &key)
+            put(changed.contents, into: &mutations)
+            changedTenure = changed
         default: throw StorageError(LogRecord.Malformed(offset: 0))
         }
     }
 
-    private mutating func change(_ record: DatabaseRecord, into mutations: inout MutationBatch) {
-        changedDatabase = record
-        DatabaseDirectory.writeSettingsKey(of: record.number, into: &key)
+    /// Puts what is stored of a database under the key that was written.
+    private mutating func put(_ contents: some DatabaseRecordContents, into mutations: inout MutationBatch) {
         value.reset()
-        record.settings.append(to: &value)
-        mutations.put(key: key.bytes, value: value.bytes)
-    }
-
-    private mutating func change(_ record: TenureRecord, into mutations: inout MutationBatch) {
-        changedTenure = record
-        DatabaseDirectory.writeTenureKey(of: record.number, into: &key)
-        value.reset()
-        record.tenure.append(to: &value)
+        contents.append(to: &value)
         mutations.put(key: key.bytes, value: value.bytes)
     }
 
@@ -194,8 +193,8 @@ struct CommitApplier: ~Copyable {
         catalogue.keepCommit()
         indexes.keepCommit()
         if let newDatabase { databases.markStored(newDatabase, number: database, version: version.microseconds) }
-        if let changed = changedDatabase.take() { databases.set(changed.settings, of: changed.number) }
-        if let changed = changedTenure.take() { databases.set(changed.tenure, of: changed.number) }
+        if let changed = changedDatabase.take() { databases.set(changed.contents, of: changed.number) }
+        if let changed = changedTenure.take() { databases.set(changed.contents, of: changed.number) }
         if !forgotten.isEmpty {
             for session in forgotten { sessions.remove(session) }
             forgotten.removeAll()

@@ -416,6 +416,8 @@ final class CommitPipeline: @unchecked Sendable {
         if !writer.hasStaged {
             // Nothing to sync; but the commits that its replies depend on may still be syncing, or have failed to.
             if isSyncing.isSet || replies.isEmpty { return }
+            // Nothing goes to the log, which would refuse what a replaced leader appends.
+            if let refusal = standing.leaseRefusal { return refuseReplies(refusal.message) }
             return sealHere()
         }
         counters.groups.add(1, ordering: .relaxed)
@@ -426,6 +428,12 @@ final class CommitPipeline: @unchecked Sendable {
 
     /// Replies whose memory is kept.
     private static let keptReplies = 1_024
+
+    /// Replies to requests of which nothing was staged. They have no effect: errors, deletes of what is missing.
+    private func refuseReplies(_ message: String) {
+        replySender.refuse(replies, StorageError(.refused, message))
+        replies.removeAll(keepingCapacity: true)
+    }
 
     private func sealHere() {
         let result = Result { () throws(StorageError) in try writer.commitGroup() }

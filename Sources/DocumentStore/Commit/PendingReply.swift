@@ -75,6 +75,11 @@ struct ReplySender: Sendable {
         }
     }
 
+    /// Has replies fail whose requests have staged nothing. Reads and listeners wait on.
+    func refuse(_ replies: [PendingReply], _ error: StorageError) {
+        for reply in replies { reply.send(error, begin: begin) }
+    }
+
     private func begin(_ request: BeginRequest) {
         do throws(RequestError) {
             try transactions.begin(

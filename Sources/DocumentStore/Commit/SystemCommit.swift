@@ -63,11 +63,11 @@ enum SystemCommit {
         case .database(var settings, let number, let keepsTimes):
             if !keepsTimes { settings.updateMicroseconds = version.microseconds }
             if settings.state == .deleting { settings.deleteMicroseconds = version.microseconds }
-            DatabaseRecord(number: number, settings: settings).write(into: &record)
+            DatabaseRecord(number: number, settings).write(into: &record)
             return true
         case .tenure(var tenure, let number):
             tenure.version = version.microseconds
-            TenureRecord(number: number, tenure: tenure).write(into: &record)
+            DatabaseRecord(number: number, tenure).write(into: &record)
             return true
         case .clockNote:
             record.append(byte: LogRecord.clockKind)

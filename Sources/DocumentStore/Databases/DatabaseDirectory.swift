@@ -442,7 +442,8 @@ final class DatabaseClaim: Sendable {
 
 extension RequestError {
     fileprivate static func tooManyDatabases(_ maximum: Int) -> RequestError {
-        RequestError(.resourceExhausted, "The server has reached its limit of \(maximum) databases.")
+        RequestError(
+            .resourceExhausted, "The server has reached its limit of \(maximum) databases (--max-databases).")
     }
 
     fileprivate static func databasesTakeTooMuch(_ bytesMax: Int) -> RequestError {
@@ -450,7 +451,7 @@ extension RequestError {
             .resourceExhausted,
             """
             What is known of databases, the deleted ones too, would take more than the \(bytesMax) bytes of memory \
-            that the server has for it.
+            that the server has for it (--max-database-bytes).
             """)
     }
 

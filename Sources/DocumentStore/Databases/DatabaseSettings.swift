@@ -34,8 +34,11 @@ package struct DatabaseSettings: Equatable, Sendable {
         self.isProtected = isProtected
         self.location = location
     }
+}
 
-    /// Reads what `append` wrote; nil if it is something else.
+extension DatabaseSettings: DatabaseRecordContents {
+    static var recordKind: UInt8 { LogRecord.databaseKind }
+
     init?(_ bytes: RawSpan) {
         var reader = WireReader(bytes)
         guard bytes.byteCount >= 18, let state = State(rawValue: bytes[byteAt: 0]) else { return nil }
@@ -53,33 +56,5 @@ package struct DatabaseSettings: Equatable, Sendable {
         writer.append(littleEndian: updateMicroseconds)
         writer.append(littleEndian: deleteMicroseconds)
         writer.append(utf8: location)
-    }
-}
-
-/// A record of kind `databaseKind`: `| kind | number, 4 | settings |`.
-struct DatabaseRecord {
-    let number: UInt32
-    let settings: DatabaseSettings
-
-    init(number: UInt32, settings: DatabaseSettings) {
-        self.number = number
-        self.settings = settings
-    }
-
-    /// Reads a record whose kind is `databaseKind`.
-    init(_ record: RawSpan) throws(StorageError) {
-        guard record.byteCount > 5, let settings = DatabaseSettings(record.extracting(5..<record.byteCount)) else {
-            throw StorageError(LogRecord.Malformed(offset: 0))
-        }
-        // In bounds by the check above.
-        number = record.littleEndian32(at: 1)
-        self.settings = settings
-    }
-
-    func write(into writer: inout ByteBuffer) {
-        writer.reset()
-        writer.append(byte: LogRecord.databaseKind)
-        writer.append(littleEndian: number)
-        settings.append(to: &writer)
     }
 }

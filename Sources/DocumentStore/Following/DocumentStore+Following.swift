@@ -71,9 +71,16 @@ extension DocumentStore {
     // MARK: Servers that may lead
 
     /// Why a strict read is not answered; nil if it is. To be asked after the version that is read was chosen.
-    package var strictReadRefusal: RequestError? {
-        guard let holdsLease = configuration.holdsLease, standing.takesWrites, !holdsLease() else { return nil }
-        return RequestError(.unavailable, "This server does not know whether it still leads; try again.")
+    package var strictReadRefusal: RequestError? { standing.leaseRefusal }
+
+    /// The same for a read that may be one of a follower.
+    ///
+    /// - Parameter isStrict: the leader was asked for its newest commit, and it is visible here.
+    func newestReadRefusal(isStrict: Bool) -> RequestError? {
+        if isStrict, replication.mayBeBeforeLeader {
+            return RequestError(.unavailable, "This server is catching up with its leader; try again.")
+        }
+        return strictReadRefusal
     }
 
     /// This server takes writes from now on. All records of earlier leaders are applied and visible.
@@ -84,12 +91,14 @@ extension DocumentStore {
         queue.wake()
     }
 
-    /// This server takes no writes, because another one leads.
+    /// This server takes no writes, because another one leads. One that led before waits for nothing of its successor,
+    /// and must be closed and opened again.
     /// - Parameter address: of the leader; nil while there is none.
     package func follow(leader address: String?) {
         let place = address.map { "write to \($0)" } ?? "no server leads now; try again"
         let message = "This server of the cluster does not lead and takes no writes; \(place)."
         standing.refuse(RequestError(.unavailable, message))
+        versions.stopLeading()
     }
 
     /// Whether the log cannot be reached: further commits are refused, and those that were taken wait.

@@ -152,7 +152,7 @@ package final class BaseReceiver {
         byteCount += bytes.count
     }
 
-    /// The base is complete: it takes the place of the directory's contents.
+    /// The base is complete: it takes the place of the directory's contents, except for what belongs to the server.
     /// - Parameter source: of the replica, for its marker.
     package func complete(source: String) throws {
         try complete { try ReplicaFile.write(source: source, in: $0) }
@@ -166,6 +166,7 @@ package final class BaseReceiver {
             throw StorageError(.refused, "the source ended a base before its last file")
         }
         try mark(partial)
+        try CompanionFiles.copyServersOwn(from: directory, to: partial)
         for folder in BaseDirectory.folders { try Directory.sync("\(partial)/\(folder)") }
         try Directory.sync(partial)
         if Directory.exists(directory) { try Directory.removeAll(directory) }

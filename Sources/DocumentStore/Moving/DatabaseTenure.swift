@@ -58,7 +58,26 @@ package struct DatabaseTenure: Equatable, Sendable {
         isCopyLeft = entry.isElsewhere && entry.hasCopy
     }
 
-    /// Reads what ``append(to:)`` wrote; nil if it is something else.
+    /// - Returns: the version from which on reads are possible.
+    /// - Throws: see `DatabaseDirectory.number(of:at:)`.
+    func checkRead(at version: UInt64, of name: DatabaseName) throws(RequestError) -> UInt64 {
+        switch state {
+        case .absent: return 0
+        case .owned:
+            if version < self.version { throw .snapshotTooOld }
+            return self.version
+        case .released:
+            // What was read before stays readable, as far as the retention reaches.
+            if version >= self.version { throw .databaseIsElsewhere(name) }
+            return 0
+        case .receiving, .discarded: throw .databaseIsElsewhere(name)
+        }
+    }
+}
+
+extension DatabaseTenure: DatabaseRecordContents {
+    static var recordKind: UInt8 { LogRecord.tenureKind }
+
     init?(_ bytes: RawSpan) {
         var reader = WireReader(bytes)
         guard bytes.byteCount > 25, let state = State(rawValue: bytes[byteAt: 0]), state != .absent else { return nil }
@@ -80,49 +99,5 @@ package struct DatabaseTenure: Equatable, Sendable {
         writer.appendVarint(UInt64(target.utf8.count))
         writer.append(utf8: target)
         writer.append(progress)
-    }
-
-    /// - Returns: the version from which on reads are possible.
-    /// - Throws: see `DatabaseDirectory.number(of:at:)`.
-    func checkRead(at version: UInt64, of name: DatabaseName) throws(RequestError) -> UInt64 {
-        switch state {
-        case .absent: return 0
-        case .owned:
-            if version < self.version { throw .snapshotTooOld }
-            return self.version
-        case .released:
-            // What was read before stays readable, as far as the retention reaches.
-            if version >= self.version { throw .databaseIsElsewhere(name) }
-            return 0
-        case .receiving, .discarded: throw .databaseIsElsewhere(name)
-        }
-    }
-}
-
-/// A record of kind `tenureKind`: `| kind | number, 4 | tenure |`.
-struct TenureRecord {
-    let number: UInt32
-    let tenure: DatabaseTenure
-
-    init(number: UInt32, tenure: DatabaseTenure) {
-        self.number = number
-        self.tenure = tenure
-    }
-
-    /// Reads a record whose kind is `tenureKind`.
-    init(_ record: RawSpan) throws(StorageError) {
-        guard record.byteCount > 5, let tenure = DatabaseTenure(record.extracting(5..<record.byteCount)) else {
-            throw StorageError(LogRecord.Malformed(offset: 0))
-        }
-        // In bounds by the check above.
-        number = record.littleEndian32(at: 1)
-        self.tenure = tenure
-    }
-
-    func write(into writer: inout ByteBuffer) {
-        writer.reset()
-        writer.append(byte: LogRecord.tenureKind)
-        writer.append(littleEndian: number)
-        tenure.append(to: &writer)
     }
 }

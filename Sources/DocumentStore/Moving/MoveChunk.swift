@@ -12,7 +12,7 @@
 //     result       7 | session, 16 | sequence | oldest pending | length | encoded result |
 //     own          8 | version of the release, 8 | create time, 8 |    the last item of the last chunk
 //
-// `from` and `to` are progress (`MoveProgress`) before and after the chunk. Lengths and counts are varints, numbers of
+// `from` and `to` are progress (`CopyPosition`) before and after the chunk. Lengths and counts are varints, numbers of
 // 8 bytes are little-endian. Names and contents travel, and never a number of a database, a collection or a field.
 
 internal import Basics

@@ -2,7 +2,7 @@
 //
 // A chunk is read from what is visible now and not from an earlier state: a document that has changed since the walk
 // began is sent again by a round. So the copy needs no history, however long it takes. Between two chunks only the
-// notes of changed documents are kept, in memory; without them the walk begins again (`MoveProgress`).
+// notes of changed documents are kept, in memory; without them the walk begins again (`CopyPosition`).
 
 internal import Basics
 internal import DocumentModel
@@ -104,7 +104,7 @@ private struct ChunkMaker: ~Copyable {
     private var number: UInt32 { entry.number }
 
     mutating func make(after given: [UInt8]) throws(RequestError) -> MoveChunk {
-        var progress = try beginning(after: MoveProgress(given))
+        var progress = try beginning(after: CopyPosition(given))
         do {
             while writer.byteCount < bytesMax, mayContinue(at: progress), let next = try step(progress) {
                 progress = next
@@ -125,18 +125,18 @@ private struct ChunkMaker: ~Copyable {
     private var isFull: Bool { writer.byteCount >= bytesMax || writer.documents >= Self.documentsMax }
 
     /// A document is in a chunk once: the target reads what it has before the chunk.
-    private func mayContinue(at progress: MoveProgress) -> Bool {
+    private func mayContinue(at progress: CopyPosition) -> Bool {
         !writer.isLast && (writer.documents == 0 || progress.phase == .results || isComplete(progress))
     }
 
     /// Whether the target has everything up to the release.
-    private func isComplete(_ progress: MoveProgress) -> Bool {
+    private func isComplete(_ progress: CopyPosition) -> Bool {
         guard let release, progress.phase != .walk else { return false }
         return progress.base >= release
     }
 
     /// - Returns: nil if there is nothing more to send now.
-    private mutating func step(_ progress: MoveProgress) throws -> MoveProgress? {
+    private mutating func step(_ progress: CopyPosition) throws -> CopyPosition? {
         switch progress.phase {
         case .walk: return try walk(progress)
         case .round: return try round(progress)
@@ -144,7 +144,7 @@ private struct ChunkMaker: ~Copyable {
         }
     }
 
-    private func documentsLeft(at progress: MoveProgress) -> Int {
+    private func documentsLeft(at progress: CopyPosition) -> Int {
         let changed = store.changedPaths.count(in: number)
         switch progress.phase {
         case .walk:
@@ -161,7 +161,7 @@ private struct ChunkMaker: ~Copyable {
     // MARK: Walk
 
     /// Where to continue: at the progress, or with a new walk if it is not known what has changed since.
-    private mutating func beginning(after given: MoveProgress?) throws(RequestError) -> MoveProgress {
+    private mutating func beginning(after given: CopyPosition?) throws(RequestError) -> CopyPosition {
         guard let given else { return try walkBeginning(above: 0, documents: 0) }
         // Another leader has made the target's progress, of commits that this server does not have.
         if max(given.base, given.start) > store.publishedVersion.microseconds { throw .movedByAnotherLeader }
@@ -182,7 +182,7 @@ private struct ChunkMaker: ~Copyable {
         return try walkBeginning(above: given.base, documents: given.documents)
     }
 
-    private mutating func walkBeginning(above base: UInt64, documents: UInt64) throws(RequestError) -> MoveProgress {
+    private mutating func walkBeginning(above base: UInt64, documents: UInt64) throws(RequestError) -> CopyPosition {
         state.round = nil
         try store.waitUntilVisible(store.changedPaths.begin(number) { store.versions.newestAssigned })
         let start = store.publishedVersion.microseconds
@@ -192,7 +192,7 @@ private struct ChunkMaker: ~Copyable {
     }
 
     /// The next documents in the order of their keys.
-    private mutating func walk(_ progress: MoveProgress) throws -> MoveProgress {
+    private mutating func walk(_ progress: CopyPosition) throws -> CopyPosition {
         let snapshot = try store.engine.makeReader().snapshot()
         let (from, to) = (MoveKeys.key(progress.position, in: number), MoveKeys.end(of: number))
         var cursor = try snapshot.cursor(from: from.byteSpan, to: to.byteSpan)
@@ -224,7 +224,7 @@ private struct ChunkMaker: ~Copyable {
     // MARK: Rounds
 
     /// The next documents of a round, which begins unless it has begun.
-    private mutating func round(_ progress: MoveProgress) throws -> MoveProgress? {
+    private mutating func round(_ progress: CopyPosition) throws -> CopyPosition? {
         if progress.start == 0, isComplete(progress) { return Self.results(after: progress, position: []) }
         var next = progress
         if progress.start == 0 {
@@ -269,13 +269,13 @@ private struct ChunkMaker: ~Copyable {
 
     // MARK: Results
 
-    private static func results(after progress: MoveProgress, position: [UInt8]) -> MoveProgress {
-        MoveProgress(
+    private static func results(after progress: CopyPosition, position: [UInt8]) -> CopyPosition {
+        CopyPosition(
             phase: .results, base: progress.base, start: 0, documents: progress.documents, position: position)
     }
 
     /// The next remembered results; after the last of them the target is to own the database.
-    private mutating func results(_ progress: MoveProgress) throws(RequestError) -> MoveProgress? {
+    private mutating func results(_ progress: CopyPosition) throws(RequestError) -> CopyPosition? {
         guard let release else { return nil }
         if state.results == nil { state.results = try store.results(ofDatabase: number) }
         for result in state.results ?? [] {

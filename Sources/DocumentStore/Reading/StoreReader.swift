@@ -67,13 +67,10 @@ package final class StoreReader {
     }
 
     /// Why a read of the newest state is not answered; nil if it is. To be asked after the state was chosen.
-    package var newestReadRefusal: RequestError? {
-        if hot.state.isStrict, store.replication.mayBeBeforeLeader {
-            return RequestError(.unavailable, "This server is catching up with its leader; try again.")
-        }
-        // A leader that was replaced meanwhile may lack what was acknowledged.
-        return store.strictReadRefusal
-    }
+    package var newestReadRefusal: RequestError? { store.newestReadRefusal(isStrict: isStrict) }
+
+    /// Whether what is read now is read ``strictly(_:)``.
+    package var isStrict: Bool { hot.state.isStrict }
 
     // MARK: Read points
 

@@ -3,8 +3,16 @@ package import Storage
 
 /// Directories that a server keeps in a data directory, and that belong to every copy of it. The engine does not look
 /// into them.
+///
+///     DIR/rules            of the server
+///     DIR/STORES/NAME      the data directory of one of several stores, whose copies have DIR/rules
 package enum CompanionFiles {
     private static let directories = ["rules"]
+    /// Where a server has several stores.
+    package static let storesFolder = "STORES"
+    /// What a server knows about callers, for example whose tokens are revoked. It belongs to the server and not to its
+    /// state: no copy has it, and it stays when another state takes the place of this one.
+    package static let serversOwn = "identity"
     /// How the name of a file ends that is not complete.
     private static let unfinishedSuffix = ".new"
 
@@ -14,6 +22,7 @@ package enum CompanionFiles {
     /// no directory is left that lacks a file.
     /// - Throws: `full`, `inputOutput`.
     package static func copy(from source: String, to target: String) throws(StorageError) {
+        let source = owner(of: source)
         for directory in directories where Directory.exists("\(source)/\(directory)") {
             do throws(StorageError) {
                 try copyFiles(of: "\(source)/\(directory)", to: "\(target)/\(directory)")
@@ -22,6 +31,20 @@ package enum CompanionFiles {
                 throw error
             }
         }
+    }
+
+    /// Copies what belongs to the server to the directory that takes the place of another one.
+    /// - Throws: as ``copy(from:to:)``.
+    package static func copyServersOwn(from source: String, to target: String) throws(StorageError) {
+        guard Directory.exists("\(source)/\(serversOwn)") else { return }
+        try copyFiles(of: "\(source)/\(serversOwn)", to: "\(target)/\(serversOwn)")
+    }
+
+    /// The directory of the server that has a data directory.
+    private static func owner(of directory: String) -> String {
+        let folder = Directory.parent(of: Directory.resolved(directory))
+        let name = folder.split(separator: "/").last
+        return name.map(String.init) == storesFolder ? Directory.parent(of: folder) : directory
     }
 
     private static func copyFiles(of source: String, to target: String) throws(StorageError) {

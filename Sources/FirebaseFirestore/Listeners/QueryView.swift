@@ -49,7 +49,7 @@ struct QueryView {
     /// - Parameter changes: documents by their names; `nil` for those that have left the results.
     /// - Returns: removed, then added, then modified documents, each in the order of the query. The indexes are those
     ///   of applying one change after the other. Documents that look the same are left out.
-    mutating func apply(_ changes: [String: VisibleDocument?]) -> [RowChange] {
+    mutating func apply(_ changes: [String: VisibleDocument?]) -> [SnapshotRowChange] {
         index()
         if tree.isEmpty { return fill(changes) }
         var removed: [ViewRow] = []
@@ -87,7 +87,7 @@ struct QueryView {
     }
 
     /// The first documents.
-    private mutating func fill(_ changes: [String: VisibleDocument?]) -> [RowChange] {
+    private mutating func fill(_ changes: [String: VisibleDocument?]) -> [SnapshotRowChange] {
         var sorted: [ViewRow] = []
         for (name, stored) in changes {
             guard let stored else { continue }
@@ -98,7 +98,7 @@ struct QueryView {
         sorted.sort { $0.key.precedes($1.key) }
         tree = RowTree(sorted)
         return sorted.enumerated().map { index, row in
-            RowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
+            SnapshotRowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
         }
     }
 
@@ -117,24 +117,24 @@ struct QueryView {
         }
     }
 
-    private mutating func remove(_ row: ViewRow) -> RowChange {
+    private mutating func remove(_ row: ViewRow) -> SnapshotRowChange {
         let index = tree.position(of: row.key)
         tree.remove(row.key)
-        return RowChange(type: .removed, row: row.content, oldIndex: index, newIndex: nil)
+        return SnapshotRowChange(type: .removed, row: row.content, oldIndex: index, newIndex: nil)
     }
 
-    private mutating func add(_ row: ViewRow) -> RowChange {
+    private mutating func add(_ row: ViewRow) -> SnapshotRowChange {
         let index = tree.position(of: row.key)
         tree.insert(row)
-        return RowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
+        return SnapshotRowChange(type: .added, row: row.content, oldIndex: nil, newIndex: index)
     }
 
-    private mutating func modify(_ old: ViewRow, _ row: ViewRow, isMetadata: Bool) -> RowChange {
+    private mutating func modify(_ old: ViewRow, _ row: ViewRow, isMetadata: Bool) -> SnapshotRowChange {
         let oldIndex = tree.position(of: old.key)
         tree.remove(old.key)
         let newIndex = tree.position(of: row.key)
         tree.insert(row)
-        return RowChange(
+        return SnapshotRowChange(
             type: .modified, row: row.content, oldIndex: oldIndex, newIndex: newIndex, isMetadata: isMetadata)
     }
 

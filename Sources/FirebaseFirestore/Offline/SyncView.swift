@@ -8,7 +8,7 @@ internal import QueryEngine
 struct ViewSnapshot: Sendable {
     var rows: RowList
     /// `nil`: all rows are new.
-    var changes: [RowChange]?
+    var changes: [SnapshotRowChange]?
     var isFromCache: Bool
     var hasPendingWrites: Bool
     /// Whether `isFromCache` has changed.
@@ -44,7 +44,7 @@ struct SyncView {
         let fields: [UInt8]
 
         /// - Parameter namePrefix: with which names begin: `projects/{p}/databases/{d}/documents/`.
-        init(_ name: String, _ state: DocumentState, namePrefix: Int) {
+        init(_ name: String, _ state: MaybeDocument, namePrefix: Int) {
             self.name = name
             path = Array(name.utf8.dropFirst(namePrefix))
             document = state.document

@@ -17,7 +17,7 @@ protocol NodeExpression: Expression {
 }
 
 /// What selectable expressions of this library are made of.
-protocol NamedExpression: Selectable {
+protocol NodeSelectable: Selectable {
     var named: NamedNode { get }
 }
 
@@ -32,7 +32,7 @@ extension Expression {
 
 extension Selectable {
     var namedNode: NamedNode {
-        guard let expression = self as? any NamedExpression else {
+        guard let expression = self as? any NodeSelectable else {
             programmingError("\(Swift.type(of: self)) is not an expression of this library.")
         }
         return expression.named
@@ -40,7 +40,7 @@ extension Selectable {
 }
 
 /// A field of the documents.
-public struct Field: Expression, NodeExpression, Selectable, NamedExpression {
+public struct Field: Expression, NodeExpression, Selectable, NodeSelectable {
     /// The path, with dots between its names.
     public let fieldName: String
 
@@ -83,7 +83,7 @@ public struct CurrentDocument: Expression, NodeExpression {
     /// The present document.
     public init() {}
 
-    var expressionNode: PipelineNode { .call(PipelineCall(name: "current_document")) }
+    var expressionNode: PipelineNode { .call(NodeCall(name: "current_document")) }
 }
 
 /// An array of values and expressions.
@@ -92,7 +92,7 @@ public struct ArrayExpression: Expression, NodeExpression {
 
     /// An array of values and expressions.
     public init(_ elements: [any Sendable]) {
-        expressionNode = .call(PipelineCall(name: "array", arguments: elements.map { PipelineNode($0) }))
+        expressionNode = .call(NodeCall(name: "array", arguments: elements.map { PipelineNode($0) }))
     }
 }
 
@@ -104,7 +104,7 @@ public struct MapExpression: Expression, NodeExpression {
     public init(_ elements: [String: any Sendable]) {
         let entries = elements.sorted { $0.key < $1.key }
         expressionNode = .call(
-            PipelineCall(name: "map", arguments: entries.flatMap { [.value($0.key), PipelineNode($0.value)] }))
+            NodeCall(name: "map", arguments: entries.flatMap { [.value($0.key), PipelineNode($0.value)] }))
     }
 }
 
@@ -114,11 +114,11 @@ public struct FunctionExpression: Expression, NodeExpression {
 
     /// A function by the name that requests have, for those that this library has no method for.
     public init(functionName: String, args: [any Expression]) {
-        expressionNode = .call(PipelineCall(name: functionName, arguments: args.map(\.node)))
+        expressionNode = .call(NodeCall(name: functionName, arguments: args.map(\.node)))
     }
 
     init(_ name: String, _ arguments: [PipelineNode]) {
-        expressionNode = .call(PipelineCall(name: name, arguments: arguments))
+        expressionNode = .call(NodeCall(name: name, arguments: arguments))
     }
 }
 
@@ -128,29 +128,29 @@ public struct BooleanFunctionExpression: BooleanExpression, NodeExpression {
 
     /// A function by the name that requests have, for those that this library has no method for.
     public init(functionName: String, args: [any Expression]) {
-        expressionNode = .call(PipelineCall(name: functionName, arguments: args.map(\.node)))
+        expressionNode = .call(NodeCall(name: functionName, arguments: args.map(\.node)))
     }
 
     init(_ name: String, _ arguments: [PipelineNode]) {
-        expressionNode = .call(PipelineCall(name: name, arguments: arguments))
+        expressionNode = .call(NodeCall(name: name, arguments: arguments))
     }
 }
 
 /// An expression with a name.
-public struct AliasedExpression: Selectable, NamedExpression {
+public struct AliasedExpression: Selectable, NodeSelectable {
     let named: NamedNode
 }
 
 /// A total over documents.
 public struct AggregateFunction: Sendable {
-    let call: PipelineCall
+    let call: NodeCall
 
     /// A function by the name that requests have, for those that this library has no method for.
     public init(functionName: String, args: [any Expression]) {
-        call = PipelineCall(name: functionName, arguments: args.map(\.node))
+        call = NodeCall(name: functionName, arguments: args.map(\.node))
     }
 
-    init(_ name: String, _ arguments: [PipelineNode]) { call = PipelineCall(name: name, arguments: arguments) }
+    init(_ name: String, _ arguments: [PipelineNode]) { call = NodeCall(name: name, arguments: arguments) }
 
     /// The total with the name that results have.
     public func `as`(_ name: String) -> AliasedAggregate { AliasedAggregate(named: NamedNode(name, .call(call))) }
@@ -163,7 +163,7 @@ public struct CountAll: Sendable {
 
     /// The number with the name that results have.
     public func `as`(_ name: String) -> AliasedAggregate {
-        AliasedAggregate(named: NamedNode(name, .call(PipelineCall(name: "count"))))
+        AliasedAggregate(named: NamedNode(name, .call(NodeCall(name: "count"))))
     }
 }
 

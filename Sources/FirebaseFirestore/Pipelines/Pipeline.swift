@@ -17,7 +17,7 @@ import HearthClient
 /// A list of stages, each of which takes the documents of the one before it. Immutable and thread-safe.
 public struct Pipeline: Sendable {
     let firestore: Firestore
-    let stages: [PipelineCall]
+    let stages: [NodeCall]
     /// What the pipeline reads, as far as it is known, for the pending writes that it has to see.
     let places: [PendingWrites.Place]
 
@@ -34,7 +34,7 @@ public struct Pipeline: Sendable {
     ) -> Pipeline {
         Pipeline(
             firestore: firestore,
-            stages: stages + [PipelineCall(name: name, arguments: arguments, options: options)], places: places)
+            stages: stages + [NodeCall(name: name, arguments: arguments, options: options)], places: places)
     }
 
     private static func map(_ selections: [any Selectable]) -> PipelineNode { .map(selections.map(\.namedNode)) }
@@ -177,7 +177,7 @@ public struct Pipeline: Sendable {
         do throws(RuleViolation) {
             try writer.withLengthPrefix(field: FieldNumber.StructuredPipeline.pipeline) {
                 (writer) throws(RuleViolation) in
-                try PipelineCall.encode(stages, into: &writer, firestore)
+                try NodeCall.encode(stages, into: &writer, firestore)
             }
         } catch {
             throw NSError.firestore(.invalidArgument, error.message)

@@ -12,10 +12,10 @@ indirect enum PipelineNode: Sendable {
     case encoded([UInt8])
     case field(String)
     case variable(String)
-    case call(PipelineCall)
+    case call(NodeCall)
     case list([PipelineNode])
     case map([NamedNode])
-    case pipeline([PipelineCall])
+    case pipeline([NodeCall])
 
     /// The node of what a program passes: an expression, an array or a dictionary with expressions in it, or a
     /// constant.
@@ -62,7 +62,7 @@ indirect enum PipelineNode: Sendable {
             }
         case .pipeline(let stages):
             try writer.withLengthPrefix(field: Field.pipelineValue) { (writer) throws(RuleViolation) in
-                try PipelineCall.encode(stages, into: &writer, firestore)
+                try NodeCall.encode(stages, into: &writer, firestore)
             }
         }
     }
@@ -90,7 +90,7 @@ struct NamedNode: Sendable {
 }
 
 /// A stage or a function, which have the same fields.
-struct PipelineCall: Sendable {
+struct NodeCall: Sendable {
     let name: String
     var arguments: [PipelineNode] = []
     var options: [NamedNode] = []
@@ -108,7 +108,7 @@ struct PipelineCall: Sendable {
 
     /// Appends the stages of a `Pipeline` message.
     static func encode(
-        _ stages: [PipelineCall], into writer: inout ByteBuffer, _ firestore: Firestore
+        _ stages: [NodeCall], into writer: inout ByteBuffer, _ firestore: Firestore
     ) throws(RuleViolation) {
         for stage in stages {
             try writer.withLengthPrefix(field: FieldNumber.Pipeline.stages) { (writer) throws(RuleViolation) in

@@ -26,7 +26,7 @@ private struct QueryStages {
 
     init(_ query: QueryDescription) { self.query = query }
 
-    var stages: [PipelineCall] {
+    var stages: [NodeCall] {
         var stages = query.filters.map { stage("where", [Self.condition($0)]) }
         // A query leaves out documents without the fields that it sorts by.
         let sorted = query.effectiveOrders.filter { !$0.field.isDocumentName }
@@ -43,11 +43,11 @@ private struct QueryStages {
         return stages + [sort(reversed), bound, sort(orders)]
     }
 
-    private func stage(_ name: String, _ arguments: [PipelineNode]) -> PipelineCall {
-        PipelineCall(name: name, arguments: arguments)
+    private func stage(_ name: String, _ arguments: [PipelineNode]) -> NodeCall {
+        NodeCall(name: name, arguments: arguments)
     }
 
-    private func sort(_ orders: [DocumentModel.Order]) -> PipelineCall {
+    private func sort(_ orders: [DocumentModel.Order]) -> NodeCall {
         stage(
             "sort",
             orders.map { order in
@@ -59,7 +59,7 @@ private struct QueryStages {
     }
 
     private static func call(_ name: String, _ arguments: [PipelineNode]) -> PipelineNode {
-        .call(PipelineCall(name: name, arguments: arguments))
+        .call(NodeCall(name: name, arguments: arguments))
     }
 
     private static func node(_ field: DocumentModel.FieldPath) -> PipelineNode { .field(field.description) }

@@ -17,7 +17,7 @@ public struct PipelineSource: Sendable {
     private func pipeline(
         _ name: String, _ arguments: [PipelineNode] = [], reading places: [PendingWrites.Place] = []
     ) -> Pipeline {
-        Pipeline(firestore: firestore, stages: [PipelineCall(name: name, arguments: arguments)], places: places)
+        Pipeline(firestore: firestore, stages: [NodeCall(name: name, arguments: arguments)], places: places)
     }
 
     /// The documents of a collection.

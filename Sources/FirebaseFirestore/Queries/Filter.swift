@@ -10,13 +10,13 @@ public final class Filter: NSObject, @unchecked Sendable {
     // by their owner before that.
 
     private indirect enum Node {
-        case field(DocumentCoding.FieldPath, QueryOperator, Any)
+        case field(DocumentCoding.FieldPath, ComparisonOperator, Any)
         case all([Filter])
         case any([Filter])
     }
     private let node: Node
 
-    init(_ path: DocumentCoding.FieldPath, _ relation: QueryOperator, _ operand: Any) {
+    init(_ path: DocumentCoding.FieldPath, _ relation: ComparisonOperator, _ operand: Any) {
         node = .field(path, relation, operand)
     }
 

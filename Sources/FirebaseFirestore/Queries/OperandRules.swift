@@ -6,7 +6,7 @@ import Foundation
 enum OperandRules {
     /// The condition that a filter of the API stands for.
     static func filter(
-        _ path: DocumentCoding.FieldPath, _ relation: QueryOperator, _ operand: Any, query: QueryDescription,
+        _ path: DocumentCoding.FieldPath, _ relation: ComparisonOperator, _ operand: Any, query: QueryDescription,
         firestore: Firestore
     ) throws(RuleViolation) -> DocumentModel.Filter {
         let field = try path.model()
@@ -31,7 +31,7 @@ enum OperandRules {
     }
 
     private static func documentIDOperand(
-        _ relation: QueryOperator, _ operand: Any, _ query: QueryDescription, _ firestore: Firestore
+        _ relation: ComparisonOperator, _ operand: Any, _ query: QueryDescription, _ firestore: Firestore
     ) throws(RuleViolation) -> EncodedValue {
         switch relation {
         case .arrayContains, .arrayContainsAny:

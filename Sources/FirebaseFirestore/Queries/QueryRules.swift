@@ -1,7 +1,7 @@
 import DocumentModel
 
 /// A comparison of the client API. `isEqualTo` and its opposite become tests of the field alone for null and NaN.
-enum QueryOperator: Sendable, Equatable {
+enum ComparisonOperator: Sendable, Equatable {
     case equal, notEqual, lessThan, lessThanOrEqual, greaterThan, greaterThanOrEqual
     case arrayContains, arrayContainsAny, isIn, notIn
 
@@ -37,7 +37,7 @@ enum QueryOperator: Sendable, Equatable {
     }
 
     /// Operators that may not stand in one query with this one.
-    var conflicts: [QueryOperator] {
+    var conflicts: [ComparisonOperator] {
         switch self {
         case .notEqual: [.notEqual, .notIn]
         case .notIn: [.arrayContainsAny, .isIn, .notIn, .notEqual]
@@ -75,9 +75,9 @@ enum QueryRules {
     static func adding(
         _ filter: DocumentModel.Filter, to query: QueryDescription
     ) throws(RuleViolation) -> QueryDescription {
-        var present = query.filters.flatMap(\.leaves).compactMap(QueryOperator.init(leaf:))
+        var present = query.filters.flatMap(\.leaves).compactMap(ComparisonOperator.init(leaf:))
         for leaf in filter.leaves {
-            guard let relation = QueryOperator(leaf: leaf) else { continue }
+            guard let relation = ComparisonOperator(leaf: leaf) else { continue }
             for conflict in relation.conflicts where present.contains(conflict) {
                 throw conflict == relation
                     ? RuleViolation("Invalid Query. You cannot use more than one '\(relation.name)' filter.")

@@ -12,7 +12,7 @@ struct SnapshotRow: Sendable {
 }
 
 /// A change of a row between two snapshots.
-struct RowChange: Sendable {
+struct SnapshotRowChange: Sendable {
     var type: DocumentChangeType
     var row: SnapshotRow
     /// The place before the change; nil for an added row.
@@ -36,13 +36,13 @@ public final class QuerySnapshot: NSObject, @unchecked Sendable {
 
     private let rows: RowList
     /// The changes since the snapshot before; `nil` if every document was added.
-    private let changes: [RowChange]?
+    private let changes: [SnapshotRowChange]?
     /// Whether the listener asked for changes of metadata alone.
     private let includesMetadataChanges: Bool
     private let made = Mutex<[QueryDocumentSnapshot]?>(nil)
 
     init(
-        query: Query, rows: RowList, changes: [RowChange]? = nil, includesMetadataChanges: Bool = true,
+        query: Query, rows: RowList, changes: [SnapshotRowChange]? = nil, includesMetadataChanges: Bool = true,
         metadata: SnapshotMetadata = .fromServer
     ) {
         self.query = query

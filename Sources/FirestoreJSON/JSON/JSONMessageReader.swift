@@ -198,7 +198,7 @@ package struct JSONMessageReader {
     // MARK: Names
 
     private func field(
-        _ key: JSONScanner.StringRange, of table: MessageTable, _ scanner: borrowing JSONScanner
+        _ key: JSONScanner.StringRange, of table: MessageSchema, _ scanner: borrowing JSONScanner
     ) throws(Failure) -> Int? {
         guard key.isEscaped else { return table.field(named: scanner.line.extracting(key.start..<key.end).rawBytes) }
         var name: [UInt8] = []

@@ -6,7 +6,7 @@ internal import DocumentModel
 package struct Schema: Sendable {
     package static let shared = Schema(DescriptorSet.files)
 
-    let messages: [MessageTable]
+    let messages: [MessageSchema]
     let enumerations: [EnumTable]
     private let messageNumbers: [String: Int]
 
@@ -20,7 +20,7 @@ package struct Schema: Sendable {
         messageNumbers = numbers
         enumerations = enumDescriptors.map { EnumTable(name: $0.fullName, values: $0.values) }
         messages = descriptors.map { message in
-            MessageTable(
+            MessageSchema(
                 name: message.fullName, form: MessageForm(message.fullName),
                 fields: message.fields.map { field in
                     let type = numbers[field.typeName] ?? enumNumbers[field.typeName] ?? 0
@@ -49,7 +49,7 @@ package struct MessageType: Equatable, Sendable {
 }
 
 /// A message: its fields and the names of its oneofs.
-struct MessageTable: Sendable {
+struct MessageSchema: Sendable {
     let name: String
     let form: MessageForm
     let fields: [FieldTable]

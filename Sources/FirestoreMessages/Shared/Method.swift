@@ -60,6 +60,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
     case deleteDatabase = 222
     case adminMoveDatabase = 223
     case adminReceiveDatabase = 224
+    case adminRevokeUser = 225
 
     /// Whether the TCP port serves it, to callers that may administer the server.
     package var isServedOverTCP: Bool {
@@ -122,7 +123,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .serverReflectionInfo: .reflection
         case .adminGetServer, .adminBackup, .adminFork, .adminCheckpoint, .adminApplyIndexes, .adminListIndexes,
             .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow, .adminStepDown,
-            .adminForward, .adminNewestVersion, .adminMoveDatabase, .adminReceiveDatabase:
+            .adminForward, .adminNewestVersion, .adminMoveDatabase, .adminReceiveDatabase, .adminRevokeUser:
             .administration
         case .createIndex, .listIndexes, .getIndex, .deleteIndex, .getField, .updateField, .listFields, .getDatabase,
             .listDatabases, .createDatabase, .updateDatabase, .deleteDatabase:
@@ -189,6 +190,7 @@ package enum Method: UInt16, Sendable, CaseIterable {
         case .adminNewestVersion: "NewestVersion"
         case .adminMoveDatabase: "MoveDatabase"
         case .adminReceiveDatabase: "ReceiveDatabase"
+        case .adminRevokeUser: "RevokeUser"
         case .adminCheckpoint: "Checkpoint"
         case .adminApplyIndexes: "ApplyIndexes"
         case .adminListIndexes, .listIndexes: "ListIndexes"

@@ -24,7 +24,8 @@ extension FirestoreService {
         _ body: @escaping (FirestoreService, TransactionIdentifier) throws -> Void
     ) {
         store.beginTransaction(
-            in: database, options: options, owner: owner(of: call), completion: continuation(call, body))
+            in: database, options: options, owner: owner(of: call), isStrict: reader.isStrict,
+            completion: continuation(call, body))
     }
 
     /// The connection of a call, as one that begins transactions.

@@ -214,17 +214,7 @@ package final class GRPCClientConnection: ChannelDriver, GRPCClientSessionDelega
         return ReceiveProgress(consumed: bytes.byteCount)
     }
 
-    /// Moves what the session has to send into the channel's output.
-    private func transfer() {
-        while let channel, !channel.isCongested, !channel.isClosing {
-            var output = channel.takeOutput()
-            let limit = output.count + Channel.flushBytes
-            let hasMore = session.send(into: &output, upTo: limit)
-            channel.returnOutput(output)
-            guard hasMore else { return }
-            channel.flush()
-        }
-    }
+    private func transfer() { channel?.transfer { session.send(into: &$0, upTo: $1) } }
 
     package func produce() {
         guard !isClosed else { return }

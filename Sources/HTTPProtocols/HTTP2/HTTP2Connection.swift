@@ -142,18 +142,8 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         if channel.outputIsDue { channel.flush() }
     }
 
-    /// Moves what the session has to send into the channel's output, and writes what is more than enough for one write.
     private func transfer() {
-        while session.wantsToSend, !channel.isCongested, !channel.isClosing {
-            var output = channel.takeOutput()
-            // Counted from what waits there already: while a write is under way nothing is flushed, and output gathers
-            // until the channel is congested.
-            let limit = output.count + Channel.flushBytes
-            let hasMore = session.send(into: &output, upTo: limit)
-            channel.returnOutput(output)
-            guard hasMore else { return }
-            channel.flush()
-        }
+        if session.wantsToSend { channel.transfer { session.send(into: &$0, upTo: $1) } }
     }
 
     package func produce() {

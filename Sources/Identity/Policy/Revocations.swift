@@ -8,12 +8,15 @@ internal import Synchronization
 
 /// The revocations of users, in a small file. Thread-safe.
 package final class Revocations: Sendable {
+    /// By the bytes of a user's identifier: tokens of sign-ins before are void. Seconds since 1970.
+    package typealias Moments = [[UInt8]: Int64]
+
+    /// Of the file.
     static let bytesMax = 16 << 20
     package static let usersMax = 100_000
 
     private struct State {
-        /// By the bytes of the identifier; seconds since 1970.
-        var moments: [[UInt8]: Int64] = [:]
+        var moments: Moments = [:]
         var version: UInt64 = 0
         /// The file that `moments` was read from; nil while there has been none.
         var file: SmallFile.Version?
@@ -35,7 +38,8 @@ package final class Revocations: Sendable {
         try refresh()
     }
 
-    /// Reads the file again if another process has replaced it. Cheap if not, so it may be called every second.
+    /// Reads the file again if another process has replaced it. Cheap if not, so it may be called every second. What is
+    /// known and not in the file any more stays known.
     ///
     /// - Throws: `PrincipalFault` if the file is damaged or has been removed; nothing has changed then.
     package func refresh() throws(PrincipalFault) {
@@ -47,14 +51,20 @@ package final class Revocations: Sendable {
                 let known = state.withLock { $0.file }
                 if file == known { return }
                 if file == nil { throw PrincipalFault("\(path) has been removed") }
-                adopt(try Self.read(path), of: file)
+                adopt(try Self.union(moments, try Self.read(path)), of: file)
             }
         }
     }
 
-    private func adopt(_ moments: [[UInt8]: Int64], of file: SmallFile.Version?) {
-        state.withLock { ($0.moments, $0.version, $0.file) = (moments, $0.version + 1, file) }
+    private func adopt(_ moments: Moments, of file: SmallFile.Version?) {
+        state.withLock { state in
+            if state.moments != moments { state.version += 1 }
+            (state.moments, state.file) = (moments, file)
+        }
     }
+
+    /// What is known.
+    package var moments: Moments { state.withLock { $0.moments } }
 
     /// Grows with each change; streams look again then.
     package var version: UInt64 { state.withLock { $0.version } }
@@ -67,31 +77,34 @@ package final class Revocations: Sendable {
     /// Refuses the user's tokens of sign-ins before `moment`, in seconds since 1970. An earlier revocation that reaches
     /// farther stays, one of another process too. Durable when this returns.
     ///
-    /// - Throws: `PrincipalFault` if the file cannot be written or has too many users; nothing has changed then.
+    /// - Throws: as ``add(_:)``.
     package func revoke(uid: String, before moment: Int64) throws(PrincipalFault) {
+        try add([Array(uid.utf8): moment])
+    }
+
+    /// Adds revocations; of each user the one that reaches farthest counts. Durable when this returns.
+    ///
+    /// - Throws: `PrincipalFault` if the file cannot be written or has too many users; nothing has changed then.
+    package func add(_ others: Moments) throws(PrincipalFault) {
         try Self.faults {
             try changing.withLock { _ in
-                guard let path else { return adopt(try revoking(uid, moment, [:]), of: nil) }
+                guard let path else { return adopt(try Self.union(moments, others), of: nil) }
+                try Directory.create(Directory.parent(of: path))
                 try SmallFile.locked(besides: path) {
-                    let moments = try revoking(uid, moment, try Self.read(path))
-                    try SmallFile.replace(path, Self.text(moments))
-                    adopt(moments, of: SmallFile.Version(path))
+                    let kept = try Self.read(path)
+                    let all = try Self.union(moments, kept, others)
+                    if all != kept { try SmallFile.replace(path, try Self.text(all)) }
+                    adopt(all, of: SmallFile.Version(path))
                 }
             }
         }
     }
 
-    /// The known moments, those of the file and a further one: of each user the latest.
-    private func revoking(
-        _ uid: String, _ moment: Int64, _ others: [[UInt8]: Int64]
-    ) throws(PrincipalFault) -> [[UInt8]: Int64] {
-        var moments = state.withLock { $0.moments }
-        moments.merge(others, uniquingKeysWith: max)
-        moments.merge([Array(uid.utf8): moment], uniquingKeysWith: max)
-        guard moments.count <= Self.usersMax else {
-            throw PrincipalFault("more than \(Self.usersMax) users have revoked tokens")
-        }
-        return moments
+    /// Of each user the latest moment.
+    private static func union(_ parts: Moments...) throws(PrincipalFault) -> Moments {
+        let all = parts.reduce(into: Moments()) { all, part in all.merge(part, uniquingKeysWith: max) }
+        guard all.count <= usersMax else { throw PrincipalFault("more than \(usersMax) users have revoked tokens") }
+        return all
     }
 
     private static func faults(_ body: () throws -> Void) throws(PrincipalFault) {
@@ -104,13 +117,18 @@ package final class Revocations: Sendable {
         }
     }
 
-    private static func text(_ moments: [[UInt8]: Int64]) -> String {
+    private static func text(_ moments: Moments) throws(PrincipalFault) -> String {
         var users: [String: JSONValue] = [:]
         for (uid, moment) in moments { users[Hexadecimal.text(uid.byteSpan)] = .integer(moment) }
-        return JSONValue.object(["revokedBefore": .object(users)]).jsonLines
+        let text = JSONValue.object(["revokedBefore": .object(users)]).jsonLines
+        // A longer file would not be read at the next start.
+        guard text.utf8.count <= bytesMax else {
+            throw PrincipalFault("the identifiers of users with revoked tokens take more than \(bytesMax) bytes")
+        }
+        return text
     }
 
-    private static func read(_ path: String) throws(PrincipalFault) -> [[UInt8]: Int64] {
+    private static func read(_ path: String) throws(PrincipalFault) -> Moments {
         guard Directory.exists(path) else { return [:] }
         let text: [UInt8]
         do throws(StorageError) {
@@ -121,7 +139,7 @@ package final class Revocations: Sendable {
         guard case .object(let users)? = (try? JSONValue.read(text))?["revokedBefore"] else {
             throw PrincipalFault("\(path) is not a file of revocations")
         }
-        var moments: [[UInt8]: Int64] = [:]
+        var moments: Moments = [:]
         for (uid, moment) in users {
             guard let uid = Hexadecimal.bytes(uid), let moment = moment.wholeNumber else {
                 throw PrincipalFault("\(path) is damaged")

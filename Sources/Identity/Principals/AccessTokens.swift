@@ -10,11 +10,14 @@ package struct AccessTokens: Sendable {
     package static let validSeconds: Int64 = 3600
     static let secretBytes = 32
 
+    /// A secret for tokens.
+    package static func makeSecret() -> [UInt8] { randomSecret(byteCount: secretBytes) }
+
     private let secret: [UInt8]
 
     /// - Parameter secret: 32 random bytes, kept over restarts; nil for some that last as long as the process.
     package init(secret: [UInt8]? = nil) {
-        self.secret = secret ?? randomSecret(byteCount: Self.secretBytes)
+        self.secret = secret ?? Self.makeSecret()
         precondition(self.secret.count >= Self.secretBytes, "a secret has at least 32 bytes")
     }
 

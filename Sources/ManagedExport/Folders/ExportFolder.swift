@@ -115,7 +115,7 @@ package struct ExportFolder: Sendable {
 
     private static func parts(of overall: String) throws(ExportFolderProblem) -> [OverallMetadata.Part] {
         let bytes = try contents(of: overall)
-        var reader = LogReader { (offset, count) throws(LogDamage) in
+        var reader = LevelDBLogReader { (offset, count) throws(LogDamage) in
             Array(bytes.dropFirst(offset).prefix(count))
         }
         var version = ByteBuffer()
@@ -208,7 +208,7 @@ extension File {
     }
 }
 
-extension LogReader {
+extension LevelDBLogReader {
     /// Reads the log in a file.
     ///
     /// - Parameter offset: 0, or the ``offset`` of an earlier reader of the same file.

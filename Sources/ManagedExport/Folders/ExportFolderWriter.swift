@@ -33,7 +33,7 @@ package final class ExportFolderWriter {
     private let file: File
     private let start: Int64
     private let writer: EntityWriter
-    private var log = LogWriter()
+    private var log = LevelDBLogWriter()
     private var entity = ByteBuffer(capacity: 64 << 10)
     private var output = ByteBuffer(capacity: ExportFolderWriter.bufferBytes + (64 << 10))
     private var written = 0

@@ -37,7 +37,7 @@ package enum OverallMetadata {
                 message.appendField(OverallField.byteCount, int64: Int64(part.byteCount))
             }
         }
-        var log = LogWriter()
+        var log = LevelDBLogWriter()
         var output = ByteBuffer()
         log.append(version.byteSpan, to: &output)
         log.append(message.bytes, to: &output)

@@ -76,7 +76,7 @@ struct PipelineBuilder {
         compiler.scope.rowVariables = []
         defer { if isWhole { compiler.scope.rowVariables = variables } }
         var top = try placed(1, first) { (builder) throws(RequestError) in
-            try builder.source(try PipelineSource(first, in: builder.database, within: builder.outer), &rest)
+            try builder.source(try RowSource(first, in: builder.database, within: builder.outer), &rest)
         }
         while let stage = rest.first {
             let number = rest.startIndex - stages.startIndex + 1
@@ -168,7 +168,7 @@ struct PipelineBuilder {
     }
 
     private mutating func source(
-        _ source: PipelineSource, _ rest: inout ArraySlice<PipelineStage>
+        _ source: RowSource, _ rest: inout ArraySlice<PipelineStage>
     ) throws(RequestError) -> any PipelineOperator {
         switch source {
         case .collections(let selector, let path):

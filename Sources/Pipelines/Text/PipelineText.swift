@@ -24,7 +24,7 @@ package struct PipelineTextError: Error, CustomStringConvertible {
 
 /// Reads a pipeline.
 package struct PipelineText {
-    private typealias Node = PipelineNode
+    private typealias Node = TextNode
 
     private var tokens: PipelineTokens
 

@@ -183,7 +183,7 @@ final class RulesEvaluation: EvaluationHost {
         _ path: RulesPath, _ state: DocumentState, asksExistence: Bool
     ) throws(ExpressionError) -> Operand? {
         dependsOnCallerAlone = false
-        let named = try NamedDocument(path, database: request.database)
+        let named = try AddressedDocument(path, database: request.database)
         // No document has such a name.
         guard let address = named.address else { return nil }
         try count(AccessLedger.Call(asksExistence: asksExistence, address: address))

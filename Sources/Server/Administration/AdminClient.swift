@@ -46,6 +46,13 @@ package enum AdminClient {
         return Int(clamping: try call(.adminFork, request, directory, as: ForkResponse.self).copiedBytes)
     }
 
+    /// Has the server refuse the tokens of a user from sign-ins before this moment.
+    /// - Returns: whether all servers of its cluster do.
+    package static func revoke(uid: String, directory: String) throws(Failure) -> Bool {
+        let request = RevokeUserRequest(uid: uid)
+        return try call(.adminRevokeUser, request, directory, as: RevokeUserResponse.self).isInCluster
+    }
+
     /// Has the server write everything committed so far into a sorted run.
     package static func checkpoint(directory: String) throws(Failure) {
         _ = try call(.adminCheckpoint, EmptyMessage(), directory, as: EmptyMessage.self)

@@ -6,6 +6,7 @@ internal import DocumentStore
 internal import FileSystem
 internal import FirestoreMessages
 internal import FirestoreService
+internal import Identity
 internal import Indexing
 internal import Synchronization
 
@@ -25,6 +26,8 @@ final class AdminService {
         let address: ServerAddress
         /// The rules of the data directory; nil if the server has nothing to do with them.
         let rules: RulesKeeper?
+        /// Revokes users; nil if the server has nothing to do with them.
+        let revocations: RevocationKeeper?
         /// Asked again and again whether a replica may still follow; nil permits everything.
         let authorization: Authorization?
 
@@ -63,6 +66,7 @@ final class AdminService {
         case .adminApplyIndexes: try applyIndexes(call, ApplyIndexesRequest(wire: request))
         case .adminListIndexes: try listIndexes(call, ListIndexesRequest(wire: request))
         case .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules: try rules(call, request)
+        case .adminRevokeUser: try revokeUser(call, RevokeUserRequest(wire: request))
         case .adminFollow: try follow(call, FollowRequest(wire: request))
         case .adminStepDown: try stepDown(call, request)
         default: throw RequestError(.unimplemented, "\(call.method.name) is not an administrative method.")
@@ -188,11 +192,23 @@ final class AdminService {
 }
 
 extension AdminService.Context {
-    /// Writes a copy of each store: to a directory, or to one with its name in it if there are several.
+    /// Writes a copy of each store: to a directory, or to one with its name in it if there are several. When this
+    /// throws, none is left.
     func copyEach(to target: String, _ copy: (DocumentStore, String) throws -> Void) throws {
         if stores.count == 1 { return try copy(stores[0].store, target) }
+        let isNew = !Directory.exists(target)
         try Directory.create(target)
-        for served in stores { try copy(served.store, "\(target)/\(served.name)") }
+        var written: [String] = []
+        do {
+            for served in stores {
+                try copy(served.store, "\(target)/\(served.name)")
+                written.append("\(target)/\(served.name)")
+            }
+        } catch {
+            for directory in written { try? Directory.removeAll(directory) }
+            if isNew { try? Directory.remove(target) }
+            throw error
+        }
     }
 
     /// Writes a copy of the store, and logs what came of it.

@@ -44,7 +44,7 @@ package struct StoreImport {
     /// The database that an export is of; nil if it has no documents.
     package static func source(of folder: ExportFolder) throws -> DatabaseName? {
         for file in folder.files where file.byteCount > 0 {
-            var log = try LogReader(file: file.path)
+            var log = try LevelDBLogReader(file: file.path)
             var entity = ByteBuffer()
             guard try log.next(into: &entity) else { continue }
             var reader = EntityReader(database: try DatabaseName(project: "none"), mapsReferences: false)
@@ -71,7 +71,7 @@ package struct StoreImport {
         var fields = ByteBuffer(capacity: 64 << 10)
         var record = 0
         do {
-            var log = try LogReader(file: file.path)
+            var log = try LevelDBLogReader(file: file.path)
             while true {
                 entity.reset(keeping: 1 << 20)
                 record += 1

@@ -7,6 +7,7 @@ package import DocumentStore
 internal import EventLoops
 package import FirestoreService
 package import HTTPProtocols
+package import Identity
 
 /// The settings of a server.
 package struct DatabaseServerConfiguration: Sendable {
@@ -42,6 +43,8 @@ package struct DatabaseServerConfiguration: Sendable {
     /// The rules of the data directory, and the number of those in force; nil if the server has nothing to do with
     /// them.
     package var rules: (keeper: RulesKeeper, number: Int?)?
+    /// Revokes users; nil if the server has nothing to do with them.
+    package var revocations: RevocationKeeper?
     /// Who takes the writes; nil if this server always does, or refuses them.
     package var leader: KnownLeader?
     /// Whether reads of this server see everything that was acknowledged anywhere, where another takes the writes.
@@ -169,7 +172,7 @@ package final class DatabaseServer: Sendable {
             http.servesMetrics = configuration.observation == nil
             let administration = AdminService.Context(
                 stores: stores, served: stores[0], log: log, address: ServerAddress(),
-                rules: configuration.rules?.keeper,
+                rules: configuration.rules?.keeper, revocations: configuration.revocations,
                 authorization: configuration.authorization)
             let console = ConsoleData(
                 administration, counters: counters, readiness: readiness, version: configuration.version,

@@ -11,14 +11,15 @@ internal import Storage
 ///
 /// Not a dispatch source: libdispatch traps where /proc is not mounted.
 final class HousekeepingThread: Sendable {
-    private let isStopped = Monitor(false)
-    private let thread: SystemThread
+    private let thread = PacedThread()
+
+    private static let intervalMilliseconds: UInt64 = 1_000
 
     init(_ stores: [ServedStore], _ collections: CollectionTable, log: Log) throws {
-        thread = try SystemThread(name: "housekeeping") { [isStopped] in
+        try thread.start(name: "housekeeping", everyMilliseconds: Self.intervalMilliseconds) { pause in
             var parts = stores.map { Housekeeping($0, log: stores.count == 1 ? log : log.with("store", $0.name)) }
             var memory = FreedMemory()
-            while !Self.waitForRound(isStopped) {
+            while pause() {
                 for index in parts.indices where stores[index].isOpen { parts[index].look() }
                 collections.secondPassed(stores.filter(\.isOpen).map(\.store))
                 memory.look()
@@ -26,17 +27,8 @@ final class HousekeepingThread: Sendable {
         }
     }
 
-    /// Waits for a second, or until the thread is to stop; true then.
-    private static func waitForRound(_ isStopped: Monitor<Bool>) -> Bool {
-        let next = SystemClock.monotonicNanoseconds() + 1_000_000_000
-        return isStopped.wait(untilNanoseconds: next) { $0 ? true : nil } ?? false
-    }
-
-    /// Ends the rounds, and waits for one that is under way. Call it once.
-    func stop() {
-        isStopped.update { $0 = true }
-        thread.join()
-    }
+    /// Ends the rounds, and waits for one that is under way.
+    func stop() { thread.stop() }
 }
 
 /// Gives freed memory back to the system.

@@ -1,7 +1,7 @@
 // A CSV file as JSON lines, for the loader.
 
 /// The records of a file as lines of JSON: one record a line, in order. Memory is bounded by a record.
-final class CSVLines: ByteSource {
+final class CSVLines: InputBytes {
     private let reader: CSVReader
     private let columns: CSVColumns
     private let skipsBad: Bool
@@ -10,7 +10,7 @@ final class CSVLines: ByteSource {
     ///   - source: the file from its start.
     ///   - columns: of its header, with their types.
     ///   - skipsBad: whether the line of a record that is not valid is a ``RefusedLine``. Otherwise it is an error.
-    init(_ source: any ByteSource, name: String, _ columns: CSVColumns, skipsBad: Bool) throws(CommandFailure) {
+    init(_ source: any InputBytes, name: String, _ columns: CSVColumns, skipsBad: Bool) throws(CommandFailure) {
         let (reader, header) = try CSVLines.open(source, name: name)
         (self.reader, self.skipsBad) = (reader, skipsBad)
         if let types = columns.pending {
@@ -27,7 +27,7 @@ final class CSVLines: ByteSource {
 
     /// Reads the header of a file.
     static func open(
-        _ source: any ByteSource, name: String, keepsText: Bool = false
+        _ source: any InputBytes, name: String, keepsText: Bool = false
     ) throws(CommandFailure) -> (CSVReader, header: [CSVReader.Cell]) {
         do throws(CSVProblem) {
             let reader = try CSVReader(source, name: name, keepsText: keepsText)
@@ -118,7 +118,7 @@ struct CSVSurvey {
     }
 
     /// The bytes of a file, decompressed.
-    static func bytes(of path: String) throws(CommandFailure) -> any ByteSource {
+    static func bytes(of path: String) throws(CommandFailure) -> any InputBytes {
         let source = PeekableBytes(try DescriptorBytes(path))
         guard try source.first(2).starts(with: InputKind.gzip) else { return source }
         return try GunzipBytes(source, path: path)

@@ -21,7 +21,7 @@ final class CSVReader {
     static let recordBytesMax = 16 << 20
     private static let readBytes = 256 << 10
 
-    private let source: any ByteSource
+    private let source: any InputBytes
     /// What the input is called in messages.
     let name: String
     private var buffer: [UInt8] = []
@@ -41,7 +41,7 @@ final class CSVReader {
     /// - Parameters:
     ///   - source: UTF-8, with or without a byte order mark.
     ///   - keepsText: whether the bytes of records are kept.
-    init(_ source: any ByteSource, name: String, keepsText: Bool = false) throws(CSVProblem) {
+    init(_ source: any InputBytes, name: String, keepsText: Bool = false) throws(CSVProblem) {
         self.source = source
         self.name = name
         self.keepsText = keepsText

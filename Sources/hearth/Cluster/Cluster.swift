@@ -252,10 +252,11 @@ final class Cluster: Sendable {
             "the log of the store \(tables.name) lies in another database: serve it with --cluster-stores")
     }
 
-    /// Removes what the directory caches: the mark of a whole store first, that of a cache last. Nobody has it open.
+    /// Removes what the directory caches: the mark of a whole store first. That of a cache stays, and so does what
+    /// belongs to the server. Nobody has it open.
     func discard() throws {
         try Directory.removeFile("\(directory)/FORMAT")
-        for name in try Directory.names(in: directory) where name != "CLUSTER" {
+        for name in try Directory.names(in: directory) where !["CLUSTER", CompanionFiles.serversOwn].contains(name) {
             let path = "\(directory)/\(name)"
             if Directory.status(of: path).isDirectory {
                 try Directory.removeAll(path)
@@ -446,7 +447,7 @@ struct ClusterClock: StoreClock {
 
     var nowMicroseconds: UInt64 {
         let wall = SystemClock.microseconds()
-        guard state.isLeading else { return wall }
+        guard state.hasLed else { return wall }
         return min(wall, state.timeMax - min(state.timeMax, Self.reserveMicroseconds))
     }
 

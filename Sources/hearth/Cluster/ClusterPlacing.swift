@@ -41,6 +41,7 @@ struct ClusterPlacing {
         try before.map { try check(session, against: $0) } ?? checkIsFree(home)
         let database = try claim(session, for: owner)
         try checkAddress(known, database)
+        try bringRevocations(session)
         let row = try row(session)
         let place = StorePlace(store: tables.name, identity: row.lease.store, address: address, database: database)
         if let before {
@@ -112,6 +113,13 @@ struct ClusterPlacing {
                 "the tables of the cluster cannot be made in \(name): \(error); use the role that made them, and let "
                     + "it create a schema or make the schema hearth for it")
         }
+    }
+
+    /// Has the cluster refuse the tokens that were refused in a directory whose store was moved to its database.
+    private func bringRevocations(_ session: PostgreSQLSession) throws {
+        guard try session.run(RevocationsTable.exists).first?.number(0) == 1 else { return }
+        let moments = ClusterRevocations.moments(of: try session.run(RevocationsTable.added(after: 0)))
+        if !moments.isEmpty { try ClusterRevocations(HomeDatabase(address: home)).add(moments) }
     }
 
     /// - Throws: a `CommandFailure` if another store lies in the same database by another address.

@@ -12,6 +12,7 @@ import DocumentStore
 import EmbeddedEngine
 import FileSystem
 import FirestoreService
+import Identity
 import PostgreSQLLog
 import Server
 
@@ -23,18 +24,20 @@ final class ClusterStores: Sendable {
     /// Move databases away from them: one for the stores of each PostgreSQL database, since a database that is away
     /// holds up what waits for commits there.
     private let moves: [DatabaseMoves]
-    /// The security rules that all servers have in common.
-    let rules: ClusterRules
+    /// The rules and revocations that all servers have in common.
+    let security: ClusterSecurity
 
-    private static let folder = "STORES"
+    private static let folder = CompanionFiles.storesFolder
     /// Each store has some threads.
     private static let storesMax = 50
 
-    private init(_ members: [Cluster], _ places: ClusterPlaces?, _ moves: [DatabaseMoves], _ rules: ClusterRules) {
+    private init(
+        _ members: [Cluster], _ places: ClusterPlaces?, _ moves: [DatabaseMoves], _ security: ClusterSecurity
+    ) {
         self.members = members
         self.places = places
         self.moves = moves
-        self.rules = rules
+        self.security = security
     }
 
     /// Whether a directory caches stores of a cluster.
@@ -60,7 +63,7 @@ final class ClusterStores: Sendable {
                 arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false,
                 in: databases, log)
             guard let member, let address = arguments.value(of: ServeSettings.cluster) else { return nil }
-            return ClusterStores([member], nil, [], ClusterRules(address: address, log: log))
+            return ClusterStores([member], nil, [], ClusterSecurity(address: address, log: log))
         }
         guard let address = arguments.value(of: ServeSettings.cluster) else {
             throw UsageError(message: "--cluster-stores needs --cluster URL, the database of the stores")
@@ -90,8 +93,8 @@ final class ClusterStores: Sendable {
         let moves = groups.values.map { own in
             DatabaseMoves(address: address, members, from: own, places, log: log, members[own[0]].reach)
         }
-        let rules = ClusterRules(address: address, isAway: layout.isRemembered, log: log)
-        return ClusterStores(members, places, moves, rules)
+        let security = ClusterSecurity(address: address, isAway: layout.isRemembered, log: log)
+        return ClusterStores(members, places, moves, security)
     }
 
     /// Why a text is not a list of stores; nil if it is one.
@@ -148,19 +151,21 @@ final class ClusterStores: Sendable {
 
     /// Begins to follow, and to lead the stores that nobody leads.
     ///
-    /// - Parameter keeper: of the rules of this server.
-    func start(_ stores: [ServedStore], rules keeper: RulesKeeper?) throws {
+    /// - Parameters:
+    ///   - rules: those of this server.
+    ///   - revocations: the same.
+    func start(_ stores: [ServedStore], rules: RulesKeeper?, revocations: RevocationKeeper?) throws {
         for (member, served) in zip(members, stores) { try member.start(served, isOnly: members.count == 1) }
         try places?.start(stores)
         for moves in moves { try moves.start(stores) }
-        if let keeper { try rules.start(keeper) }
+        try security.start(rules, revocations)
     }
 
     // MARK: The end of the process
 
     /// The server is ending: what waits for the database gets some seconds more.
     func beginStopping() {
-        rules.stop()
+        security.stop()
         for moves in moves { moves.stop() }
         places?.stop()
         for member in members { member.beginStopping() }

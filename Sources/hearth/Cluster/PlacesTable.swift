@@ -376,8 +376,8 @@ extension RequestError {
         RequestError(
             .resourceExhausted,
             """
-            The cluster has reached its limit of \(limits.count) databases, or of \(limits.bytes) bytes of memory for \
-            what is known of them.
+            The cluster has reached its limit of \(limits.count) databases (--max-databases), or of \(limits.bytes) \
+            bytes of memory for what is known of them (--max-database-bytes).
             """)
     }
 }

@@ -4,7 +4,7 @@
 ///
 /// Empty lines and those that begin with `#` are comments. White space around the name and the value is left out; the
 /// rest of the value is taken as it is. A flag that may be given several times may have several lines. A file that
-/// begins with a brace is a ``FirebaseConfiguration``.
+/// begins with a brace is a ``FirebaseJSON``.
 struct ConfigurationFile {
     /// One line.
     struct Setting: Equatable {
@@ -32,12 +32,12 @@ struct ConfigurationFile {
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw UsageError(message: "\(path) is not UTF-8")
         }
-        guard FirebaseConfiguration.isIt(text) else {
+        guard FirebaseJSON.isIt(text) else {
             try self.init(text, path: path)
             return
         }
-        let projects = try? InputFile.contents(of: FirebaseConfiguration.projectsPath(beside: path))
-        self.init(path, try FirebaseConfiguration.settings(bytes, path: path, projects: projects))
+        let projects = try? InputFile.contents(of: FirebaseJSON.projectsPath(beside: path))
+        self.init(path, try FirebaseJSON.settings(bytes, path: path, projects: projects))
     }
 
     private init(_ path: String, _ settings: [Setting]) {

@@ -21,7 +21,7 @@ enum BackupCommand: MainThreadSubcommand {
 
         If a server uses the directory, the server writes the copy and continues to serve.
         The copy contains every commit that was acknowledged before the copy began, and no
-        later one.
+        later one. A server with several stores of a cluster writes TARGET/NAME for each.
 
         Example:
 
@@ -37,7 +37,7 @@ enum BackupCommand: MainThreadSubcommand {
             throw CommandFailure("the path of the target must not contain a line break")
         }
         let directory = arguments[data]
-        try PathWords.checkDataDirectory(directory)
+        try CopySource.check(directory)
         // The engine refuses it too; asked here, nothing is opened for it.
         try Directory.checkApart(directory, target, for: "a backup")
         try GrowthDisplay.show(target, upTo: directory, ProgressFlags.line(arguments)) {
@@ -45,6 +45,7 @@ enum BackupCommand: MainThreadSubcommand {
                 try AdminClient.backup(directory: directory, to: target)
             } catch {
                 guard case .noServer = error else { throw error }
+                try CopySource.checkUnserved(directory)
                 let store = try DocumentStore.open(.forTool(directory))
                 defer { store.close() }
                 try store.backup(to: target)

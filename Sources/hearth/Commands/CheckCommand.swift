@@ -41,7 +41,7 @@ enum CheckCommand: MainThreadSubcommand {
         let directory = arguments[data]
         try PathWords.checkDataDirectory(directory)
         let rules = Result { () throws(CommandFailure) in
-            try KeptRules.newest(of: RulesHistory(dataDirectory: directory))
+            try RulesInForce.newest(of: RulesHistory(dataDirectory: directory))
         }
         if case .failure(let problem) = rules, !arguments[json] { try StandardOutput.print("problem: \(problem)") }
         try checkDocuments(directory, arguments)

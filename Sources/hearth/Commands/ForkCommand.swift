@@ -22,6 +22,8 @@ enum ForkCommand: MainThreadSubcommand {
         If a server uses DIR, the server makes the fork and continues to serve. A fork that
         fails leaves nothing in NEW.
 
+        A server with several stores of a cluster makes NEW/NAME for each.
+
         hearth serve --fork-of DIR serves a fork that is deleted when the server ends.
 
         Example:
@@ -44,13 +46,14 @@ enum ForkCommand: MainThreadSubcommand {
     /// - Parameter target: an absolute path.
     /// - Returns: the bytes that were copied because files could not be shared.
     static func make(of source: String, at target: String) throws -> Int {
-        try PathWords.checkDataDirectory(source)
+        try CopySource.check(source)
         // The engine refuses it too; asked here, nothing is opened for it.
         try Directory.checkApart(source, target, for: "a fork")
         do throws(AdminClient.Failure) {
             return try AdminClient.fork(directory: source, to: target)
         } catch {
             guard case .noServer = error else { throw error }
+            try CopySource.checkUnserved(source)
             return try DocumentStore.fork(source, to: target)
         }
     }

@@ -8,6 +8,7 @@ import EventLoops
 import FileSystem
 import FirestoreService
 import Glibc
+import Identity
 import PostgreSQLLog
 import Server
 
@@ -66,16 +67,22 @@ enum ServeCommand: MainThreadSubcommand {
         try cluster?.prepare(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
         let history = RulesHistory(dataDirectory: data)
-        if !arguments.has(ServeSecurity.rules) { try cluster?.rules.join(history) }
+        if !arguments.has(ServeSecurity.rules) { try cluster?.security.join(history) }
+        if arguments.has(ServeSecurity.principals) {
+            try cluster?.security.joinSecret(of: IdentityDirectory(dataDirectory: data))
+        }
         let security = try ServeSecurity.make(
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
             hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: data,
             history: history, log: log)
+        let revocations = RevocationKeeper(security.revocations, shared: cluster?.security.revocations)
+        try cluster?.security.join(revocations)
+        configuration.revocations = revocations
         CallerFlags.set(&configuration, arguments, security.mode)
         let indexes = try ServeIndexes.read(arguments)
         let authorization = security.makeAuthorization(rates: CallerFlags.rates(arguments, security.mode))
         configuration.authorization = authorization
-        configuration.rules = security.makeRulesKeeper(history, authorization, shared: cluster?.rules)
+        configuration.rules = security.makeRulesKeeper(history, authorization, shared: cluster?.security.rules)
         log(
             .info, "starting",
             [
@@ -111,7 +118,7 @@ enum ServeCommand: MainThreadSubcommand {
             log(.warning, "insecure", ["message": "\(endpoint) permits everyone everything"])
         }
         replica?.start(gateway.store, rules: configuration.rules?.keeper)
-        try cluster?.start(gateway.stores, rules: configuration.rules?.keeper)
+        try cluster?.start(gateway.stores, rules: configuration.rules?.keeper, revocations: revocations)
         print("hearth ready on \(endpoint)")
         // A process that waits for the line may read it through a pipe.
         fflush(nil)

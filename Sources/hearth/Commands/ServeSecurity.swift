@@ -47,10 +47,11 @@ final class ServeSecurity: Sendable {
     let readsFiles: Bool
     private let files: SecurityFiles
     /// The rules of the data directory that were read; nil if there are none, or with `--rules`.
-    private let kept: KeptRules?
+    private let kept: RulesInForce?
     private let keys: IssuerKeys
     private let users: TokenVerifier
-    private let revocations: Revocations
+    /// The users whose tokens are refused.
+    let revocations: Revocations
     private let accessTokens: AccessTokens
     private let contents: Mutex<Contents>
     private let log: Log
@@ -68,7 +69,7 @@ final class ServeSecurity: Sendable {
         _ arguments: ParsedArguments, host: String, hasCertificate: Bool, hasAllowedHosts: Bool,
         dataDirectory: String?, history: RulesHistory? = nil, log: Log
     ) throws(CommandFailure) -> ServeSecurity {
-        let kept = arguments.has(rules) ? nil : try history.flatMap(KeptRules.newest)
+        let kept = arguments.has(rules) ? nil : try history.flatMap(RulesInForce.newest)
         var settings = SecuritySettings()
         settings.isLoopback = ServeSettings.isLoopback(host)
         settings.hasRules = arguments.has(rules) || kept != nil
@@ -93,7 +94,7 @@ final class ServeSecurity: Sendable {
     }
 
     private init(
-        _ arguments: ParsedArguments, _ mode: SecurityMode, _ dataDirectory: String?, _ kept: KeptRules?,
+        _ arguments: ParsedArguments, _ mode: SecurityMode, _ dataDirectory: String?, _ kept: RulesInForce?,
         _ log: Log
     ) throws(CommandFailure) {
         self.mode = mode
@@ -107,8 +108,7 @@ final class ServeSecurity: Sendable {
         // What others have to have right comes first: a start that is refused makes no file.
         let (ruleset, principals) = (try files.ruleset() ?? kept?.ruleset, try files.registry())
         let directory = dataDirectory.map { IdentityDirectory(dataDirectory: $0) }
-        (revocations, accessTokens) = try Self.kept(
-            issuers.isEmpty ? nil : directory, files.principals == nil ? nil : directory)
+        (revocations, accessTokens) = try Self.kept(directory, hasPrincipals: files.principals != nil)
         contents = Mutex(
             Contents(
                 authenticator: Authenticator(
@@ -118,13 +118,15 @@ final class ServeSecurity: Sendable {
     }
 
     /// - Parameters:
-    ///   - revocations: where revocations are kept; nil keeps them as long as the process.
-    ///   - secret: the same for the secret of access tokens.
+    ///   - directory: where revocations and the secret of access tokens are kept; nil keeps them as long as the
+    ///     process.
+    ///   - hasPrincipals: whether there are principals, who alone get access tokens.
     private static func kept(
-        _ revocations: IdentityDirectory?, _ secret: IdentityDirectory?
+        _ directory: IdentityDirectory?, hasPrincipals: Bool
     ) throws(CommandFailure) -> (Revocations, AccessTokens) {
         do throws(PrincipalFault) {
-            return (try revocations?.revocations() ?? Revocations(), try secret?.accessTokens() ?? AccessTokens())
+            let secret = hasPrincipals ? directory : nil
+            return (try directory?.revocations() ?? Revocations(), try secret?.accessTokens() ?? AccessTokens())
         } catch {
             throw CommandFailure("\(error)")
         }

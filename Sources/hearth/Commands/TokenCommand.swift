@@ -1,8 +1,6 @@
 // `hearth token`: credentials of servers, revocations of users, and tokens for tests.
 
 import Basics
-import Glibc
-import Identity
 
 /// Changes and lists the file of principals, revokes users, and mints tokens.
 enum TokenCommand: MainThreadSubcommand {
@@ -25,8 +23,9 @@ enum TokenCommand: MainThreadSubcommand {
         A secret is shown once: the file has a hash or a public key. A service account's
         key is a file as Google's SDKs read it. No flag takes a secret.
 
-        revoke-user works on the data directory of --data; a server that uses it ends the
-        user's streams within seconds.
+        revoke-user asks the server that runs on --data, and writes to the directory if none
+        does. The user's streams end within seconds. All servers of a cluster refuse the
+        tokens: ask any of them on its machine, or give the home database with --cluster.
 
         Examples:
 
@@ -37,14 +36,13 @@ enum TokenCommand: MainThreadSubcommand {
             --certificate URI:spiffe://example/job
           hearth token revoke backend --principals p.json
           hearth token revoke-user ada --data /var/lib/hearth
+          hearth token revoke-user ada --cluster postgresql://hearth@10.0.0.9/hearth
           hearth token mint --uid ada --key key.pem --issuer https://securetoken.google.com/shop
         """
 
-    static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory of the server.")
-
     static let flagGroups = [
         FlagGroup(heading: "Principals (create, list, revoke)", flags: PrincipalActions.flags),
-        FlagGroup(heading: "Users (revoke-user)", flags: [data]),
+        FlagGroup(heading: "Users (revoke-user)", flags: UserRevocation.flags),
         FlagGroup(heading: "Tokens (mint)", flags: TokenMinting.flags),
         FlagGroup(heading: "Output (create, list, mint)", flags: [output, json]),
     ]
@@ -59,7 +57,7 @@ enum TokenCommand: MainThreadSubcommand {
         let action = try action(arguments)
         let works: [String: (takesName: Bool, run: (_ name: String, ParsedArguments) throws -> Void)] = [
             "create": (true, PrincipalActions.create), "revoke": (true, PrincipalActions.revoke),
-            "revoke-user": (true, revokeUser),
+            "revoke-user": (true, UserRevocation.run),
             "list": (false, { _, arguments in try PrincipalActions.list(arguments) }),
             "mint": (false, { _, arguments in try TokenMinting.run(arguments) }),
         ]
@@ -72,21 +70,4 @@ enum TokenCommand: MainThreadSubcommand {
 
     /// Seconds since 1970.
     static var now: Int64 { Int64(clamping: SystemClock.microseconds() / 1_000_000) }
-
-    private static func revokeUser(_ uid: String, _ arguments: ParsedArguments) throws {
-        guard (1...128).contains(uid.unicodeScalars.count) else {
-            throw CommandFailure("a user's identifier has 1 to 128 characters")
-        }
-        let directory = arguments[data]
-        try PathWords.checkDataDirectory(directory)
-        var found = stat()
-        // The server could not read a file of another user.
-        guard stat(directory, &found) == 0, found.st_uid == geteuid() else {
-            throw CommandFailure("run this as the user that owns \(directory), which the server runs as")
-        }
-        let identity = IdentityDirectory(dataDirectory: directory)
-        try identity.create()
-        try identity.revocations().revoke(uid: uid, before: now)
-        try StandardOutput.print("tokens of \(uid) from sign-ins before this moment are refused")
-    }
 }

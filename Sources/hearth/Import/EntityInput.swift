@@ -42,7 +42,7 @@ final class EntityInput: LoadInput {
     private var place: RecordPlace
     /// Bytes of the data files before the open one.
     private var fileStart = 0
-    private var reader: LogReader?
+    private var reader: LevelDBLogReader?
     /// Where reading begins in the open file.
     private var offset: Int
 
@@ -109,9 +109,9 @@ final class EntityInput: LoadInput {
     }
 
     /// The reader of the open file.
-    private func openReader() throws(LogDamage) -> LogReader {
+    private func openReader() throws(LogDamage) -> LevelDBLogReader {
         if let reader { return reader }
-        return try LogReader(file: folder.files[place.file].path, from: offset)
+        return try LevelDBLogReader(file: folder.files[place.file].path, from: offset)
     }
 
     private static func parse(

@@ -1,7 +1,7 @@
 /// The elements of a JSON array as lines: one element a line, in order. It finds where elements end, and does not judge
 /// what they are. Memory is bounded by a buffer.
-final class ArrayLines: ByteSource {
-    private let source: any ByteSource
+final class ArrayLines: InputBytes {
+    private let source: any InputBytes
     private let path: String
     private var place = Place.before
     /// Open brackets in the element.
@@ -21,7 +21,7 @@ final class ArrayLines: ByteSource {
         case after
     }
 
-    init(_ source: any ByteSource, path: String) {
+    init(_ source: any InputBytes, path: String) {
         self.source = source
         self.path = path
     }

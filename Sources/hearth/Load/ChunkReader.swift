@@ -22,7 +22,7 @@ final class ChunkReader {
 
     private let path: String
     private let mayHaveBadLines: Bool
-    private let source: any ByteSource
+    private let source: any InputBytes
     private var offset: Int
     private var lineNumber: Int
     /// The beginning of a line whose end has not been read.
@@ -56,7 +56,7 @@ final class ChunkReader {
     }
 
     /// Reads lines that are made of another format, from their start or from an offset on.
-    init(_ source: any ByteSource, path: String, offset: Int, lineNumber: Int) throws(CommandFailure) {
+    init(_ source: any InputBytes, path: String, offset: Int, lineNumber: Int) throws(CommandFailure) {
         self.path = path
         self.source = source
         self.offset = offset
@@ -67,7 +67,7 @@ final class ChunkReader {
     }
 
     /// The lines of a compressed file or of an array; nil if the file has lines itself.
-    private static func convert(_ file: DescriptorBytes, path: String) throws(CommandFailure) -> (any ByteSource)? {
+    private static func convert(_ file: DescriptorBytes, path: String) throws(CommandFailure) -> (any InputBytes)? {
         var source = PeekableBytes(file)
         let isCompressed = try source.first(2).starts(with: InputKind.gzip)
         if isCompressed { source = PeekableBytes(try GunzipBytes(source, path: path)) }

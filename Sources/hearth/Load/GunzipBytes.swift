@@ -2,8 +2,8 @@ import CZlib
 import Glibc
 
 /// The contents of gzip files (RFC 1952), of several members too. Memory is bounded by two buffers.
-final class GunzipBytes: ByteSource {
-    private let source: any ByteSource
+final class GunzipBytes: InputBytes {
+    private let source: any InputBytes
     private let path: String
     private var stream = z_stream()
     private var input: [UInt8] = []
@@ -12,7 +12,7 @@ final class GunzipBytes: ByteSource {
 
     private static let inputBytes = 64 << 10
 
-    init(_ source: any ByteSource, path: String) throws(CommandFailure) {
+    init(_ source: any InputBytes, path: String) throws(CommandFailure) {
         self.source = source
         self.path = path
         let status = unsafe hearth_inflate_any(&stream)

@@ -12,6 +12,7 @@ import DocumentStore
 import EmbeddedEngine
 import FileSystem
 import FirestoreMessages
+import Identity
 import PostgreSQLLog
 import Replication
 import Server
@@ -100,6 +101,7 @@ private struct DirectoryToCluster {
         guard try stopWrites() == last else {
             throw CommandFailure("\(directory) has taken writes meanwhile: give the command again")
         }
+        try addRevocations()
         let ceiling = max(last, base.version.microseconds, SystemClock.microseconds())
         let entered = try session.run(
             tables.adoption(identity, timeline: timeline ?? ceiling, ceiling: ceiling, base: row))
@@ -122,9 +124,15 @@ private struct DirectoryToCluster {
     private func addRules() throws {
         let history = RulesHistory(dataDirectory: directory)
         guard let number = try history.newest() else { return }
-        let rules = ClusterRules(address: database, log: .standardError(level: .error))
+        let rules = ClusterRules(home: HomeDatabase(address: database))
         if try rules.add(history.text(number), as: number, after: 0) { return }
         try StandardOutput.print("the cluster has rules, which apply to this store too; those of \(directory) do not")
+    }
+
+    /// Has the servers of the cluster refuse the tokens that the directory refuses.
+    private func addRevocations() throws {
+        let own = try IdentityDirectory(dataDirectory: directory).revocations().moments
+        if !own.isEmpty { try ClusterRevocations(HomeDatabase(address: database)).add(own) }
     }
 
     /// Makes the tables, and removes what an interrupted attempt has left.
@@ -289,8 +297,10 @@ private struct ClusterToDirectory {
     }
 
     private func complete() throws {
-        let rules = ClusterRules(address: database, log: .standardError(level: .error))
-        _ = try RulesKeeper(RulesHistory(dataDirectory: copy), shared: rules).takeShared()
+        let home = HomeDatabase(address: database)
+        _ = try RulesKeeper(RulesHistory(dataDirectory: copy), shared: ClusterRules(home: home)).takeShared()
+        let revocations = try IdentityDirectory(dataDirectory: copy).revocations()
+        _ = try RevocationKeeper(revocations, shared: ClusterRevocations(home)).takeShared()
         // The place in the log has no meaning any more.
         let places = "\(copy)/\(LogPlaces.fileName)"
         if Directory.exists(places) { try Directory.removeFile(places) }

@@ -34,6 +34,26 @@ struct ThreadTests {
     }
 
     @Test
+    func `A thread with pauses works until it is stopped, which ends a pause and waits for work under way`() throws {
+        let thread = PacedThread()
+        let rounds = Monitor(0)
+        let hasEnded = Monitor(false)
+        try thread.start(name: "paced", everyMilliseconds: 1) { pause in
+            while pause() { rounds.update { $0 += 1 } }
+            hasEnded.update { $0 = true }
+        }
+        rounds.wait { $0 >= 3 ? () : nil }
+        thread.stop()
+        #expect(hasEnded.withLock { $0 })
+        thread.stop()
+        PacedThread().stop()
+
+        let slow = PacedThread()
+        try slow.start(name: "slow", everyMilliseconds: 100_000_000) { pause in #expect(!pause()) }
+        slow.stop()
+    }
+
+    @Test
     func `The monotonic clock never steps back, and the wall clock is in this century`() {
         var last = SystemClock.monotonicNanoseconds()
         for _ in 0..<10_000 {

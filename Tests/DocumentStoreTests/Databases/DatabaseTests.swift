@@ -174,9 +174,9 @@ struct DatabaseTests {
         for bytes in [[], [1], [UInt8](repeating: 9, count: 30), [UInt8](repeating: 0, count: 17)] {
             #expect(DatabaseSettings(bytes.byteSpan) == nil)
             let record = [LogRecord.databaseKind, 1, 0, 0, 0] + bytes
-            #expect(throws: StorageError.self) { try DatabaseRecord(record.byteSpan) }
+            #expect(throws: StorageError.self) { try DatabaseRecord<DatabaseSettings>(record.byteSpan) }
         }
         let cut = [LogRecord.databaseKind, 1]
-        #expect(throws: StorageError.self) { try DatabaseRecord(cut.byteSpan) }
+        #expect(throws: StorageError.self) { try DatabaseRecord<DatabaseSettings>(cut.byteSpan) }
     }
 }

@@ -35,6 +35,28 @@ struct BaseTests {
         try source.finish()
     }
 
+    @Test
+    func `What belongs to the server stays when a base takes the place of its state`() async throws {
+        let source = try StoreHarness()
+        try await source.commit([.set("c/a", fields(1))])
+        let base = try StoreBase(of: source.store)
+        #expect(!base.parts.contains { $0.path.hasPrefix("identity") })
+        let directory = TemporaryDirectory("base-identity")
+        let (data, file) = (directory.path(of: "data"), "identity/revocations.json")
+        try FileManager.default.createDirectory(atPath: "\(data)/identity", withIntermediateDirectories: true)
+        try Data("kept".utf8).write(to: URL(fileURLWithPath: "\(data)/\(file)"))
+        try Data().write(to: URL(fileURLWithPath: "\(data)/other"))
+        let receiver = try BaseReceiver(directory: data)
+        for part in base.parts {
+            try receiver.begin(part.path)
+            try base.read(part) { try receiver.append($0) }
+        }
+        try receiver.complete(source: "source:1")
+        #expect(try String(contentsOfFile: "\(data)/\(file)", encoding: .utf8) == "kept")
+        #expect(!FileManager.default.fileExists(atPath: "\(data)/other"))
+        try source.finish()
+    }
+
     @Test(arguments: [
         "../x", "runs/../../x", "/etc/x", "runs/", "runs/.hidden", "LOCK", "log/1.log", "runs/a/b", "", "runs/a b",
     ])

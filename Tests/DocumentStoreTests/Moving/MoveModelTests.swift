@@ -177,7 +177,7 @@ struct MoveModelTests {
         }
     }
 
-    @Test(arguments: UInt64(1)...24)
+    @Test(arguments: CaseShare.of(UInt64(1)...24, 8))
     func `A move loses, doubles and reorders nothing`(seed: UInt64) async throws {
         print("seed \(seed)")
         var run = try Run(seed: seed)

@@ -144,9 +144,11 @@ struct ReadConflictTests {
         return Array(model.documents.values)
     }
 
-    @Test(
-        arguments: [AutomaticIndexes.on, .off, .adaptive],
-        [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic])
+    private static let modes = [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic].flatMap { mode in
+        [AutomaticIndexes.on, .off, .adaptive].map { (indexes: $0, mode: mode) }
+    }
+
+    @Test(arguments: CaseShare.of(modes, 3))
     func `A read that would come out otherwise aborts the commit`(
         indexes: AutomaticIndexes, mode: TransactionOptions.ConcurrencyMode
     ) async throws {

@@ -92,6 +92,23 @@ struct BackupTests {
     }
 
     @Test
+    func `Copies of one of several stores have the rules of their server`() throws {
+        let (server, data) = (directory.path(of: "server"), directory.path(of: "server/STORES/b"))
+        let store = try Store(data)
+        try write("\(server)/rules/000002.rules", "common")
+        // A base from which the store began may have had some.
+        try write("\(data)/rules/000001.rules", "old")
+        try store.engine.backup(to: directory.path(of: "backup"))
+        _ = try store.engine.fork(to: directory.path(of: "fork"))
+        try store.engine.close()
+        try DirectoryCopy.run(from: "\(data)/", to: directory.path(of: "copy"))
+        for copy in ["backup", "fork", "copy"] {
+            let rules = directory.path(of: "\(copy)/rules")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: rules) == ["000002.rules"], "\(copy)")
+        }
+    }
+
+    @Test
     func `Rules that cannot be copied fail a backup and a copy, which leave nothing`() throws {
         let (data, copy) = (directory.path(of: "data"), directory.path(of: "copy"))
         let store = try Store(data)

@@ -54,7 +54,7 @@ struct ArchivePowerCutTests {
         var cuts = PowerCuts(seed: seed)
         cuts.inspect = { path, disk in try Self.problem(path, disk, recording, options) }
         let places = recording.places(ofEachKind: Self.factor, others: 20 * Self.factor, &cuts.random)
-        let problem = cuts.problem(of: recording, at: places)
+        let problem = cuts.problem(of: recording, at: PowerCuts.share(of: places))
         print("power cuts: \(cuts.count) of \(recording.events.count) events with an archive, seed \(seed)")
         #expect(problem == nil)
     }

@@ -109,7 +109,7 @@ struct PowerCutTests {
     private func expectNoProblem(_ cuts: consuming PowerCuts, _ recording: Recording, ofEachKind: Int, others: Int) {
         let places = recording.places(
             ofEachKind: ofEachKind * Self.factor, others: others * Self.factor, &cuts.random)
-        let problem = cuts.problem(of: recording, at: places)
+        let problem = cuts.problem(of: recording, at: PowerCuts.share(of: places))
         print("power cuts: \(cuts.count) of \(recording.events.count) events, seed \(cuts.random.seed)")
         #expect(problem == nil)
     }
@@ -156,7 +156,7 @@ struct PowerCutTests {
             return found == model.entries([], [0xF0], at: version, .forward) ? nil : "the copy has something else"
         }
         let places = recording.places(ofEachKind: 2, others: 40, &cuts.random).filter { $0 >= start }
-        let problem = cuts.problem(of: recording, at: places)
+        let problem = cuts.problem(of: recording, at: PowerCuts.share(of: places))
         print("power cuts: \(cuts.count) of \(recording.events.count - start) events with a \(form), seed \(seed)")
         #expect(problem == nil)
     }

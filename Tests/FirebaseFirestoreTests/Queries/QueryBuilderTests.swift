@@ -88,7 +88,7 @@ import Testing
 
     @Test
     func `Other operands may not hold an array in an array`() {
-        for relation in [QueryOperator.equal, .lessThan, .arrayContains, .arrayContainsAny] {
+        for relation in [ComparisonOperator.equal, .lessThan, .arrayContains, .arrayContainsAny] {
             #expect(throws: RuleViolation("Nested arrays are not supported.")) {
                 try OperandRules.filter(
                     FieldPath(["f"]), relation, [["a"], ["b"]], query: books.definition, firestore: firestore)
@@ -222,10 +222,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (QueryOperator.notIn, QueryOperator.isIn), (.notIn, .arrayContainsAny), (.notIn, .notEqual),
+        (ComparisonOperator.notIn, ComparisonOperator.isIn), (.notIn, .arrayContainsAny), (.notIn, .notEqual),
         (.isIn, .notIn), (.arrayContainsAny, .notIn), (.notEqual, .notIn),
     ])
-    func `Filters that may not meet are refused in either order`(second: QueryOperator, first: QueryOperator) throws {
+    func `Filters that may not meet are refused in either order`(
+        second: ComparisonOperator, first: ComparisonOperator
+    ) throws {
         let field = try path("f")
         var query = books.definition
         query.filters = [.field(field, first.wire, encoded(.array([.integer(1)])))]
@@ -246,9 +248,9 @@ import Testing
     }
 
     @Test(arguments: [
-        (QueryOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
+        (ComparisonOperator.isIn, 0), (.notIn, 0), (.arrayContainsAny, 0),
     ])
-    func `Operands are checked`(relation: QueryOperator, count: Int) {
+    func `Operands are checked`(relation: ComparisonOperator, count: Int) {
         #expect(
             violation { () throws(RuleViolation) in
                 _ = try OperandRules.filter(
@@ -260,7 +262,7 @@ import Testing
     func `Document ids as operands are checked`() {
         let collection = books.definition
         let group = firestore.collectionGroup("books").definition
-        func check(_ relation: QueryOperator, _ operand: Any, _ query: QueryDescription) -> String? {
+        func check(_ relation: ComparisonOperator, _ operand: Any, _ query: QueryDescription) -> String? {
             violation { () throws(RuleViolation) in
                 _ = try OperandRules.filter(.documentID(), relation, operand, query: query, firestore: firestore)
             }

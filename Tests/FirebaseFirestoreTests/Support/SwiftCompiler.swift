@@ -63,7 +63,9 @@ struct SwiftCompiler {
                 .filter { names.contains(($0 as NSString).lastPathComponent) }.map { "\(folder)/\($0)" }
         }
         let libraries = ["protobuf-c", "lmdb", "xxhash", "crypto", "ssl", "re2", "stdc++"]
-        return (try compile(source, .v6, isScript: false, objects + libraries.map { "-l\($0)" } + ["-o", path]), path)
+        // The linker of the compiler's own package takes a fifth of the time.
+        let options = ["-use-ld=lld", "-o", path] + libraries.map { "-l\($0)" }
+        return (try compile(source, .v6, isScript: false, objects + options), path)
     }
 
     private func compile(

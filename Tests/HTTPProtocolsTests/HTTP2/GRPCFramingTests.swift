@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 1_000, 100_000, 1_000_000])
+    @Test(arguments: [0, 1, 1_000, 100_000, 300_000])
     func `What is deflated comes back, within the limit and not beyond`(size: Int) {
         let plain = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* $0) }
         let packed = Compressed.zlib(plain)

@@ -9,14 +9,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct HTTP2SessionTests {
     @Test func `Every saved input of the session's fuzzer keeps every property`() throws {
-        let inputs = try Repository.corpus("HTTP2Session")
-        #expect(inputs.count > 50)
-        for (name, bytes) in inputs {
-            #expect(HTTP2SessionCheck.violation((HTTP2Preface.bytes + bytes).span.bytes) == nil, "\(name)")
+        try FuzzCorpus.expectKept("HTTP2Session", over: 50) {
+            HTTP2SessionCheck.violation((HTTP2Preface.bytes + $0).span.bytes)
         }
     }
 
-    @Test(arguments: [41, 42, 43] as [UInt64])
+    @Test(arguments: CaseShare.of(UInt64(41)...43, 1))
     func `Random conversations keep every property, damaged or not`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for round in 0..<1_000 {

@@ -11,7 +11,7 @@ struct CSVTests {
     private let directory = TemporaryDirectory("csv")
 
     /// Gives bytes in parts of a size.
-    private final class Parts: ByteSource {
+    private final class Parts: InputBytes {
         private var rest: ArraySlice<UInt8>
         private let size: Int
 

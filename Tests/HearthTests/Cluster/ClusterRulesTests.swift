@@ -40,11 +40,39 @@ struct ClusterRulesTests {
             .request("GET", Self.document)?.status
     }
 
+    /// Copies of several stores are independent directories with the rules of the cluster.
+    private func expectCopies(of nodes: [ClusterNode], have text: String) async throws {
+        for command in ["backup", "fork"] {
+            let copy = directory.path(of: command)
+            let words = command == "fork" ? [nodes[0].data, copy] : ["--data", nodes[0].data, copy]
+            let made = try HearthBinary.run([command] + words)
+            #expect(made.status == 0, "\(made)")
+            for store in ["main", "b"] {
+                let kept = try HearthBinary.run(["rules", "show", "--data", "\(copy)/\(store)"])
+                #expect(kept.output == text, "\(command) \(store): \(kept)")
+                #expect(try HearthBinary.run(["check", "--data", "\(copy)/\(store)"]).status == 0)
+            }
+        }
+        // Its first bases are older than the rules.
+        for store in ["main", "b"] {
+            let (archive, restored) = (directory.path(of: "archive/\(store)"), directory.path(of: "restored-\(store)"))
+            try await eventually("the archive has a base with the rules: \(nodes.map { $0.log.suffix(1_000) })") {
+                FileManager.default.subpaths(atPath: archive)?.contains { $0.hasSuffix("/rules/000003.rules") } == true
+            }
+            let made = try HearthBinary.run(["restore", "--from", archive, "--to", restored])
+            #expect(made.status == 0, "\(made)")
+            let kept = try HearthBinary.run(["rules", "show", "--data", restored])
+            #expect(kept.output == text, "the archive of \(store): \(kept)")
+        }
+    }
+
     @Test
     func `Rules applied at one server are in force at others, at a new one from the start, and after a move`()
         async throws
     {
-        let stores = ["--cluster-stores", "main,b"]
+        let stores = [
+            "--cluster-stores", "main,b", "--archive", directory.path(of: "archive"), "--archive-base-interval", "1s",
+        ]
         // Without access control, so that the servers reach each other; rules are kept all the same.
         let nodes = [
             try node("a", stores + ["--insecure"]), try node("b", stores + ["--insecure"]),
@@ -92,6 +120,7 @@ struct ClusterRulesTests {
         #expect(moved.status == 0, "\(moved)")
         for node in nodes { #expect(try rules(["show"], at: node).output == shown[0]) }
         try await expectIndexes(at: nodes)
+        try await expectCopies(of: nodes, have: shown[0])
         for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
 
         let late = try node("late", stores)

@@ -97,28 +97,36 @@ struct LoadExportTests {
 
     @Test
     func `A load whose server and client are killed half way resumes to every document, each once`() throws {
-        var server = try ServerProcess(data: directory.path(of: "data"))
-        let lines = (0..<60_000).map { #"{"n":\#($0),"text":"\#(String(repeating: "y", count: 200))"}"# }
-        let file = try write("long.jsonl", lines)
-        let loading = HearthProcess([
-            "load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--collection", "c", "--in-flight", "2", file,
-        ])
-        try loading.start()
-        // Half way: the server has stored something and the load has not ended.
-        while loading.isRunning, try export(server, "c").isEmpty {}
-        server.kill()
-        loading.signal(9)
-        loading.waitForEnd()
-        server = try ServerProcess(data: directory.path(of: "data"))
+        var (count, data, file, isHalfWay) = (30_000, "", "", false)
+        while !isHalfWay {
+            // The load before may have ended when the server had something; this one is longer.
+            count *= 2
+            data = directory.path(of: "data\(count)")
+            file = try write(
+                "long\(count).jsonl",
+                (0..<count).map { #"{"n":\#($0),"text":"\#(String(repeating: "y", count: 200))"}"# })
+            let server = try ServerProcess(data: data)
+            let loading = HearthProcess([
+                "load", "--address", "127.0.0.1:\(server.port)", "--quiet", "--collection", "c", "--in-flight", "2",
+                file,
+            ])
+            try loading.start()
+            while loading.isRunning, try export(server, "c").isEmpty {}
+            server.kill()
+            loading.signal(9)
+            loading.waitForEnd()
+            isHalfWay = FileManager.default.fileExists(atPath: "\(file).hearth-load")
+        }
+        let server = try ServerProcess(data: data)
         let resumed = try load(server, file, "--collection", "c", "--resume")
         #expect(resumed.status == 0, "\(resumed)")
         let numbers = try export(server, "c").split(separator: "\n").map { line in
             Int(line.split(separator: "\"n\":")[1].prefix { $0.isNumber }) ?? -1
         }
-        #expect(numbers.count == lines.count)
-        #expect(Set(numbers) == Set(0..<lines.count))
+        #expect(numbers.count == count)
+        #expect(Set(numbers) == Set(0..<count))
         #expect(server.stop() == 0)
-        let check = try HearthBinary.run(["check", "--data", directory.path(of: "data")])
+        let check = try HearthBinary.run(["check", "--data", data])
         #expect(check.status == 0, "\(check.output)\(check.errors)")
     }
 }

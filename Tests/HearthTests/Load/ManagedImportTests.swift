@@ -122,7 +122,7 @@ struct ManagedImportTests {
         try load(Self.documents(0), into: server)
         #expect(try run(server, "export", "--format", "managed", "--output", export).status == 0)
         // An entity without a key, in a log that the metadata does not list.
-        var log = LogWriter()
+        var log = LevelDBLogWriter()
         var bytes = ByteBuffer()
         let entity: [UInt8] = [0x20, 0x01]
         log.append(entity.byteSpan, to: &bytes)

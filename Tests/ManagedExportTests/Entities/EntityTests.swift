@@ -39,7 +39,7 @@ import Testing
 
     @Test
     func `The emulator's entities are read, and written again byte for byte`() throws {
-        var log = LogReader(GoldenExport.data)
+        var log = LevelDBLogReader(GoldenExport.data)
         let entities = log.records().records
         #expect(entities.count == GoldenExport.documents.count)
         for (entity, document) in zip(entities, GoldenExport.documents) {
@@ -226,7 +226,7 @@ import Testing
 
     @Test
     func `Entities with changed or missing bytes are read or refused, and never harm`() throws {
-        var log = LogReader(GoldenExport.data)
+        var log = LevelDBLogReader(GoldenExport.data)
         for entity in log.records().records {
             for end in entity.indices { _ = try? Self.read(Array(entity[..<end])) }
             for index in entity.indices {

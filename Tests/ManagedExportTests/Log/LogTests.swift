@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct LogTests {
     private static func log(_ records: [[UInt8]]) -> [UInt8] {
-        var writer = LogWriter()
+        var writer = LevelDBLogWriter()
         var output = ByteBuffer()
         for record in records { writer.append(record.byteSpan, to: &output) }
         return output.copyBytes()
@@ -31,7 +31,7 @@ import Testing
     @Test
     func `The bytes of the emulator's logs are read, and written again byte for byte`() {
         for golden in [GoldenExport.data, GoldenExport.overall] {
-            var reader = LogReader(golden)
+            var reader = LevelDBLogReader(golden)
             let (records, damage) = reader.records()
             #expect(damage == nil)
             #expect(reader.offset == golden.count)
@@ -53,7 +53,7 @@ import Testing
             offset += 7 + length
         }
         #expect(offset == log.count)
-        var reader = LogReader(log)
+        var reader = LevelDBLogReader(log)
         #expect(reader.records().records == [before, long])
     }
 
@@ -65,7 +65,7 @@ import Testing
         records.append(Self.record(2_100_000, 5))
         records.append(Self.record(1, 6))
         let log = Self.log(records)
-        var reader = LogReader(log)
+        var reader = LevelDBLogReader(log)
         var offsets = [0]
         for record in records {
             var output = ByteBuffer()
@@ -74,7 +74,7 @@ import Testing
             offsets.append(reader.offset)
         }
         for (index, offset) in offsets.enumerated() {
-            var later = LogReader(log, from: offset)
+            var later = LevelDBLogReader(log, from: offset)
             #expect(later.records().records == Array(records[index...]))
         }
     }
@@ -85,7 +85,7 @@ import Testing
             let before = Self.record(LogFragment.blockBytes - 7 - left, 1)
             let records = [before, Self.record(100, 2), Self.record(40_000, 3)]
             let log = Self.log(records)
-            var reader = LogReader(log)
+            var reader = LevelDBLogReader(log)
             let found = reader.records()
             #expect(found.damage == nil && found.records == records, "\(left) bytes left")
             if left == 7 { #expect(log[LogFragment.blockBytes - 1] == 2) }
@@ -99,7 +99,7 @@ import Testing
         for index in log.indices {
             var damaged = log
             damaged[index] ^= 0x10
-            var reader = LogReader(damaged)
+            var reader = LevelDBLogReader(damaged)
             let (found, damage) = reader.records()
             #expect(damage != nil, "byte \(index)")
             #expect(found == Array(records.prefix(found.count)), "byte \(index)")
@@ -111,11 +111,11 @@ import Testing
         let records = (0..<4).map { Self.record(20_000 * $0 + 3, $0) }
         let log = Self.log(records)
         var ends: Set<Int> = [0]
-        var reader = LogReader(log)
+        var reader = LevelDBLogReader(log)
         var output = ByteBuffer()
         while (try? reader.next(into: &output)) == true { ends.insert(reader.offset) }
         for end in stride(from: 0, through: log.count, by: 1_009).map({ $0 }) + Array(ends) {
-            var cut = LogReader(Array(log.prefix(end)))
+            var cut = LevelDBLogReader(Array(log.prefix(end)))
             let (found, damage) = cut.records()
             #expect(found == Array(records.prefix(found.count)))
             // The zeros at the end of a block belong to no record.
@@ -144,7 +144,7 @@ import Testing
             ([UInt8](repeating: 0, count: 100), .checksum),
         ]
         for (bytes, reason) in cases {
-            var reader = LogReader(fragment(1, [9]) + bytes)
+            var reader = LevelDBLogReader(fragment(1, [9]) + bytes)
             let (records, damage) = reader.records()
             #expect(records == [[9]])
             #expect(damage?.reason == reason)

@@ -9,9 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(20))) struct FrameParserCorpusTests {
     @Test func `Every saved input of the frame parser's fuzzer keeps every property`() throws {
-        let inputs = try Repository.corpus("FrameParser")
-        #expect(inputs.count > 50)
-        for (name, bytes) in inputs { #expect(FrameParserCheck.violation(bytes.span.bytes) == nil, "\(name)") }
+        try FuzzCorpus.expectKept("FrameParser", over: 50) { FrameParserCheck.violation($0.span.bytes) }
     }
 
     @Test(arguments: [11, 12, 13] as [UInt64])

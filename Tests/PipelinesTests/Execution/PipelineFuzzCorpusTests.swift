@@ -8,18 +8,12 @@ import Testing
 struct PipelineFuzzCorpusTests {
     @Test
     func `Every saved input of the fuzzer keeps every property`() throws {
-        let inputs = try Repository.corpus("Pipeline")
-        #expect(inputs.count > 20)
-        for (name, bytes) in inputs { #expect(PipelineCheck.violation(bytes) == nil, "\(name)") }
+        try FuzzCorpus.expectKept("Pipeline", over: 20, PipelineCheck.violation)
     }
 
     @Test
     func `Inputs with bytes removed, repeated and exchanged keep every property`() throws {
-        let inputs = try Repository.corpus("Pipeline").map(\.1)
-        var random = SeededGenerator(seed: UInt64(CaseShare.number))
-        for _ in 0..<200 {
-            let bytes = random.damaged(random.pick(inputs))
-            #expect(PipelineCheck.violation(bytes) == nil, "seed \(random.seed): \(bytes)")
-        }
+        let inputs = try Repository.corpus("Pipeline").map(\.bytes)
+        FuzzCorpus.expectKept(damaged: inputs, rounds: 200, PipelineCheck.violation)
     }
 }

@@ -9,22 +9,16 @@ import Testing
 struct RulesFuzzCorpusTests {
     @Test
     func `Every saved input of the fuzzer keeps every property`() throws {
-        let inputs = try Repository.corpus("SecurityRules")
-        #expect(inputs.count > 20)
-        for (name, bytes) in inputs { #expect(RulesCheck.violation(bytes) == nil, "\(name)") }
+        try FuzzCorpus.expectKept("SecurityRules", over: 20, RulesCheck.violation)
     }
 
     @Test
     func `Texts with parts removed, repeated and exchanged keep every property`() throws {
         let scripts = try RulesScriptTests.scripts.map {
-            try #require(try RulesTestFile(try String(contentsOf: $0, encoding: .utf8)).rules)
+            Array(try #require(try RulesTestFile(try String(contentsOf: $0, encoding: .utf8)).rules).utf8)
         }
-        var random = SeededGenerator(seed: UInt64(CaseShare.number))
-        for _ in 0..<300 {
-            let bytes = random.damaged(
-                Array(random.pick(scripts).utf8), replacements: Array("{}()[]/$*.,;:=!&|'\"0a\u{0}".utf8))
-            #expect(
-                RulesCheck.violation(bytes) == nil, "seed \(random.seed): \(String(decoding: bytes, as: UTF8.self))")
-        }
+        FuzzCorpus.expectKept(
+            damaged: scripts, rounds: 300, replacements: Array("{}()[]/$*.,;:=!&|'\"0a\u{0}".utf8),
+            RulesCheck.violation)
     }
 }

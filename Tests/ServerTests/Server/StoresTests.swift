@@ -9,6 +9,7 @@ import DocumentModel
 import DocumentStore
 import FirestoreMessages
 import FirestoreService
+import Foundation
 import NativeProtocol
 import ServiceTestSupport
 import Synchronization
@@ -355,7 +356,7 @@ struct StoresTests {
         #expect(page.contains("\nhearth_log_segments{state=\"used\",store=\"b\"} "))
         let context = AdminService.Context(
             stores: live.gateway.stores, served: live.gateway.stores[0], log: Log(level: .error) { _ in },
-            address: ServerAddress(), rules: nil, authorization: nil)
+            address: ServerAddress(), rules: nil, revocations: nil, authorization: nil)
         let target = directory.path(of: "backup")
         try context.copyEach(to: target) { try $0.backup(to: $1) }
         for (store, database) in [("main", "first"), ("b", "second")] {
@@ -363,6 +364,15 @@ struct StoresTests {
             #expect(copy.databaseNames == [try name(database)])
             copy.close()
         }
+        // Copies of all stores, or none.
+        let half = directory.path(of: "half")
+        #expect(throws: RequestError.self) {
+            try context.copyEach(to: half) { store, copy in
+                if copy.hasSuffix("/b") { throw RequestError(.internal, "planted") }
+                try store.backup(to: copy)
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: half))
     }
 
     // MARK: Moves

@@ -15,6 +15,8 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 
+typedef struct Held__Admin__RevokeUserRequest Held__Admin__RevokeUserRequest;
+typedef struct Held__Admin__RevokeUserResponse Held__Admin__RevokeUserResponse;
 typedef struct Held__Admin__MoveDatabaseRequest Held__Admin__MoveDatabaseRequest;
 typedef struct Held__Admin__MovedDatabase Held__Admin__MovedDatabase;
 typedef struct Held__Admin__ReceiveDatabaseRequest Held__Admin__ReceiveDatabaseRequest;
@@ -84,6 +86,36 @@ typedef enum _Held__Admin__Mode {
 } Held__Admin__Mode;
 
 /* --- messages --- */
+
+struct  Held__Admin__RevokeUserRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The identifier of the user: the claim "sub" of a token, or the one that the issuer's settings name.
+   */
+  ProtobufCBinaryData uid;
+};
+#define HELD__ADMIN__REVOKE_USER_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__revoke_user_request__descriptor) \
+    , {0,NULL} }
+
+
+struct  Held__Admin__RevokeUserResponse
+{
+  ProtobufCMessage base;
+  /*
+   * Tokens of sign-ins before are refused. Seconds since 1970.
+   */
+  int64_t before;
+  /*
+   * All servers of the cluster refuse them within seconds.
+   */
+  protobuf_c_boolean in_cluster;
+};
+#define HELD__ADMIN__REVOKE_USER_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&held__admin__revoke_user_response__descriptor) \
+    , 0, 0 }
+
 
 struct  Held__Admin__MoveDatabaseRequest
 {
@@ -752,6 +784,12 @@ struct  Held__Admin__SingleFieldIndex
     , 0, HELD__ADMIN__MODE__MODE_UNSPECIFIED }
 
 
+/* Held__Admin__RevokeUserRequest methods */
+void   held__admin__revoke_user_request__init
+                     (Held__Admin__RevokeUserRequest         *message);
+/* Held__Admin__RevokeUserResponse methods */
+void   held__admin__revoke_user_response__init
+                     (Held__Admin__RevokeUserResponse         *message);
 /* Held__Admin__MoveDatabaseRequest methods */
 void   held__admin__move_database_request__init
                      (Held__Admin__MoveDatabaseRequest         *message);
@@ -868,6 +906,12 @@ void   held__admin__single_field_index__init
                      (Held__Admin__SingleFieldIndex         *message);
 /* --- per-message closures --- */
 
+typedef void (*Held__Admin__RevokeUserRequest_Closure)
+                 (const Held__Admin__RevokeUserRequest *message,
+                  void *closure_data);
+typedef void (*Held__Admin__RevokeUserResponse_Closure)
+                 (const Held__Admin__RevokeUserResponse *message,
+                  void *closure_data);
 typedef void (*Held__Admin__MoveDatabaseRequest_Closure)
                  (const Held__Admin__MoveDatabaseRequest *message,
                   void *closure_data);
@@ -989,6 +1033,8 @@ typedef void (*Held__Admin__SingleFieldIndex_Closure)
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    held__admin__mode__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__revoke_user_request__descriptor;
+extern const ProtobufCMessageDescriptor held__admin__revoke_user_response__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__move_database_request__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__moved_database__descriptor;
 extern const ProtobufCMessageDescriptor held__admin__receive_database_request__descriptor;

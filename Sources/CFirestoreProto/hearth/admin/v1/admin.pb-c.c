@@ -7,6 +7,18 @@
 #endif
 
 #include "hearth/admin/v1/admin.pb-c.h"
+void   hearth__admin__v1__revoke_user_request__init
+                     (Hearth__Admin__V1__RevokeUserRequest         *message)
+{
+  static const Hearth__Admin__V1__RevokeUserRequest init_value = HEARTH__ADMIN__V1__REVOKE_USER_REQUEST__INIT;
+  *message = init_value;
+}
+void   hearth__admin__v1__revoke_user_response__init
+                     (Hearth__Admin__V1__RevokeUserResponse         *message)
+{
+  static const Hearth__Admin__V1__RevokeUserResponse init_value = HEARTH__ADMIN__V1__REVOKE_USER_RESPONSE__INIT;
+  *message = init_value;
+}
 void   hearth__admin__v1__move_database_request__init
                      (Hearth__Admin__V1__MoveDatabaseRequest         *message)
 {
@@ -235,6 +247,95 @@ void   hearth__admin__v1__single_field_index__init
   static const Hearth__Admin__V1__SingleFieldIndex init_value = HEARTH__ADMIN__V1__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
 }
+static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_request__field_descriptors[1] =
+{
+  {
+    "uid",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__RevokeUserRequest, uid),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__revoke_user_request__field_indices_by_name[] = {
+  0,   /* field[0] = uid */
+};
+static const ProtobufCIntRange hearth__admin__v1__revoke_user_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_request__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.RevokeUserRequest",
+  "RevokeUserRequest",
+  "Hearth__Admin__V1__RevokeUserRequest",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__RevokeUserRequest),
+  1,
+  hearth__admin__v1__revoke_user_request__field_descriptors,
+  hearth__admin__v1__revoke_user_request__field_indices_by_name,
+  1,  hearth__admin__v1__revoke_user_request__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__revoke_user_request__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_response__field_descriptors[2] =
+{
+  {
+    "before",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__RevokeUserResponse, before),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "in_cluster",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__RevokeUserResponse, in_cluster),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__revoke_user_response__field_indices_by_name[] = {
+  0,   /* field[0] = before */
+  1,   /* field[1] = in_cluster */
+};
+static const ProtobufCIntRange hearth__admin__v1__revoke_user_response__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 2 }
+};
+const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_response__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "hearth.admin.v1.RevokeUserResponse",
+  "RevokeUserResponse",
+  "Hearth__Admin__V1__RevokeUserResponse",
+  "hearth.admin.v1",
+  sizeof(Hearth__Admin__V1__RevokeUserResponse),
+  2,
+  hearth__admin__v1__revoke_user_response__field_descriptors,
+  hearth__admin__v1__revoke_user_response__field_indices_by_name,
+  1,  hearth__admin__v1__revoke_user_response__number_ranges,
+  (ProtobufCMessageInit) hearth__admin__v1__revoke_user_response__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
 static const ProtobufCFieldDescriptor hearth__admin__v1__move_database_request__field_descriptors[2] =
 {
   {
@@ -2253,7 +2354,7 @@ const ProtobufCEnumDescriptor hearth__admin__v1__mode__descriptor =
   hearth__admin__v1__mode__value_ranges,
   NULL,NULL,NULL,NULL   /* reserved[1234] */
 };
-static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[16] =
+static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descriptors[17] =
 {
   { "GetServer", &hearth__admin__v1__get_server_request__descriptor, &hearth__admin__v1__server__descriptor },
   { "Backup", &hearth__admin__v1__backup_request__descriptor, &hearth__admin__v1__backup_response__descriptor },
@@ -2265,6 +2366,7 @@ static const ProtobufCMethodDescriptor hearth__admin__v1__admin__method_descript
   { "RollbackRules", &hearth__admin__v1__rollback_rules_request__descriptor, &hearth__admin__v1__apply_rules_response__descriptor },
   { "ListRules", &hearth__admin__v1__list_rules_request__descriptor, &hearth__admin__v1__list_rules_response__descriptor },
   { "GetRules", &hearth__admin__v1__get_rules_request__descriptor, &hearth__admin__v1__get_rules_response__descriptor },
+  { "RevokeUser", &hearth__admin__v1__revoke_user_request__descriptor, &hearth__admin__v1__revoke_user_response__descriptor },
   { "Follow", &hearth__admin__v1__follow_request__descriptor, &hearth__admin__v1__follow_response__descriptor },
   { "StepDown", &hearth__admin__v1__step_down_request__descriptor, &hearth__admin__v1__step_down_response__descriptor },
   { "Forward", &hearth__admin__v1__forward_request__descriptor, &hearth__admin__v1__forward_response__descriptor },
@@ -2277,18 +2379,19 @@ const unsigned hearth__admin__v1__admin__method_indices_by_name[] = {
   6,        /* ApplyRules */
   1,        /* Backup */
   3,        /* Checkpoint */
-  10,        /* Follow */
+  11,        /* Follow */
   2,        /* Fork */
-  12,        /* Forward */
+  13,        /* Forward */
   9,        /* GetRules */
   0,        /* GetServer */
   5,        /* ListIndexes */
   8,        /* ListRules */
-  14,        /* MoveDatabase */
-  13,        /* NewestVersion */
-  15,        /* ReceiveDatabase */
+  15,        /* MoveDatabase */
+  14,        /* NewestVersion */
+  16,        /* ReceiveDatabase */
+  10,        /* RevokeUser */
   7,        /* RollbackRules */
-  11         /* StepDown */
+  12         /* StepDown */
 };
 const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
 {
@@ -2297,7 +2400,7 @@ const ProtobufCServiceDescriptor hearth__admin__v1__admin__descriptor =
   "Admin",
   "Hearth__Admin__V1__Admin",
   "hearth.admin.v1",
-  16,
+  17,
   hearth__admin__v1__admin__method_descriptors,
   hearth__admin__v1__admin__method_indices_by_name
 };
@@ -2381,13 +2484,21 @@ void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
   service->invoke(service, 9, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
+void hearth__admin__v1__admin__revoke_user(ProtobufCService *service,
+                                           const Hearth__Admin__V1__RevokeUserRequest *input,
+                                           Hearth__Admin__V1__RevokeUserResponse_Closure closure,
+                                           void *closure_data)
+{
+  assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
+  service->invoke(service, 10, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+}
 void hearth__admin__v1__admin__follow(ProtobufCService *service,
                                       const Hearth__Admin__V1__FollowRequest *input,
                                       Hearth__Admin__V1__FollowResponse_Closure closure,
                                       void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 10, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 11, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__step_down(ProtobufCService *service,
                                          const Hearth__Admin__V1__StepDownRequest *input,
@@ -2395,7 +2506,7 @@ void hearth__admin__v1__admin__step_down(ProtobufCService *service,
                                          void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 11, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 12, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__forward(ProtobufCService *service,
                                        const Hearth__Admin__V1__ForwardRequest *input,
@@ -2403,7 +2514,7 @@ void hearth__admin__v1__admin__forward(ProtobufCService *service,
                                        void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 12, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 13, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__newest_version(ProtobufCService *service,
                                               const Hearth__Admin__V1__NewestVersionRequest *input,
@@ -2411,7 +2522,7 @@ void hearth__admin__v1__admin__newest_version(ProtobufCService *service,
                                               void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 13, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 14, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__move_database(ProtobufCService *service,
                                              const Hearth__Admin__V1__MoveDatabaseRequest *input,
@@ -2419,7 +2530,7 @@ void hearth__admin__v1__admin__move_database(ProtobufCService *service,
                                              void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 14, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 15, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__receive_database(ProtobufCService *service,
                                                 const Hearth__Admin__V1__ReceiveDatabaseRequest *input,
@@ -2427,7 +2538,7 @@ void hearth__admin__v1__admin__receive_database(ProtobufCService *service,
                                                 void *closure_data)
 {
   assert(service->descriptor == &hearth__admin__v1__admin__descriptor);
-  service->invoke(service, 15, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
+  service->invoke(service, 16, (const ProtobufCMessage *) input, (ProtobufCClosure) closure, closure_data);
 }
 void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
                                      Hearth__Admin__V1__Admin_ServiceDestroy destroy)

@@ -15,6 +15,8 @@ PROTOBUF_C__BEGIN_DECLS
 #endif
 
 
+typedef struct Hearth__Admin__V1__RevokeUserRequest Hearth__Admin__V1__RevokeUserRequest;
+typedef struct Hearth__Admin__V1__RevokeUserResponse Hearth__Admin__V1__RevokeUserResponse;
 typedef struct Hearth__Admin__V1__MoveDatabaseRequest Hearth__Admin__V1__MoveDatabaseRequest;
 typedef struct Hearth__Admin__V1__MovedDatabase Hearth__Admin__V1__MovedDatabase;
 typedef struct Hearth__Admin__V1__ReceiveDatabaseRequest Hearth__Admin__V1__ReceiveDatabaseRequest;
@@ -84,6 +86,36 @@ typedef enum _Hearth__Admin__V1__Mode {
 } Hearth__Admin__V1__Mode;
 
 /* --- messages --- */
+
+struct  Hearth__Admin__V1__RevokeUserRequest
+{
+  ProtobufCMessage base;
+  /*
+   * The identifier of the user: the claim "sub" of a token, or the one that the issuer's settings name.
+   */
+  char *uid;
+};
+#define HEARTH__ADMIN__V1__REVOKE_USER_REQUEST__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__revoke_user_request__descriptor) \
+    , (char *)protobuf_c_empty_string }
+
+
+struct  Hearth__Admin__V1__RevokeUserResponse
+{
+  ProtobufCMessage base;
+  /*
+   * Tokens of sign-ins before are refused. Seconds since 1970.
+   */
+  int64_t before;
+  /*
+   * All servers of the cluster refuse them within seconds.
+   */
+  protobuf_c_boolean in_cluster;
+};
+#define HEARTH__ADMIN__V1__REVOKE_USER_RESPONSE__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__revoke_user_response__descriptor) \
+    , 0, 0 }
+
 
 struct  Hearth__Admin__V1__MoveDatabaseRequest
 {
@@ -750,6 +782,12 @@ struct  Hearth__Admin__V1__SingleFieldIndex
     , 0, HEARTH__ADMIN__V1__MODE__MODE_UNSPECIFIED }
 
 
+/* Hearth__Admin__V1__RevokeUserRequest methods */
+void   hearth__admin__v1__revoke_user_request__init
+                     (Hearth__Admin__V1__RevokeUserRequest         *message);
+/* Hearth__Admin__V1__RevokeUserResponse methods */
+void   hearth__admin__v1__revoke_user_response__init
+                     (Hearth__Admin__V1__RevokeUserResponse         *message);
 /* Hearth__Admin__V1__MoveDatabaseRequest methods */
 void   hearth__admin__v1__move_database_request__init
                      (Hearth__Admin__V1__MoveDatabaseRequest         *message);
@@ -866,6 +904,12 @@ void   hearth__admin__v1__single_field_index__init
                      (Hearth__Admin__V1__SingleFieldIndex         *message);
 /* --- per-message closures --- */
 
+typedef void (*Hearth__Admin__V1__RevokeUserRequest_Closure)
+                 (const Hearth__Admin__V1__RevokeUserRequest *message,
+                  void *closure_data);
+typedef void (*Hearth__Admin__V1__RevokeUserResponse_Closure)
+                 (const Hearth__Admin__V1__RevokeUserResponse *message,
+                  void *closure_data);
 typedef void (*Hearth__Admin__V1__MoveDatabaseRequest_Closure)
                  (const Hearth__Admin__V1__MoveDatabaseRequest *message,
                   void *closure_data);
@@ -1027,6 +1071,10 @@ struct Hearth__Admin__V1__Admin_Service
                     const Hearth__Admin__V1__GetRulesRequest *input,
                     Hearth__Admin__V1__GetRulesResponse_Closure closure,
                     void *closure_data);
+  void (*revoke_user)(Hearth__Admin__V1__Admin_Service *service,
+                      const Hearth__Admin__V1__RevokeUserRequest *input,
+                      Hearth__Admin__V1__RevokeUserResponse_Closure closure,
+                      void *closure_data);
   void (*follow)(Hearth__Admin__V1__Admin_Service *service,
                  const Hearth__Admin__V1__FollowRequest *input,
                  Hearth__Admin__V1__FollowResponse_Closure closure,
@@ -1069,6 +1117,7 @@ void hearth__admin__v1__admin__init (Hearth__Admin__V1__Admin_Service *service,
       function_prefix__ ## rollback_rules,\
       function_prefix__ ## list_rules,\
       function_prefix__ ## get_rules,\
+      function_prefix__ ## revoke_user,\
       function_prefix__ ## follow,\
       function_prefix__ ## step_down,\
       function_prefix__ ## forward,\
@@ -1115,6 +1164,10 @@ void hearth__admin__v1__admin__get_rules(ProtobufCService *service,
                                          const Hearth__Admin__V1__GetRulesRequest *input,
                                          Hearth__Admin__V1__GetRulesResponse_Closure closure,
                                          void *closure_data);
+void hearth__admin__v1__admin__revoke_user(ProtobufCService *service,
+                                           const Hearth__Admin__V1__RevokeUserRequest *input,
+                                           Hearth__Admin__V1__RevokeUserResponse_Closure closure,
+                                           void *closure_data);
 void hearth__admin__v1__admin__follow(ProtobufCService *service,
                                       const Hearth__Admin__V1__FollowRequest *input,
                                       Hearth__Admin__V1__FollowResponse_Closure closure,
@@ -1143,6 +1196,8 @@ void hearth__admin__v1__admin__receive_database(ProtobufCService *service,
 /* --- descriptors --- */
 
 extern const ProtobufCEnumDescriptor    hearth__admin__v1__mode__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_request__descriptor;
+extern const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_response__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__move_database_request__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__moved_database__descriptor;
 extern const ProtobufCMessageDescriptor hearth__admin__v1__receive_database_request__descriptor;

@@ -3,14 +3,14 @@ import SecurityRules
 import Storage
 
 /// The rules in force of a data directory, compiled.
-struct KeptRules {
+struct RulesInForce {
     let number: Int
     let file: String
     let ruleset: Ruleset
 
     /// - Returns: nil if there are none.
     /// - Throws: `CommandFailure` if they cannot be read or do not parse.
-    static func newest(of history: RulesHistory) throws(CommandFailure) -> KeptRules? {
+    static func newest(of history: RulesHistory) throws(CommandFailure) -> RulesInForce? {
         let (number, text): (Int, String)
         do throws(StorageError) {
             guard let newest = try history.newest() else { return nil }
@@ -19,6 +19,6 @@ struct KeptRules {
             throw CommandFailure("the rules of the data directory cannot be used: \(error)")
         }
         let file = history.file(number)
-        return KeptRules(number: number, file: file, ruleset: try RulesFile.ruleset(text, of: file))
+        return RulesInForce(number: number, file: file, ruleset: try RulesFile.ruleset(text, of: file))
     }
 }

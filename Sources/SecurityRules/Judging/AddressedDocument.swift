@@ -4,7 +4,7 @@ internal import Basics
 internal import Expressions
 
 /// A path of the database of the request, below `/databases/DATABASE/documents`.
-struct NamedDocument {
+struct AddressedDocument {
     /// Nil if no document can have the name.
     let address: DocumentAddress?
     let id: String

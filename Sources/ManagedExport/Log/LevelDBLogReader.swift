@@ -3,7 +3,7 @@ package import Basics
 /// Reads the records of a LevelDB log, one after the other. Memory is bounded by a part of the file and a record.
 ///
 /// The first damage ends the reading: what follows it cannot be trusted.
-package struct LogReader {
+package struct LevelDBLogReader {
     /// Returns up to so many bytes of the log from an offset on; fewer at its end alone.
     package typealias Source = (_ offset: Int, _ count: Int) throws(LogDamage) -> [UInt8]
 

@@ -1,7 +1,7 @@
 package import Basics
 
 /// Writes the records of a LevelDB log, one after the other.
-package struct LogWriter {
+package struct LevelDBLogWriter {
     /// Bytes of the log so far.
     package private(set) var byteCount = 0
 

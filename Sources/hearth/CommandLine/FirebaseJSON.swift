@@ -11,7 +11,7 @@ import DocumentJSON
 /// | `projects.default` of `.firebaserc` beside the file | `indexes-project` |
 ///
 /// Everything else in the file is for other products and is not read.
-enum FirebaseConfiguration {
+enum FirebaseJSON {
     /// Whether a file of settings is `firebase.json`: that is an object, and no line of a file of settings begins so.
     static func isIt(_ text: String) -> Bool { text.first { !$0.isWhitespace } == "{" }
 

@@ -15,7 +15,7 @@ internal import DocumentModel
 internal import StoreFormat
 
 /// A place in the copy of a database. The target compares its bytes, and only the source reads them.
-struct MoveProgress: Equatable {
+struct CopyPosition: Equatable {
     enum Phase: UInt8 {
         case walk = 1
         case round = 2
@@ -34,13 +34,13 @@ struct MoveProgress: Equatable {
 
     private static let format: UInt8 = 1
 
-    static func walk(above base: UInt64, from start: UInt64, documents: UInt64) -> MoveProgress {
-        MoveProgress(phase: .walk, base: base, start: start, documents: documents, position: [])
+    static func walk(above base: UInt64, from start: UInt64, documents: UInt64) -> CopyPosition {
+        CopyPosition(phase: .walk, base: base, start: start, documents: documents, position: [])
     }
 
     /// The target has everything up to a version.
-    func complete(through version: UInt64) -> MoveProgress {
-        MoveProgress(phase: .round, base: version, start: 0, documents: documents, position: [])
+    func complete(through version: UInt64) -> CopyPosition {
+        CopyPosition(phase: .round, base: version, start: 0, documents: documents, position: [])
     }
 
     init(phase: Phase, base: UInt64, start: UInt64, documents: UInt64, position: [UInt8]) {

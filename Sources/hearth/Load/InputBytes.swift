@@ -6,7 +6,7 @@
 import Glibc
 
 /// Bytes in order.
-protocol ByteSource: AnyObject {
+protocol InputBytes: AnyObject {
     /// Appends at least one byte and at most `count`, unless the input is at its end.
     ///
     /// - Returns: false at the end.
@@ -14,7 +14,7 @@ protocol ByteSource: AnyObject {
 }
 
 /// The bytes of a file or of standard input.
-final class DescriptorBytes: ByteSource {
+final class DescriptorBytes: InputBytes {
     /// The size of the file in bytes; nil if the input has no size, as a pipe.
     let totalBytes: Int?
     private let path: String
@@ -61,11 +61,11 @@ final class DescriptorBytes: ByteSource {
 }
 
 /// A source whose first bytes can be looked at before they are read.
-final class PeekableBytes: ByteSource {
-    private let source: any ByteSource
+final class PeekableBytes: InputBytes {
+    private let source: any InputBytes
     private var peeked: [UInt8] = []
 
-    init(_ source: any ByteSource) { self.source = source }
+    init(_ source: any InputBytes) { self.source = source }
 
     private static let partBytes = 64 << 10
 

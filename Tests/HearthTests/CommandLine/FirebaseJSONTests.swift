@@ -6,9 +6,9 @@ import Testing
 
 @testable import hearth
 
-@Suite(.timeLimit(.minutes(20))) struct FirebaseConfigurationTests {
+@Suite(.timeLimit(.minutes(20))) struct FirebaseJSONTests {
     private func settings(_ text: String, projects: String? = nil) throws -> [String: String] {
-        let found = try FirebaseConfiguration.settings(
+        let found = try FirebaseJSON.settings(
             Array(text.utf8), path: "/app/firebase.json", projects: projects.map { Array($0.utf8) })
         return Dictionary(uniqueKeysWithValues: found.map { ($0.name, $0.value) })
     }

@@ -4,13 +4,13 @@ internal import Basics
 internal import DocumentModel
 
 /// A value of a pipeline.
-indirect enum PipelineNode {
-    typealias Entry = (name: String, value: PipelineNode)
+indirect enum TextNode {
+    typealias Entry = (name: String, value: TextNode)
 
     /// A stage or a function.
     struct Call {
         let name: String
-        var arguments: [PipelineNode] = []
+        var arguments: [TextNode] = []
         var options: [Entry] = []
 
         func encode(into writer: inout ByteBuffer) {
@@ -18,7 +18,7 @@ indirect enum PipelineNode {
             writer.appendField(Field.name, string: name)
             for argument in arguments { writer.withLengthPrefix(field: Field.args) { argument.encode(into: &$0) } }
             for option in options {
-                writer.withLengthPrefix(field: Field.options) { PipelineNode.encode(option, into: &$0) }
+                writer.withLengthPrefix(field: Field.options) { TextNode.encode(option, into: &$0) }
             }
         }
     }
@@ -27,11 +27,11 @@ indirect enum PipelineNode {
     case field(String)
     case variable(String)
     case call(Call)
-    case list([PipelineNode])
+    case list([TextNode])
     case map([Entry])
     case pipeline([Call])
 
-    static func call(_ name: String, _ arguments: [PipelineNode]) -> PipelineNode {
+    static func call(_ name: String, _ arguments: [TextNode]) -> TextNode {
         .call(Call(name: name, arguments: arguments))
     }
 
@@ -52,11 +52,11 @@ indirect enum PipelineNode {
         case .map(let entries):
             writer.withLengthPrefix(field: Field.mapValue) { map in
                 for entry in entries {
-                    map.withLengthPrefix(field: FieldNumber.MapValue.fields) { PipelineNode.encode(entry, into: &$0) }
+                    map.withLengthPrefix(field: FieldNumber.MapValue.fields) { TextNode.encode(entry, into: &$0) }
                 }
             }
         case .pipeline(let stages):
-            writer.withLengthPrefix(field: Field.pipelineValue) { PipelineNode.encode(stages, into: &$0) }
+            writer.withLengthPrefix(field: Field.pipelineValue) { TextNode.encode(stages, into: &$0) }
         }
     }
 

@@ -15,7 +15,7 @@ enum OuterRow {
 }
 
 /// What a pipeline reads.
-enum PipelineSource: Sendable {
+enum RowSource: Sendable {
     /// Collections below a parent: the path of a document below `documents`, or empty.
     case collections(CollectionSelector, parent: String)
     /// Documents by their paths below `documents`, in the order of names.
@@ -34,7 +34,7 @@ enum PipelineSource: Sendable {
         }
         switch stage.name {
         case "collection":
-            let path = try PipelineSource.path(try stage.only(), of: stage.name, in: database)
+            let path = try RowSource.path(try stage.only(), of: stage.name, in: database)
             guard path.count % 2 == 1, let id = path.last else {
                 throw .invalidArgument("The stage collection takes the path of a collection.")
             }
@@ -47,7 +47,7 @@ enum PipelineSource: Sendable {
                 throw .invalidArgument("The stage collection_group takes a parent and the id of collections.")
             }
             try ResourceID.check(id, isCollection: true)
-            let parent = try PipelineSource.path(stage.arguments[0], of: stage.name, in: database)
+            let parent = try RowSource.path(stage.arguments[0], of: stage.name, in: database)
             guard parent.count % 2 == 0 else {
                 throw .invalidArgument("The parent of the stage collection_group is not a document.")
             }
@@ -56,7 +56,7 @@ enum PipelineSource: Sendable {
         case "database":
             try stage.expectArguments(0...0)
             self = .collections(CollectionSelector(collectionID: "", allDescendants: true), parent: "")
-        case "documents": self = .documents(try PipelineSource.documents(stage, in: database))
+        case "documents": self = .documents(try RowSource.documents(stage, in: database))
         case "literals":
             try stage.expectArguments(1...PipelineLimits.rowsOfSource)
             self = .literals(
@@ -67,7 +67,7 @@ enum PipelineSource: Sendable {
                     return entries
                 })
         case "subcollection": self = try .subcollection(stage, in: database, within: outer)
-        case _ where PipelineSource.followers.contains(stage.name):
+        case _ where RowSource.followers.contains(stage.name):
             throw .invalidArgument("A pipeline cannot begin with the stage \(stage.name).")
         default: throw RequestError(.unimplemented, "The pipeline stage \(stage.name) is not implemented.")
         }
@@ -76,7 +76,7 @@ enum PipelineSource: Sendable {
     /// A collection below the document of the row around the pipeline.
     private static func subcollection(
         _ stage: PipelineStage, in database: DatabaseName, within outer: OuterRow
-    ) throws(RequestError) -> PipelineSource {
+    ) throws(RequestError) -> RowSource {
         let parent: String
         switch outer {
         case .none:

@@ -1,0 +1,130 @@
+package import Basics
+internal import Synchronization
+
+/// Revocations that several servers have in common. Thread-safe. Each call may block.
+package protocol SharedRevocations: Sendable {
+    /// What was added since the last call.
+    /// - Throws: `UNAVAILABLE`.
+    func news() throws(RequestError) -> RevocationNews
+
+    /// Adds revocations for all servers; of each user the one that reaches farthest counts. What is there already
+    /// changes nothing.
+    /// - Throws: `UNAVAILABLE`: whether they were added is not known. `RESOURCE_EXHAUSTED` if there are too many.
+    func add(_ moments: Revocations.Moments) throws(RequestError)
+}
+
+/// What others have added to the revocations that several servers have in common.
+package struct RevocationNews: Sendable {
+    package let moments: Revocations.Moments
+    /// These are all that there are now: the servers begin to have them in common, or have lost some.
+    package let isWhole: Bool
+
+    package init(_ moments: Revocations.Moments, isWhole: Bool) {
+        self.moments = moments
+        self.isWhole = isWhole
+    }
+}
+
+/// Revokes users at a server, and at all that have their revocations in common with it. Thread-safe. Every function may
+/// block.
+///
+///     revoke(uid) ──► Revocations: in force here, durable ──► SharedRevocations ──► the other servers
+///
+/// A revocation is never taken back. What this server knows and the others do not, for example since their database was
+/// restored to an earlier state, is added there again.
+package final class RevocationKeeper: Sendable {
+    private struct Turn {
+        /// What the servers have in common, as far as this one knows.
+        var shared: Revocations.Moments = [:]
+        /// The version of this server's revocations that was compared with it; nil if it must be again.
+        var compared: UInt64?
+    }
+
+    private let revocations: Revocations
+    private let shared: (any SharedRevocations)?
+    /// Held while the other servers' revocations are compared with those of this one.
+    private let turn = Mutex(Turn())
+
+    /// Characters of a user's identifier.
+    package static let lengths = 1...128
+
+    /// - Parameter shared: what several servers have in common; nil for a server alone.
+    package init(_ revocations: Revocations, shared: (any SharedRevocations)? = nil) {
+        self.revocations = revocations
+        self.shared = shared
+    }
+
+    /// Whether other servers have these revocations too.
+    package var isShared: Bool { shared != nil }
+
+    /// Refuses the user's tokens of sign-ins before a moment.
+    ///
+    /// - Parameter moment: in seconds since 1970.
+    /// - Throws: `INVALID_ARGUMENT` for an identifier that is too long, `FAILED_PRECONDITION` if the revocation cannot
+    ///   be kept here; nothing has changed then. `UNAVAILABLE`, `RESOURCE_EXHAUSTED` if it is in force here, and the
+    ///   other servers do not know it yet: ``takeShared()`` adds it later.
+    package func revoke(uid: String, before moment: Int64) throws(RequestError) {
+        guard Self.lengths.contains(uid.unicodeScalars.count) else {
+            let (least, most) = (Self.lengths.lowerBound, Self.lengths.upperBound)
+            throw .invalidArgument("A user's identifier has \(least) to \(most) characters.")
+        }
+        try keeping { () throws(PrincipalFault) in try revocations.revoke(uid: uid, before: moment) }
+        guard let shared else { return }
+        do throws(RequestError) {
+            _ = try turn.withLock { turn throws(RequestError) in try compare(&turn, shared) }
+        } catch {
+            throw RequestError(
+                error.code,
+                "The user's tokens are refused at this server only. The other servers learn that later: "
+                    + "\(error.message)")
+        }
+    }
+
+    /// Takes over what other servers have added, and adds what they lack.
+    ///
+    /// - Returns: of how many users tokens are refused by it that were not before.
+    /// - Throws: `UNAVAILABLE`, `RESOURCE_EXHAUSTED` if the others lack revocations, `FAILED_PRECONDITION` if some
+    ///   cannot be kept here. The next call tries again.
+    package func takeShared() throws(RequestError) -> Int {
+        guard let shared else { return 0 }
+        return try turn.withLock { turn throws(RequestError) in
+            let news = try shared.news()
+            if news.isWhole { turn.shared = [:] }
+            turn.shared.merge(news.moments, uniquingKeysWith: max)
+            if news.isWhole || !news.moments.isEmpty { turn.compared = nil }
+            return try compare(&turn, shared)
+        }
+    }
+
+    /// - Returns: for how many users this server has taken something over.
+    private func compare(_ turn: inout Turn, _ shared: any SharedRevocations) throws(RequestError) -> Int {
+        // Before the comparison: what comes meanwhile is seen the next time.
+        let version = revocations.version
+        if turn.compared == version { return 0 }
+        let own = revocations.moments
+        let lackedHere = turn.shared.later(than: own)
+        if !lackedHere.isEmpty { try keeping { () throws(PrincipalFault) in try revocations.add(lackedHere) } }
+        let lackedThere = own.later(than: turn.shared)
+        if !lackedThere.isEmpty {
+            try shared.add(lackedThere)
+            turn.shared.merge(lackedThere, uniquingKeysWith: max)
+        }
+        turn.compared = version
+        return lackedHere.count
+    }
+
+    private func keeping(_ body: () throws(PrincipalFault) -> Void) throws(RequestError) {
+        do throws(PrincipalFault) {
+            try body()
+        } catch {
+            throw RequestError(.failedPrecondition, "\(error)")
+        }
+    }
+}
+
+extension Revocations.Moments {
+    /// Those that the other ones lack.
+    fileprivate func later(than others: Revocations.Moments) -> Revocations.Moments {
+        filter { uid, moment in others[uid].map { $0 < moment } ?? true }
+    }
+}

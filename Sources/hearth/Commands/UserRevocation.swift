@@ -1,0 +1,73 @@
+// `hearth token revoke-user`: a user's tokens are refused from now on.
+//
+//     a server runs on DIR        it is asked; all servers of its cluster learn of it
+//     a cluster, and no server    --cluster names the database in which the servers look
+//     another directory           its file is changed
+
+import Basics
+import Glibc
+import Identity
+import PostgreSQLLog
+import Server
+
+/// Asks a server, changes the database of a cluster, or a file.
+enum UserRevocation {
+    static let data = Flag("data", "DIR", default: "./hearth-data", help: "The data directory of the server.")
+    static let flags: [any FlagDeclaration] = [data, ClusterCommand.cluster]
+
+    static func run(_ uid: String, _ arguments: ParsedArguments) throws {
+        guard RevocationKeeper.lengths.contains(uid.unicodeScalars.count) else {
+            throw CommandFailure("a user's identifier has 1 to 128 characters")
+        }
+        let isInCluster = try revoke(uid, arguments)
+        let place = isInCluster ? ", at all servers of the cluster within seconds" : ""
+        try StandardOutput.print("tokens of \(uid) from sign-ins before this moment are refused\(place)")
+    }
+
+    /// - Returns: whether all servers of a cluster refuse the tokens.
+    private static func revoke(_ uid: String, _ arguments: ParsedArguments) throws -> Bool {
+        let (directory, cluster) = (arguments[data], arguments.value(of: ClusterCommand.cluster))
+        if let cluster, !arguments.has(data) {
+            try revoke(uid, inCluster: cluster)
+            return true
+        }
+        do throws(AdminClient.Failure) {
+            return try AdminClient.revoke(uid: uid, directory: directory)
+        } catch {
+            guard case .noServer = error else { throw error }
+        }
+        let isCache = try ClusterStores.isCache(directory)
+        if let cluster, isCache || arguments.given.contains(ClusterCommand.cluster.name) {
+            try revoke(uid, inCluster: cluster)
+            return true
+        }
+        if isCache {
+            throw CommandFailure(
+                "no server runs on \(directory), which belongs to a cluster: give the command at a server that runs, "
+                    + "or name the home database with --cluster")
+        }
+        try revoke(uid, inDirectory: directory)
+        return false
+    }
+
+    private static func revoke(_ uid: String, inCluster address: String) throws {
+        if let problem = PostgreSQLConnection.libraryProblem { throw CommandFailure(problem) }
+        let session = try PostgreSQLSession(address: address)
+        defer { session.close() }
+        // Nobody looks in another one.
+        guard try session.run(StoreTables.exists).first?.number(0) == 1,
+            try DatabaseOwner(session).map(\.isHome) ?? true
+        else { throw CommandFailure("the database that --cluster names is not the home database of a cluster") }
+        try ClusterRevocations(HomeDatabase(address: address)).add([Array(uid.utf8): TokenCommand.now])
+    }
+
+    private static func revoke(_ uid: String, inDirectory directory: String) throws {
+        try PathWords.checkDataDirectory(directory)
+        var found = stat()
+        // The server could not read a file of another user.
+        guard stat(directory, &found) == 0, found.st_uid == geteuid() else {
+            throw CommandFailure("run this as the user that owns \(directory), which the server runs as")
+        }
+        try IdentityDirectory(dataDirectory: directory).revocations().revoke(uid: uid, before: TokenCommand.now)
+    }
+}

@@ -1,0 +1,81 @@
+// A server of a cluster whose lease has ended, until its store is closed: another one may lead, and commit.
+
+import Basics
+import DocumentModel
+import Testing
+
+@testable import DocumentStore
+
+@Suite(.timeLimit(.minutes(20)))
+struct ReplacedLeaderTests {
+    private let lease = Monitor(true)
+
+    /// A store that has followed and leads now.
+    private func leader() async throws -> StoreHarness {
+        let harness = try StoreHarness { [lease] configuration in
+            configuration.leader = "another server"
+            configuration.holdsLease = { lease.withLock { $0 } }
+        }
+        harness.store.lead(above: 0)
+        try await harness.commit([.set("c/x", ["n": 1])])
+        return harness
+    }
+
+    private func code(_ body: () async throws -> Void) async throws -> StatusCode? {
+        do { try await body() } catch let error as RequestError { return error.code }
+        return nil
+    }
+
+    @Test(arguments: [false, true])
+    func `It answers no read of the newest state`(knowsSuccessor: Bool) async throws {
+        let harness = try await leader()
+        #expect(try harness.integer("c/x") == 1)
+        _ = try await harness.begin(.readOnly(readTime: nil))
+        lease.update { $0 = false }
+        if knowsSuccessor { harness.store.follow(leader: "successor:1") }
+        #expect(try await code { _ = try harness.get("c/x") } == .unavailable)
+        #expect(try await code { _ = try await harness.begin(.readOnly(readTime: nil)) } == .unavailable)
+        #expect(harness.store.strictReadRefusal?.code == .unavailable)
+        try harness.finish()
+    }
+
+    @Test
+    func `It reports nothing that the log need not take`() async throws {
+        let harness = try await leader()
+        #expect(try await harness.failure([.delete("c/none")]) == nil)
+        #expect(try await harness.failure([.set("c/x", ["n": 2], .exists(false))])?.code == .alreadyExists)
+        lease.update { $0 = false }
+        // A successor may have made the document that is missing here, and deleted the one that is here.
+        #expect(try await harness.failure([.delete("c/none")])?.code == .unavailable)
+        #expect(try await harness.failure([.set("c/x", ["n": 2], .exists(false))])?.code == .unavailable)
+        // What changes something is decided by the log.
+        #expect(try await harness.failure([.set("c/x", ["n": 2])]) == nil)
+        lease.update { $0 = true }
+        #expect(try harness.integer("c/x") == 2)
+        try harness.finish()
+    }
+
+    @Test
+    func `It hands out and reads no time of its successor`() async throws {
+        let harness = try await leader()
+        let store = harness.store
+        let published = store.publishedVersion.microseconds
+        let later = store.currentReadTime + 5_000_000
+        lease.update { $0 = false }
+        store.follow(leader: "successor:1")
+        let outcome = Monitor<Result<Void, RequestError>?>(nil)
+        store.whenVisible(later) { result in outcome.update { $0 = result } }
+        #expect(outcome.withLock { $0 } == nil)
+        #expect(store.currentReadTime < later)
+        let after = TimestampValue(microseconds: Int64(later))
+        #expect(try store.mustWait(for: .time(after)))
+        // What was visible stays so.
+        let visible = Monitor<Result<Void, RequestError>?>(nil)
+        store.whenVisible(published) { result in visible.update { $0 = result } }
+        try visible.wait { $0 }.get()
+        let before = TimestampValue(microseconds: Int64(published))
+        #expect(try harness.integer("c/x", "n", .time(before)) == 1)
+        try harness.finish()
+        #expect(throws: RequestError.self) { try outcome.wait { $0 }.get() }
+    }
+}

@@ -1,0 +1,108 @@
+// A store and the documents that it must hold, for tests that query it.
+
+import Basics
+import DocumentModel
+import StoreTestSupport
+import TestSupport
+
+@testable import DocumentStore
+@testable import QueryEngine
+
+/// The documents of a database as a test knows them, and a store that holds the same.
+struct IndexedModel {
+    let harness: StoreHarness
+    var documents: [String: TestDocument] = [:]
+    /// The state at some times of the past.
+    var past: [(microseconds: UInt64, documents: [String: TestDocument])] = []
+
+    init(_ configure: (inout StoreConfiguration) -> Void = { _ in }) throws {
+        harness = try StoreHarness(database: "d", configure: configure)
+    }
+
+    init(_ harness: StoreHarness) { self.harness = harness }
+
+    /// Makes the store hold these documents and no others, in commits of several writes.
+    mutating func replace(with next: [TestDocument], random: inout RandomQueries) async throws {
+        var writes: [StepWrite] = []
+        let kept = Set(next.map(\.path))
+        for path in documents.keys.sorted() where !kept.contains(path) { writes.append(.delete(path)) }
+        for document in next where documents[document.path]?.fields != document.fields {
+            // A document written twice in one commit, now and then.
+            if random.random.generator.oneIn(8) { writes.append(.set(document.path, ["a": 1, "b": [1, 2]])) }
+            if random.random.generator.oneIn(16) { writes.append(.delete(document.path)) }
+            writes.append(.set(document.path, document.fields))
+        }
+        if writes.isEmpty { return }
+        harness.clock.advance(milliseconds: 1)
+        if random.random.generator.oneIn(2) {
+            try await harness.commit(writes)
+        } else {
+            for write in writes { try await harness.commit([write]) }
+        }
+        documents = Dictionary(uniqueKeysWithValues: next.map { ($0.path, $0) })
+        harness.clock.advance(milliseconds: 1)
+    }
+
+    /// What a query returns, a page at a time.
+    func run(
+        _ query: StructuredQuery, parent: String, options: QueryOptions, pageSize: Int,
+        at selector: ReadSelector = .latest
+    ) throws -> (documents: [TestDocument], tree: String, scanned: Int, entries: Int) {
+        let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
+        let plan = try QueryPlan(query, parent: root.byteSpan, options: options)
+        let reader = harness.store.makeReader()
+        let point = try harness.readPoint(reader, selector)
+        var run = QueryExecution(plan)
+        var found: [TestDocument] = []
+        while true {
+            var room = pageSize
+            let source = try reader.source(at: point, matching: plan.matcher)
+            let progress = try run.next(from: source) { (result) throws(RequestError) in
+                do throws(InvalidDocument) {
+                    found.append(
+                        TestDocument(
+                            path: String(repairingUTF8: result.path), fields: try MapValue(documentBytes: result.fields)
+                        ))
+                } catch {
+                    throw RequestError(error)
+                }
+                room -= 1
+                return room > 0 ? .more : .full
+            }
+            if progress == .finished { return (found, run.tree, run.scannedDocuments, run.scannedEntries) }
+        }
+    }
+
+    func count(
+        _ query: StructuredQuery, parent: String, upTo: Int64? = nil, at selector: ReadSelector = .latest
+    ) throws -> (count: Int64?, scanned: Int) {
+        let (totals, scanned) = try aggregate(query, [.count(upTo: upTo)], parent: parent, at: selector)
+        guard case .integer(let count)? = totals.first else { return (nil, 0) }
+        return (count, scanned)
+    }
+
+    /// Totals of a query's results, one for each operation.
+    func totals(
+        _ query: StructuredQuery, _ operations: [Aggregation.Operation], parent: String,
+        at selector: ReadSelector = .latest
+    ) throws -> [Value] {
+        try aggregate(query, operations, parent: parent, at: selector).totals
+    }
+
+    private func aggregate(
+        _ query: StructuredQuery, _ operations: [Aggregation.Operation], parent: String, at selector: ReadSelector
+    ) throws -> (totals: [Value], scanned: Int) {
+        let root = Array((parent.isEmpty ? harness.database.documentsRoot : harness.name(parent)).utf8)
+        var run = try AggregationExecution(
+            StructuredAggregationQuery(query: query, aggregations: operations.map { Aggregation($0) }),
+            parent: root.byteSpan)
+        let reader = harness.store.makeReader()
+        let source = try reader.source(at: try harness.readPoint(reader, selector))
+        while try run.next(from: source) != .finished {}
+        let totals = try run.result.map { total in
+            let encoded = total.value
+            return try Value(wire: encoded.span)
+        }
+        return (totals, run.scannedDocuments)
+    }
+}

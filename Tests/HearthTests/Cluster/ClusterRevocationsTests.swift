@@ -1,0 +1,218 @@
+// Users whose tokens the servers of a cluster refuse, as processes over a real PostgreSQL.
+
+import DocumentJSON
+import Foundation
+import PostgreSQLLog
+import TLSTestSupport
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(30)))
+struct ClusterRevocationsTests {
+    private let directory = TemporaryDirectory("cluster-revocations")
+    private let database: PostgreSQLServer
+    /// Flags of servers that know users.
+    private let flags: [String]
+    /// What servers show each other.
+    private let environment: [String: String]
+    private static let issuer = "https://securetoken.google.com/hearth"
+
+    init() throws {
+        database = try PostgreSQLServer()
+        let (key, principals, rules) = (
+            TestKey(), directory.path(of: "p.json"), directory.path(of: "firestore.rules")
+        )
+        try FileManager.default.createDirectory(
+            atPath: directory.path(of: "keys"), withIntermediateDirectories: true)
+        try Data(key.publicPEM).write(to: URL(fileURLWithPath: directory.path(of: "keys/k.pem")))
+        try Data(key.privatePEM).write(to: URL(fileURLWithPath: directory.path(of: "k.key")))
+        let text =
+            "service cloud.firestore { match /databases/{d}/documents/{p=**} { allow read: if request.auth != null; } }"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: rules))
+        let made = try HearthBinary.run(
+            [
+                "token", "create", "servers", "--principals", principals, "--role", "admin", "--project", "*",
+                "--api-key",
+            ])
+        environment = ["HEARTH_FOLLOW_TOKEN": String(made.output.dropLast())]
+        flags = [
+            "--rules", rules, "--principals", principals, "--token-issuer", Self.issuer, "--token-keys",
+            directory.path(of: "keys"),
+        ]
+    }
+
+    private func node(_ name: String) throws -> ClusterNode {
+        try ClusterNode(database.address, data: directory.path(of: name), arguments: flags)
+    }
+
+    private func start(_ node: ClusterNode) throws { try node.start(environment: environment) }
+
+    /// A token of a user who has signed in a minute ago.
+    private func token(_ uid: String) throws -> String {
+        let signedIn = Int(Date().timeIntervalSince1970) - 60
+        let minted = try HearthBinary.run([
+            "token", "mint", "--uid", uid, "--key", directory.path(of: "k.key"), "--issuer", Self.issuer, "--claims",
+            "{\"auth_time\":\(signedIn)}",
+        ])
+        try #require(minted.status == 0, "\(minted)")
+        return String(minted.output.dropLast())
+    }
+
+    /// What a server replies to a user who reads a document that does not exist: 404, or 401 if the token is refused.
+    private func status(_ token: String, at node: ClusterNode) -> Int? {
+        HTTPTestClient(ifListening: node.port, address: node.host, patienceSeconds: 20)?
+            .request(
+                "GET", "/v1/projects/hearth/databases/(default)/documents/c/d",
+                headers: ["Authorization: Bearer \(token)"])?.status
+    }
+
+    private func expect(_ wanted: Int, _ token: String, at nodes: [ClusterNode], _ comment: String) async throws {
+        for node in nodes {
+            try await eventually("\(node.data) replies \(wanted) \(comment): \(node.log.suffix(2_000))") {
+                status(token, at: node) == wanted
+            }
+        }
+    }
+
+    private func revoke(_ uid: String, _ flags: String...) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["token", "revoke-user", uid] + flags)
+    }
+
+    private func sql(_ script: String) throws {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        try session.run(SQLStatement(script: script))
+    }
+
+    private func usersInDatabase() throws -> Int {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        return try session.run(RevocationsTable.added(after: 0)).count
+    }
+
+    @Test
+    func `A user who is revoked at one server is refused by the others, and by a new one from the start`() async throws
+    {
+        let (ada, eve, bob) = (try token("ada"), try token("eve"), try token("bob"))
+        let nodes = [try node("a"), try node("b")]
+        for node in nodes { try start(node) }
+        for token in [ada, eve, bob] { try await expect(404, token, at: nodes, "at first") }
+        let revoked = try revoke("ada", "--data", nodes[0].data)
+        #expect(revoked.status == 0 && revoked.output.contains("at all servers of the cluster"), "\(revoked)")
+        #expect(status(ada, at: nodes[0]) == 401)
+        try await expect(401, ada, at: nodes, "to a user who is revoked")
+        #expect(nodes[1].log.contains("event=revocations_taken users=1"), "\(nodes[1].log)")
+        // Without a server.
+        let direct = try revoke("eve", "--cluster", database.address)
+        #expect(direct.status == 0 && direct.output.contains("at all servers of the cluster"), "\(direct)")
+        try await expect(401, eve, at: nodes, "to a user who is revoked in the database")
+        let late = try node("late")
+        try start(late)
+        for token in [ada, eve] { #expect(status(token, at: late) == 401) }
+        try await expect(404, bob, at: nodes + [late], "to another user")
+        #expect(late.stop() == 0)
+
+        // A server that does not run takes no order.
+        let offline = try revoke("bob", "--data", late.data)
+        #expect(offline.status == 1 && offline.errors.contains("--cluster"), "\(offline)")
+        #expect(try usersInDatabase() == 2)
+        let named = try revoke("bob", "--data", late.data, "--cluster", database.address)
+        #expect(named.status == 0, "\(named)")
+        try await expect(401, bob, at: nodes, "to a user who is revoked with a directory that no server uses")
+        let nowhere = try revoke("bob", "--cluster", database.address(of: "template1"))
+        #expect(nowhere.status == 1 && nowhere.errors.contains("is not the home database"), "\(nowhere)")
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+    }
+
+    @Test
+    func `An access token that one server gives is accepted by the others`() async throws {
+        let nodes = [try node("a"), try node("b")]
+        for node in nodes { try start(node) }
+        let key = try #require(environment["HEARTH_FOLLOW_TOKEN"])
+        let client = HTTPTestClient(port: nodes[0].port)
+        let session = try #require(
+            client.request("POST", "/console/session", body: "", headers: ["Authorization: Bearer \(key)"]))
+        let token = try #require(JSONValue.read(Array(session.body.utf8))["token"]?.text, "\(session)")
+        #expect(token.hasPrefix("hearthat_"))
+        try await expect(404, token, at: nodes, "to an access token")
+        try await expect(401, token + "x", at: nodes, "to a wrong one")
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        // The copy in the directory is the same, and a new secret voids the tokens.
+        try sql("DELETE FROM hearth.secrets")
+        for node in nodes { try start(node) }
+        try await expect(401, token, at: nodes, "to an access token with the secret of before")
+        try await expect(404, key, at: nodes, "to the key")
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+    }
+
+    @Test
+    func `No revocation is lost while the database is away, and when it is restored to an earlier state`() async throws
+    {
+        let (ada, eve) = (try token("ada"), try token("eve"))
+        let nodes = [try node("a"), try node("b")]
+        for node in nodes { try start(node) }
+        try await expect(404, eve, at: nodes, "at first")
+        #expect(try revoke("ada", "--data", nodes[0].data).status == 0)
+        try await expect(401, ada, at: nodes, "to a user who is revoked")
+
+        database.stop(SIGQUIT)
+        #expect(status(ada, at: nodes[0]) == 401 && status(ada, at: nodes[1]) == 401)
+        let away = try revoke("eve", "--data", nodes[0].data)
+        #expect(away.status == 1 && away.errors.contains("at this server only"), "\(away)")
+        #expect(status(eve, at: nodes[0]) == 401)
+        try await eventually("it says that it does not learn more: \(nodes[1].log.suffix(2_000))") {
+            nodes[1].log.contains("event=revocations_not_taken")
+        }
+        try database.start()
+        try await expect(401, eve, at: nodes, "after the database is back")
+        #expect(try usersInDatabase() == 2)
+
+        // A state without them, as after a restore, under servers that run.
+        try sql("DELETE FROM hearth.revocations; UPDATE hearth.revocations_turn SET number = 0")
+        database.stop(SIGQUIT)
+        try database.start()
+        try await eventually("the database has them again: \(nodes.map { $0.log.suffix(1_000) })") {
+            try usersInDatabase() == 2
+        }
+        // The same under servers that start afterwards: one that has them, and one whose disk is lost.
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+        try sql("DROP TABLE hearth.revocations, hearth.revocations_turn")
+        try FileManager.default.removeItem(atPath: nodes[1].data)
+        for node in nodes {
+            try start(node)
+            for token in [ada, eve] { #expect(status(token, at: node) == 401) }
+        }
+        for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+    }
+
+    @Test
+    func `The revocations of a directory go into its cluster with it, and come back`() async throws {
+        let data = directory.path(of: "alone")
+        let source = try ServerProcess(data: data)
+        // A server that knows no users keeps it for those that do.
+        #expect(try revoke("ada", "--data", data).status == 0)
+        #expect(source.stop() == 0)
+        #expect(try revoke("eve", "--data", data).status == 0)
+        let moved = try HearthBinary.run(["migrate", "--from", data, "--to", database.address])
+        #expect(moved.status == 0, "\(moved)")
+        let (ada, eve, bob) = (try token("ada"), try token("eve"), try token("bob"))
+        let node = try node("a")
+        try start(node)
+        for token in [ada, eve] { #expect(status(token, at: node) == 401) }
+        try await expect(404, bob, at: [node], "to another user")
+        #expect(try revoke("bob", "--data", node.data).status == 0)
+        let back = directory.path(of: "back")
+        let returned = try HearthBinary.run(["migrate", "--from", database.address, "--to", back])
+        #expect(returned.status == 0, "\(returned)")
+        _ = node.stop()
+        let server = try ServerProcess(data: back, arguments: flags)
+        let client = HTTPTestClient(port: server.port)
+        for token in [ada, eve, bob] {
+            let reply = client.request(
+                "GET", "/v1/projects/hearth/databases/(default)/documents/c/d",
+                headers: ["Authorization: Bearer \(token)"])
+            #expect(reply?.status == 401)
+        }
+        #expect(server.stop() == 0)
+    }
+}
