@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A large cluster on paper: 100 servers, 1,000 stores, 10,000,000 listeners. What is needed of each resource, and how much of it there is.
 
-The constants are measured (docs/performance.md, docs/sizing.md, Tools/bench cluster), or assumed where a comment says it. Three designs are
-compared: that of today, stores on some servers only, and leases of servers instead of stores. A small simulation places stores, loses servers, and lets their listeners come
+The constants are measured (docs/performance.md, docs/sizing.md, docs/scale.md, Tools/bench cluster), or assumed where a comment says it. Designs are
+compared: a process for each store, that of today with one database and with ten, stores on some servers only, and leases of servers instead of stores. A small simulation places stores, loses servers, and lets their listeners come
 to other servers. Prints tables in Markdown. Needs nothing but Python.
 
 usage: Benchmarks/cluster_study.py
@@ -23,27 +23,42 @@ FOLLOWER_APPLY = 25e-6  # assumed: at a follower it is not more
 SNAPSHOT = 25e-6  # of a snapshot of a listener with a connection each
 LISTENER_MEMORY = 4.6e3  # bytes of an idle listener with a connection, native or web
 RESUME = 60e-6  # assumed: of a listener that comes with a token
-PROCESS_MEMORY = 38e6  # of a store without load
+PROCESS_MEMORY = 38e6  # of a process with a store without load
+STORE_MEMORY = 3e6  # of a further empty store in a process
 APPEND = 0.37e-3  # s, one at a time
 DATABASE_COMMITS = 23_000  # durable statements/s of a PostgreSQL on two cores with many sessions
 DATABASE_READ = 35e-6  # assumed: processor time of a look at the log that finds nothing, s
+LEASE_READ = 1e-6  # assumed: of the row of a lease that is read with many others, s
+ROW_WRITE = 10e-6  # assumed: of a row of hearth.servers that is written with many others, s
 DATABASE_CORES = 16
 DATABASE_SESSIONS = 1_000  # assumed: that a PostgreSQL serves well
 
 
 class Design:
-    def __init__(self, name, replicas, polls, renewals, sessions, databases):
+    def __init__(self, name, replicas, polls, renewals, sessions, databases, announcements=None, memory=STORE_MEMORY):
         self.name, self.replicas = name, replicas
         self.polls, self.renewals, self.sessions, self.databases = polls, renewals, sessions, databases
+        # Statements that announce servers, every two seconds: one for each server and database.
+        self.announcements = SERVERS * databases / 2 if announcements is None else announcements
+        self.memory = memory
+
+    def cores_for_looks(self):
+        """Looks at logs, rows of leases twice a second, and rows of servers every two seconds."""
+        rows = STORES * self.replicas
+        return self.polls * DATABASE_READ + rows * 2 * LEASE_READ + rows / 2 * ROW_WRITE
 
 
 DESIGNS = [
     # Each server has each store, with three sessions, a renewal twice a second, and 100 looks a second.
-    Design("today", SERVERS, STORES * (SERVERS - 1) * 100, STORES * 2, STORES * SERVERS * 3, 1),
-    # Groups come on the stream of the leader; a store is on three servers; ten databases.
-    Design("three servers a store, streams", 3, STORES * 2 * 1, STORES * 2, STORES * 3 * 3, 10),
-    # One lease a server, which its stores name by its epoch; the stores of a process share its sessions.
-    Design("and leases of servers", 3, STORES * 2 * 1, SERVERS * 2, SERVERS * 4 * 10, 10),
+    Design("a process a store", SERVERS, STORES * (SERVERS - 1) * 100, STORES * 2, STORES * SERVERS * 3, 1,
+           STORES * SERVERS / 2, PROCESS_MEMORY),
+    # Groups come on the stream of the leader. A leader has two sessions for a store; a server has four for a database.
+    Design("today", SERVERS, 0, STORES * 2, STORES * 2 + SERVERS * 4, 1),
+    Design("today, ten databases", SERVERS, 0, STORES * 2, STORES * 2 + SERVERS * 4 * 10, 10),
+    # A store is on three servers.
+    Design("three servers a store", 3, 0, STORES * 2, STORES * 2 + SERVERS * 4 * 10, 10),
+    # One lease a server, which its stores name by its epoch; stores that are led share sessions too.
+    Design("and leases of servers", 3, 0, SERVERS * 2, SERVERS * 4 * 10, 10),
 ]
 
 
@@ -57,12 +72,12 @@ def needs(design):
     per_database = 1 / design.databases
     return [
         ("sessions of a database", design.sessions * per_database, DATABASE_SESSIONS),
-        ("durable statements/s of a database", (appends + design.renewals) * per_database,
+        ("durable statements/s of a database", (appends + design.renewals + design.announcements) * per_database,
          DATABASE_COMMITS * DATABASE_CORES / 2),
-        ("cores of a database that look at logs", design.polls * DATABASE_READ * per_database, DATABASE_CORES),
+        ("cores of a database for looks", design.cores_for_looks() * per_database, DATABASE_CORES),
         ("cores of a server for commits", processor, CORES),
         ("cores of a server for snapshots", snapshots, CORES),
-        ("memory of a server for stores, GB", members * PROCESS_MEMORY / 1e9, MEMORY / 1e9),
+        ("memory of a server for stores, GB", members * design.memory / 1e9, MEMORY / 1e9),
         ("memory of a server for listeners, GB", LISTENERS / SERVERS * LISTENER_MEMORY / 1e9, MEMORY / 1e9),
         ("MB/s that a server sends to followers",
          COMMITS / SERVERS * RECORD * (design.replicas - 1) / 1e6, NETWORK / 1e6),

@@ -7,22 +7,26 @@ extension MemberDriver {
     /// Does what the member wants.
     func perform(_ actions: [MemberAction]) {
         for action in actions {
-            if case .ask(let statement) = action { leaseStatement = statement } else { logActions.append(action) }
+            guard case .ask(let statement) = action else {
+                logActions.append(action)
+                continue
+            }
+            leaseStatement = statement
+            if wantsToClaim != nil { settings.loop.followers.ask(self) }
         }
         pump()
     }
 
     func sendLease() {
-        guard let statement = leaseStatement else { return }
+        guard let statement = leaseStatement, wantsToClaim == nil else { return }
         // A closed time goes with a renewal only while nobody else can lead.
         var closed: UInt64 = 0
         if case .renew = statement, state.isLeading {
             let time = min(host.closedTime, member.ceiling)
             if state.holdsLease { closed = time }
         }
-        lease.noteSent()
         let sql = settings.tables.statement(statement, closed: closed, timeline: 0)
-        if let event = lease.connection.send(sql) { handle(event, of: lease) }
+        if let event = lease.send(sql) { handle(event, of: lease) }
     }
 
     func takeLease(_ outcome: SQLOutcome) {
@@ -36,7 +40,7 @@ extension MemberDriver {
             guard !hasWarning, let row = StoreRow(rows) else { return loseLease(after: 100) }
             leaseStatement = nil
             compareClocks(row.clock)
-            if isKeptForAnother(row) { member.mayLead = false }
+            if isKeptForAnother(row) || BootClock.milliseconds() < claimsAfter { member.mayLead = false }
             if row.level == StoreTables.movedLevel {
                 return end(.refused("the store was moved out of the database by hearth migrate"))
             }

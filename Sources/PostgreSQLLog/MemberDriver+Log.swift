@@ -11,6 +11,8 @@ struct LogReading {
     var table: UInt64
     var rows = LogRows()
     var rowsMax: Int
+    /// No further row is read after so many bytes of records.
+    var bytesMax = StoreTables.bytesReadMax
     var step = Step.groups
 
     enum Step {
@@ -50,7 +52,13 @@ extension MemberDriver {
                 after: place, table: StoreTables.tableNumber(of: max(place.sequence, 1)),
                 rowsMax: StoreTables.rowsReadMax)
         }
-        if log.connection.isIdle { sendLog() }
+        readsShared = !ownsConnections
+        sendRead()
+    }
+
+    /// Sends the next statement about the groups, or has it sent when it is the member's turn.
+    private func sendRead() {
+        if readsShared { settings.loop.followers.read(self) } else if log.isIdle { sendLog() }
     }
 
     private func apply(_ headers: [GroupHeader]) {
@@ -106,32 +114,35 @@ extension MemberDriver {
     // MARK: Statements
 
     func sendLog() {
-        guard let statement = logStatement else { return }
-        let sql: SQLStatement
-        switch statement {
-        case .append(let header):
-            guard let appending else { return }
-            if mustCreateTable {
-                sql = settings.tables.creation(of: header.sequence)
-            } else {
-                sql = settings.tables.append(appending.group(header), &appendText)
-            }
-        case .read(let place):
-            guard let reading else { return }
-            switch reading.step {
-            case .base: sql = settings.tables.lastBase
-            case .upgrade: sql = StoreTables.upgrade(settings.tables.table(reading.table))
-            case .standby: sql = settings.tables.confirmation(of: member.place)
-            case .groups:
-                let isFirst = reading.table == StoreTables.tableNumber(of: max(place.sequence, 1))
-                let skips = isFirst && place.sequence > 0
-                sql = settings.tables.read(
-                    table: reading.table, from: skips ? place.sequence : place.sequence + 1, skipsFirst: skips,
-                    rowsMax: reading.rowsMax)
-            }
+        guard !readsShared, let sql = logSQL else { return }
+        if let event = log.send(sql) { handle(event, of: log) }
+    }
+
+    /// What is to be sent for the statement about the groups; nil if there is none.
+    var logSQL: SQLStatement? {
+        switch logStatement {
+        case .append(let header)?:
+            guard let appending else { return nil }
+            if mustCreateTable { return settings.tables.creation(of: header.sequence) }
+            return settings.tables.append(appending.group(header), &appendText)
+        case .read(let place)?: return reading.map { sql(for: $0, after: place) }
+        case nil: return nil
         }
-        log.noteSent()
-        if let event = log.connection.send(sql) { handle(event, of: log) }
+    }
+
+    private func sql(for reading: LogReading, after place: LogPlace) -> SQLStatement {
+        let tables = settings.tables
+        switch reading.step {
+        case .base: return tables.lastBase
+        case .upgrade: return StoreTables.upgrade(tables.table(reading.table))
+        case .standby: return tables.confirmation(of: [(tables.name, member.place)])
+        case .groups:
+            let isFirst = reading.table == StoreTables.tableNumber(of: max(place.sequence, 1))
+            let skips = isFirst && place.sequence > 0
+            return tables.read(
+                table: reading.table, from: skips ? place.sequence : place.sequence + 1, skipsFirst: skips,
+                rowsMax: reading.rowsMax, bytesMax: reading.bytesMax)
+        }
     }
 
     func takeLog(_ outcome: SQLOutcome) {
@@ -143,7 +154,8 @@ extension MemberDriver {
     }
 
     /// The connection for the groups has ended: an append may have been executed.
-    func loseLog() {
+    /// - Parameter pause: before a member that does not lead reads again, in milliseconds.
+    func loseLog(pause: UInt64 = 100) {
         let wasLeader = member.isLeader
         if case .append(let header)? = logStatement, !mustCreateTable {
             host.note(.outcomeUnknown(sequence: header.sequence))
@@ -151,13 +163,15 @@ extension MemberDriver {
         }
         logStatement = nil
         reading = nil
+        readsShared = false
         mustCreateTable = false
-        member.logConnectionEnded(now: BootClock.milliseconds() + (wasLeader ? 0 : 100))
+        member.logConnectionEnded(now: BootClock.milliseconds() + (wasLeader ? 0 : pause))
     }
 
     private func reply(_ reply: LogReply) {
         logStatement = nil
         reading = nil
+        readsShared = false
         perform(member.receive(reply, now: BootClock.milliseconds()))
     }
 
@@ -182,9 +196,11 @@ extension MemberDriver {
         }
     }
 
-    /// Ends the connection after a reply that does not tell the outcome: that of the statement is unknown.
+    /// Ends the connection after a reply that does not tell the outcome: that of the statement is unknown. The outcome
+    /// of a read does not matter, and a shared connection stays.
     private func giveUpLog(_ reason: String) {
-        log.connection.close()
+        if readsShared { return loseLog(pause: 1_000) }
+        log.connection?.close()
         noteEnd(of: log, reason)
         loseLog()
     }
@@ -215,9 +231,11 @@ extension MemberDriver {
             }
             if isFirst, current.after.sequence > 0, current.rows.placeHash == nil {
                 current.step = .base
-            } else if current.rows.rowCount >= current.rowsMax {
-                if current.rows.groups.isEmpty, current.rows.piecesMissing >= current.rowsMax {
-                    current.rowsMax = current.rows.piecesMissing + 1
+            } else if current.rows.rowCount >= current.rowsMax || current.rows.byteCount >= current.bytesMax {
+                if current.rows.groups.isEmpty, current.rows.piecesMissing > 0 {
+                    // One group is larger than what is read at once.
+                    current.rowsMax = max(current.rowsMax, current.rows.piecesMissing + 1)
+                    current.bytesMax = .max
                     current.rows = LogRows()
                 } else {
                     return finishRead(current, isAll: false)
@@ -233,7 +251,7 @@ extension MemberDriver {
             }
         }
         reading = current
-        sendLog()
+        sendRead()
     }
 
     /// The log has no row of a place.
@@ -254,7 +272,7 @@ extension MemberDriver {
         }
         reading = current
         reading?.step = .standby(isAll: isAll)
-        sendLog()
+        sendRead()
     }
 
     private func acceptRead(_ current: LogReading, isAll: Bool) {
@@ -263,8 +281,11 @@ extension MemberDriver {
         readGroups = Dictionary(uniqueKeysWithValues: current.rows.groups.map { ($0.header.sequence, $0) })
         closedRead = isAll ? current.rows.closed : 0
         state.change { $0.closed = max($0.closed, current.rows.closed) }
-        let hasGroups = !current.rows.groups.isEmpty
+        let (hasGroups, wasShared) = (!current.rows.groups.isEmpty, readsShared)
         reply(.groups(current.rows.groups.map(\.header), isAll: isAll))
+        if wasShared, !hasGroups, isAll {
+            member.postponeRead(until: BootClock.milliseconds() + settings.loop.lookMilliseconds)
+        }
         if !hasGroups, isAll, !hasEnded, !state.isLeading {
             host.close(through: closedRead)
             closedRead = 0

@@ -1,10 +1,11 @@
-// Drives a member of a store: the statements of its state machine over two connections, on a separate thread.
+// Drives a member of a store: the statements of its state machine, on the thread of a MemberLoop. One that leads, or is
+// about to, has two connections; one that follows shares those of the loop (FollowerChannels).
 //
 //     commit thread ── append ─────────────────►┐
 //                   ◄─ completion ──────────────┤
 //                                               ▼
-//     StoreMember (pure) ──► actions ──► driver thread ──► connection for the lease   ──► PostgreSQL
-//                        ◄── replies ──                ──► connection for the groups  ──►
+//     StoreMember (pure) ──► actions ──► MemberLoop ──► connection for the lease   ──► PostgreSQL
+//                        ◄── replies ──             ──► connection for the groups  ──►
 //                                               │
 //     MemberHost ◄── apply, lead, restart ──────┘
 //
@@ -12,16 +13,14 @@
 // being applied.
 
 internal import Basics
-internal import CLinux
-internal import Glibc
 package import Replication
 package import Storage
 internal import Synchronization
 
 /// How a member reaches its store.
 package struct MemberSettings: Sendable {
-    /// Of the database: `postgresql://...`.
-    package let database: String
+    /// Drives the members of the database.
+    package let loop: MemberLoop
     package let tables: StoreTables
     package let timing: LeaseTiming
     /// The store, which is in the database already.
@@ -34,10 +33,10 @@ package struct MemberSettings: Sendable {
     package let levelMax: UInt64
 
     package init(
-        database: String, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace,
+        loop: MemberLoop, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace,
         timeline: UInt64? = nil, levelMax: UInt64 = StoreTables.level
     ) {
-        self.database = database
+        self.loop = loop
         self.tables = tables
         self.timing = timing
         self.store = store
@@ -53,9 +52,9 @@ package struct MemberSettings: Sendable {
 }
 
 /// The member of this server. ``append(_:version:completion:)`` may be called on any thread; the rest belongs to the
-/// driver's thread.
+/// thread of the loop.
 package final class MemberDriver: SharedLog, @unchecked Sendable {
-    // Sendable: `inbox`, `state` and `places` are; everything else is used by the driver's thread alone.
+    // Sendable: `inbox`, `state` and `places` are; everything else is used by the thread of the loop alone.
 
     /// What other threads ask for.
     struct Inbox {
@@ -66,7 +65,9 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         var hasStreamEnded = false
         /// Groups are being applied: what comes over the stream is looked at when that has ended.
         var isApplying = false
-        var isStopping = false
+        /// The loop drives the member, until that has ended.
+        var hasJoined = false
+        var hasLeft = false
         /// Appends have failed for good.
         var isClosed = false
         /// When waiting appends fail, in milliseconds; nil: they wait as long as it takes.
@@ -93,9 +94,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     let inbox = Monitor(Inbox())
     /// Groups with versions up to here came from the log.
     let readVersion = Atomic<UInt64>(0)
-    /// Written to wake the thread.
-    private let wakeDescriptor: Int32
-    private let thread = Monitor<SystemThread?>(nil)
+    /// The loop knows that the member is to take a turn.
+    let isWoken = Atomic(false)
+    /// When the next turn is due, in milliseconds.
+    var dueAt: UInt64 = 0
 
     var member: StoreMember
     let lease: MemberChannel
@@ -105,6 +107,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// Actions about the groups that wait for those before them.
     var logActions: [MemberAction] = []
     var logStatement: LogStatement?
+    /// It is sent over a connection that is shared with other members.
+    var readsShared = false
     var reading: LogReading?
     /// Records of groups that were read and not handed on.
     var readGroups: [UInt64: LoggedGroup] = [:]
@@ -123,6 +127,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var clockAhead: Int64 = 0
     /// Since when the lease is kept for another server, in milliseconds; nil if it is not.
     var keptSince: UInt64?
+    /// Since when a lease is claimed, and connections are being opened, in milliseconds; nil if they are open.
+    var settlingSince: UInt64?
+    /// No lease is claimed before, in milliseconds.
+    var claimsAfter: UInt64 = 0
     /// The closed time that comes with the groups that are being applied; 0 for none.
     var closedRead: UInt64 = 0
     /// What came over the stream and is being applied.
@@ -139,9 +147,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         self.settings = settings
         self.places = places
         recent = RecentGroups(after: settings.place)
-        history = LogHistory(database: settings.database, tables: settings.tables, store: settings.store)
+        history = LogHistory(database: settings.loop.database, tables: settings.tables, store: settings.store)
         self.host = host
-        wakeDescriptor = eventfd(0, Int32(HEARTH_EVENT_FLAGS))
         member = StoreMember(
             server: ServerIdentity(high: .random(in: .min ... .max), low: .random(in: .min ... .max)),
             timing: settings.timing, proposed: settings.store, store: settings.store, place: settings.place)
@@ -149,18 +156,38 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         state.update(member)
         // A lock that an append holds, or a backend that hangs, must not collect sessions of this server.
         let brief = PostgreSQLSession.settings + "; SET lock_timeout = 1000; SET statement_timeout = 2000"
-        lease = MemberChannel("lease", address: settings.database, settings: brief, silenceMax: 2_500)
-        log = MemberChannel(
-            "log", address: settings.database, settings: PostgreSQLSession.settings, silenceMax: 10_000)
+        let (loop, waker) = (settings.loop, Waker())
+        func channel(_ name: String, _ settings: String, silenceMax: UInt64) -> MemberChannel {
+            MemberChannel(
+                name, address: loop.database, settings: settings, silenceMax: silenceMax, opener: loop.opener
+            ) { waker.wake() }
+        }
+        lease = channel("lease", brief, silenceMax: 2_500)
+        log = channel("log", PostgreSQLSession.settings, silenceMax: 10_000)
         state.noteContact()
+        waker.driver.update { $0.driver = self }
     }
 
-    deinit { _ = Glibc.close(wakeDescriptor) }
+    /// Wakes a driver that may have gone.
+    private final class Waker: Sendable {
+        let driver = Monitor<Weak>(Weak())
+
+        struct Weak {
+            weak var driver: MemberDriver?
+        }
+
+        func wake() { driver.withLock { $0.driver }?.wake() }
+    }
 
     /// Begins to drive.
     package func start() throws {
-        let started = try SystemThread.start("cluster") { [self] in run() }
-        thread.update { $0 = started }
+        inbox.update { $0.hasJoined = true }
+        do throws(StorageError) {
+            try settings.loop.join(self)
+        } catch {
+            inbox.update { $0.hasJoined = false }
+            throw error
+        }
     }
 
     /// From now on an append that waits fails after some seconds: the server is ending.
@@ -169,17 +196,19 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         wake()
     }
 
-    /// Ends the thread. Appends fail.
+    /// Ends the member. Appends fail. Waits until its last turn is over.
     package func stop() {
-        inbox.withLock { $0.isStopping = true }
-        wake()
-        thread.withLock { $0.take() }?.join()
+        let isDriven = inbox.withLock { inbox in
+            defer { inbox.hasJoined = false }
+            return inbox.hasJoined
+        }
+        if isDriven { settings.loop.leave(self) }
     }
 
-    func wake() {
-        var one: UInt64 = 1
-        _ = unsafe write(wakeDescriptor, &one, 8)
-    }
+    /// Waits until the loop has ended the member.
+    func waitForEnd() { inbox.wait { $0.hasLeft ? () : nil } }
+
+    func wake() { settings.loop.wake(self) }
 
     // MARK: The engine's side
 
@@ -219,34 +248,58 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
 
     // MARK: The thread
 
-    private func run() {
-        while !inbox.withLock({ $0.isStopping }) {
-            turn()
-            state.update(member)
-            wait()
-        }
-        closeAppends()
-        dropStreamed()
-        lease.connection.close()
-        log.connection.close()
-    }
-
     /// Does everything that is due.
-    private func turn() {
-        let now = BootClock.milliseconds()
+    func turn(_ now: UInt64) {
         takeApplied()
         hasEnded ? dropStreamed() : takeStreamed()
         if !hasEnded {
             perform(member.tick(now: now, wallMicroseconds: wallMicroseconds))
             appendIfPossible()
         }
-        lease.tick(now) { sendLease() }
-        log.tick(now) { sendLog() }
-        checkSilence(lease, now)
-        checkSilence(log, now)
-        noteAway()
-        let isOverdue = inbox.withLock { $0.deadline.map { now >= $0 } ?? false }
+        if !hasEnded {
+            keepConnections(now)
+            if lease.isIdle { sendLease() }
+            if log.isIdle { sendLog() }
+            noteAway()
+        }
+        closeOverdue(now)
+        state.update(member)
+        dueAt = nextDue()
+    }
+
+    func tick(_ channel: MemberChannel, _ now: UInt64) {
+        if let event = channel.tick(now) { handle(event, of: channel) }
+    }
+
+    private func closeOverdue(_ now: UInt64) {
+        let isOverdue = inbox.withLock { inbox in
+            guard let deadline = inbox.deadline, now >= deadline else { return false }
+            inbox.deadline = nil
+            return true
+        }
         if isOverdue { closeAppends() }
+    }
+
+    /// When something has to be done although nothing happens, in milliseconds.
+    private func nextDue() -> UInt64 {
+        let deadline = inbox.withLock { $0.deadline } ?? .max
+        if hasEnded { return deadline }
+        let away = isAway ? .max : state.lastContactMilliseconds + Self.awayMilliseconds + 1
+        let own = ownsConnections ? min(lease.dueAt, log.dueAt) : .max
+        return min(member.nextTick ?? .max, deadline, away, own, settlingEnd)
+    }
+
+    /// The last turn.
+    func end() {
+        closeAppends()
+        dropStreamed()
+        closeChannels()
+        inbox.update { $0.hasLeft = true }
+    }
+
+    func closeChannels() {
+        lease.close()
+        log.close()
     }
 
     /// The time for ceilings: never far from that of the database.
@@ -273,32 +326,9 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         pump()
     }
 
-    /// Waits for a connection, for another thread, or for what is due next.
-    private func wait() {
-        let now = BootClock.milliseconds()
-        var waiting = [pollfd(fd: wakeDescriptor, events: Int16(POLLIN), revents: 0)]
-        let channels = [lease, log].filter { $0.connection.interest != nil }
-        for channel in channels {
-            guard let interest = channel.connection.interest else { continue }
-            waiting.append(pollfd(fd: interest.descriptor, events: interest.events, revents: 0))
-        }
-        let isWorking =
-            leaseStatement == nil && (member.isLeader || logStatement == nil && member.isStreaming(now: now))
-        let milliseconds = isWorking ? min(50, max(member.nextDue > now ? member.nextDue - now : 1, 1)) : 10
-        _ = unsafe poll(&waiting, nfds_t(waiting.count), Int32(milliseconds))
-        if waiting[0].revents != 0 {
-            var count: UInt64 = 0
-            _ = unsafe read(wakeDescriptor, &count, 8)
-        }
-        for (channel, entry) in zip(channels, waiting.dropFirst()) where entry.revents != 0 {
-            if let event = channel.connection.advance() { handle(event, of: channel) }
-        }
-    }
-
     func handle(_ event: PostgreSQLConnection.Event, of channel: MemberChannel) {
         switch event {
         case .opened:
-            channel.noteOpened()
             host.note(.connected(channel.name))
         case .finished(let outcome):
             state.noteContact()
@@ -318,13 +348,6 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         return wasSent && !hasEnded
     }
 
-    /// Gives up a connection that does not answer: the outcome of its statement is unknown.
-    private func checkSilence(_ channel: MemberChannel, _ now: UInt64) {
-        guard channel.isSilent(now) else { return }
-        channel.connection.close()
-        handle(.ended("the database does not answer"), of: channel)
-    }
-
     private func noteAway() {
         let isAway = state.silenceMilliseconds > Self.awayMilliseconds
         if isAway == self.isAway { return }
@@ -339,67 +362,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         state.set(leads: false)
         closeAppends()
         logActions.removeAll()
+        settings.loop.followers.forget(self)
+        closeChannels()
         host.restart(reason)
-    }
-}
-
-/// One connection of a driver: it is opened again after each end, and one that is silent is given up.
-final class MemberChannel {
-    let name: String
-    let connection: PostgreSQLConnection
-    private let silenceMax: UInt64
-    /// When the statement without a reply was sent, or the attempt to connect began.
-    private var since: UInt64?
-    private var isSent = false
-    private var pause: UInt64 = 0
-    private var retryAt: UInt64 = 0
-
-    private static let pauseMin: UInt64 = 50
-    private static let pauseMax: UInt64 = 1_000
-    private static let connectMax: UInt64 = 5_000
-
-    /// - Parameter silenceMax: how long a reply may take, in milliseconds.
-    init(_ name: String, address: String, settings: String, silenceMax: UInt64) {
-        self.name = name
-        connection = PostgreSQLConnection(address: address, settings: settings)
-        self.silenceMax = silenceMax
-    }
-
-    /// Opens the connection if that is due, and has an idle one send what waits.
-    func tick(_ now: UInt64, send: () -> Void) {
-        if connection.isClosed, now >= retryAt {
-            since = now
-            if connection.open() != nil { retryAt = now + Self.pauseMax }
-        }
-        if connection.isIdle { send() }
-    }
-
-    func noteSent() {
-        isSent = true
-        since = BootClock.milliseconds()
-    }
-
-    func noteReply() {
-        isSent = false
-        since = nil
-    }
-
-    func noteOpened() {
-        pause = 0
-        since = nil
-    }
-
-    /// - Returns: whether a statement was sent whose outcome is unknown now.
-    func noteEnd(_ now: UInt64) -> Bool {
-        defer { isSent = false }
-        since = nil
-        pause = min(max(pause * 2, Self.pauseMin), Self.pauseMax)
-        retryAt = now + pause
-        return isSent
-    }
-
-    func isSilent(_ now: UInt64) -> Bool {
-        guard let since, !connection.isClosed else { return false }
-        return now > since + (isSent ? silenceMax : Self.connectMax)
     }
 }

@@ -60,9 +60,12 @@ package final class MemberState: Sendable {
 
     package var figures: Figures { guarded.withLock { $0 } }
 
+    /// When the database answered last.
+    var lastContactMilliseconds: UInt64 { lastContact.load(ordering: .relaxed) }
+
     /// Milliseconds since the database answered last.
     package var silenceMilliseconds: UInt64 {
-        let (now, last) = (BootClock.milliseconds(), lastContact.load(ordering: .relaxed))
+        let (now, last) = (BootClock.milliseconds(), lastContactMilliseconds)
         return now > last ? now - last : 0
     }
 

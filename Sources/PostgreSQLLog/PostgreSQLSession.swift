@@ -6,6 +6,8 @@ internal import Glibc
 /// A connection whose calls wait. Belongs to one thread.
 package final class PostgreSQLSession {
     private let connection: PostgreSQLConnection
+    /// The longest wait for a statement that does not name one.
+    package var waitsMilliseconds: UInt64 = 60_000
 
     /// What the sessions of a store have in common: an append is acknowledged when it is on the disk, and on that of
     /// a synchronous standby, if there is one.
@@ -27,16 +29,16 @@ package final class PostgreSQLSession {
     }
 
     /// Executes a statement and returns its rows.
-    /// - Parameter milliseconds: the longest wait.
+    /// - Parameter milliseconds: the longest wait; nil: ``waitsMilliseconds``.
     /// - Throws: what the database answers; without a state if the connection has ended, and then the outcome is
     ///   unknown.
     @discardableResult
     package func run(
-        _ statement: SQLStatement, withinMilliseconds milliseconds: UInt64 = 60_000
+        _ statement: SQLStatement, withinMilliseconds milliseconds: UInt64? = nil
     ) throws(SQLFailure) -> [SQLRow] {
         guard connection.isIdle else { throw SQLFailure(state: "", message: "the connection has ended") }
         var event = connection.send(statement)
-        if event == nil { event = try next(withinMilliseconds: milliseconds) }
+        if event == nil { event = try next(withinMilliseconds: milliseconds ?? waitsMilliseconds) }
         switch event {
         case .finished(.rows(let rows, _))?: return rows
         case .finished(.failed(let failure))?: throw failure

@@ -9,6 +9,14 @@ package enum SQLParameter: Sendable {
     case text(String)
     case bytes([UInt8])
 
+    /// Texts without line breaks, for ``StoreTables/texts(_:)``.
+    static func list(_ texts: [String]) -> SQLParameter { .text(texts.joined(separator: "\n")) }
+
+    /// Numbers, for ``StoreTables/numbers(_:)``.
+    static func list(_ numbers: [UInt64]) -> SQLParameter {
+        list(numbers.map { String(Int64(bitPattern: $0)) })
+    }
+
     /// Bytes in the binary format.
     var byteCount: Int {
         switch self {

@@ -264,15 +264,43 @@ extension StoreTables {
             ])
     }
 
-    /// Notes how far this server is, by a commit that waits for the standbys as an append does.
-    func confirmation(of place: LogPlace) -> SQLStatement {
-        SQLStatement(
+    /// Notes what this server is doing, for several stores of its database. Rows are changed in the order of the names,
+    /// so that two statements do not wait for each other.
+    package func announcement(
+        of stores: [(name: String, figures: MemberState.Figures)], version: String
+    ) -> SQLStatement {
+        let stores = stores.sorted { $0.name < $1.name }
+        return SQLStatement(
             """
-            INSERT INTO hearth.servers VALUES ($1::text, $2::text, '', 'following', $3::bigint, $4::bigint, 0,
-                clock_timestamp())
+            INSERT INTO hearth.servers
+            SELECT store, $1::text, $2::text, role, sequence, version, 0, clock_timestamp()
+            FROM unnest(\(Self.texts("$3")), \(Self.texts("$4")), \(Self.numbers("$5")), \(Self.numbers("$6")))
+                AS announced (store, role, sequence, version)
+            ON CONFLICT (store, address) DO UPDATE SET version = excluded.version, role = excluded.role,
+                sequence = excluded.sequence, commit_version = excluded.commit_version, seen = excluded.seen
+            """,
+            [
+                .text(advertised), .text(version), .list(stores.map(\.name)), .list(stores.map(\.figures.role)),
+                .list(stores.map(\.figures.place.sequence)), .list(stores.map(\.figures.place.version)),
+            ])
+    }
+
+    /// Notes how far this server is in several stores of its database, by a commit that waits for the standbys as an
+    /// append does.
+    func confirmation(of stores: [(name: String, place: LogPlace)]) -> SQLStatement {
+        let stores = stores.sorted { $0.name < $1.name }
+        return SQLStatement(
+            """
+            INSERT INTO hearth.servers
+            SELECT store, $1::text, '', 'following', sequence, version, 0, clock_timestamp()
+            FROM unnest(\(Self.texts("$2")), \(Self.numbers("$3")), \(Self.numbers("$4")))
+                AS confirmed (store, sequence, version)
             ON CONFLICT (store, address) DO UPDATE SET sequence = excluded.sequence,
                 commit_version = excluded.commit_version, seen = excluded.seen
             """,
-            [.text(name), .text(advertised), .number(place.sequence), .number(place.version)])
+            [
+                .text(advertised), .list(stores.map(\.name)), .list(stores.map(\.place.sequence)),
+                .list(stores.map(\.place.version)),
+            ])
     }
 }

@@ -109,6 +109,15 @@ extension StoreTables {
             """, [.text(stores.joined(separator: ",")), .number(UInt64(stores.count))])
     }
 
+    /// The servers of some stores: the name of a store and the address of a server that serves it, for each.
+    package static func servers(ofEach stores: [String]) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT store, address FROM hearth.servers WHERE store = ANY (\(texts("$1")))
+                AND seen > clock_timestamp() - interval '10 seconds'
+            """, [.list(stores)])
+    }
+
     /// Gives the lease up, which this server holds in an epoch, for another server: nobody else claims it for some
     /// seconds. What this server appends later is refused. One row if that was done.
     package func handingOver(in epoch: UInt64, to address: String) -> SQLStatement {

@@ -51,6 +51,8 @@ extension StoreTables {
     static let rowBytesMax = 512 << 10
     /// Rows that are read at once.
     static let rowsReadMax = 128
+    /// Bytes of records after which no further row is read at once.
+    static let bytesReadMax = 4 << 20
 
     /// The number of the table that a group is in.
     package static func tableNumber(of sequence: UInt64) -> UInt64 { (max(sequence, 1) - 1) / groupsPerTable }
@@ -150,17 +152,26 @@ extension StoreTables {
     /// - Parameters:
     ///   - first: the group to begin with.
     ///   - skipsFirst: the records of this group are not wanted, only its header.
-    func read(table number: UInt64, from first: UInt64, skipsFirst: Bool, rowsMax: Int) -> SQLStatement {
+    ///   - bytesMax: no further row is read after so many bytes of records.
+    func read(
+        table number: UInt64, from first: UInt64, skipsFirst: Bool, rowsMax: Int, bytesMax: Int = .max
+    ) -> SQLStatement {
         let data = skipsFirst ? "CASE WHEN sequence = $2::bigint THEN ''::bytea ELSE data END" : "data"
         let wanted = skipsFirst ? "AND (sequence > $2::bigint OR piece = 0)" : ""
         return SQLStatement(
             """
-            SELECT closed, found.* FROM hearth.stores LEFT JOIN (
-                SELECT sequence, piece, pieces, epoch, previous_hash, version, content_hash, hash, \(data), derived
-                FROM \(table(number)) WHERE sequence >= $2::bigint \(wanted)
-                ORDER BY sequence, piece LIMIT \(rowsMax)) AS found ON true
+            SELECT closed, sequence, piece, pieces, found.epoch, previous_hash, version, content_hash, hash, records,
+                derived
+            FROM hearth.stores LEFT JOIN (
+                SELECT *, sum(octet_length(records)) OVER (ORDER BY sequence, piece ROWS UNBOUNDED PRECEDING)
+                    - octet_length(records) AS bytes_before
+                FROM (
+                    SELECT sequence, piece, pieces, epoch, previous_hash, version, content_hash, hash,
+                        \(data) AS records, derived
+                    FROM \(table(number)) WHERE sequence >= $2::bigint \(wanted)
+                    ORDER BY sequence, piece LIMIT \(rowsMax)) AS part) AS found ON bytes_before < $3::bigint
             WHERE name = $1::text ORDER BY sequence, piece
-            """, [.text(name), .number(first)])
+            """, [.text(name), .number(first), .number(UInt64(bytesMax))])
     }
 }
 
@@ -176,6 +187,8 @@ struct LogRows {
     private(set) var rowCount = 0
     /// Pieces of the group that was cut off at the end; 0 if none was.
     private(set) var piecesMissing = 0
+    /// Bytes of records in the rows of the last result.
+    private(set) var byteCount = 0
 
     /// Adds the rows of a result.
     /// - Parameters:
@@ -184,6 +197,7 @@ struct LogRows {
     /// - Returns: why they cannot be right; nil if they can.
     mutating func add(_ rows: [SQLRow], after place: LogPlace, store: StoreIdentity) -> String? {
         rowCount = rows.count
+        byteCount = rows.reduce(0) { $0 + ($1.columns[9]?.count ?? 0) }
         closed = rows.first?.number(0) ?? closed
         var index = 0
         while index < rows.count, let sequence = rows[index].number(1) {

@@ -65,6 +65,12 @@ package struct StoreTables: Sendable {
     /// The level of a store that was moved out of the database: no server leads or follows it any more.
     package static let movedLevel: UInt64 = 1_000_000
 
+    /// A parameter that is a list, as an array of texts.
+    static func texts(_ parameter: String) -> String { "string_to_array(\(parameter)::text, chr(10))" }
+
+    /// A parameter that is a list, as an array of numbers.
+    static func numbers(_ parameter: String) -> String { "\(texts(parameter))::bigint[]" }
+
     // MARK: The lease
 
     private static let rowColumns = """
@@ -130,6 +136,46 @@ package struct StoreTables: Sendable {
                 WHERE name = $1::text AND epoch = $2::bigint AND holder_high = $3::bigint AND holder_low = $4::bigint
                 """, [.number(epoch.number), .number(holder.high), .number(holder.low)])
         }
+    }
+
+    /// Where the name of the store is in the rows of ``rows(_:)``; the columns before are those of ``StoreRow``.
+    static let rowsNameColumn = 13
+
+    /// The rows of several stores of one database; those of which the lease is claimed are changed, if they are as they
+    /// were seen. A row that something else has locked is left as it is.
+    ///
+    /// - Parameter statements: `observe` and `claim`, at least one; of the same server.
+    static func rows(_ statements: [(tables: StoreTables, statement: LeaseStatement)]) -> SQLStatement {
+        let names = SQLParameter.list(statements.map(\.tables.name))
+        var claims: (names: [String], numbers: [[UInt64]]) = ([], [[], [], [], []])
+        for (tables, statement) in statements {
+            guard case .claim(let epoch, let renewals, let holder) = statement else { continue }
+            claims.names.append(tables.name)
+            for (index, number) in [epoch.number, renewals, holder.high, holder.low].enumerated() {
+                claims.numbers[index].append(number)
+            }
+        }
+        guard let advertised = statements.first?.tables.advertised, !claims.names.isEmpty else {
+            return SQLStatement(
+                "SELECT false, \(rowColumns), name FROM hearth.stores WHERE name = ANY (\(texts("$1")))", [names])
+        }
+        return SQLStatement(
+            """
+            WITH wanted AS (SELECT * FROM unnest(
+                    \(texts("$3")), \(numbers("$4")), \(numbers("$5")), \(numbers("$6")), \(numbers("$7")))
+                AS claims (store, epoch_seen, renewals_seen, claimer_high, claimer_low)),
+            free AS (SELECT name AS store FROM hearth.stores WHERE name IN (SELECT store FROM wanted)
+                FOR NO KEY UPDATE SKIP LOCKED),
+            changed AS (
+                UPDATE hearth.stores SET epoch = epoch + 1, renewals = renewals + 1, holder_high = claimer_high,
+                    holder_low = claimer_low, address = $2::text, renewed = clock_timestamp()
+                FROM wanted JOIN free USING (store)
+                WHERE name = store AND epoch = epoch_seen AND renewals = renewals_seen
+                RETURNING \(rowColumns), name)
+            SELECT true, * FROM changed
+            UNION ALL SELECT false, \(rowColumns), name FROM hearth.stores
+            WHERE name = ANY (\(texts("$1"))) AND name NOT IN (SELECT name FROM changed)
+            """, [names, .text(advertised), .list(claims.names)] + claims.numbers.map { .list($0) })
     }
 
     /// Begins a new time line of the store: states of earlier times that clients have are not of its history. The next

@@ -1,7 +1,7 @@
 // The lease: who holds it, by counts of renewals and monotonic clocks.
 
 extension StoreMember {
-    /// Sends what is due. Call it every few milliseconds, and at once after ``nextDue``.
+    /// Sends what is due. Call it at ``nextTick``, and after each change.
     /// - Parameter wallMicroseconds: microseconds since 1970, for the ceiling of times; may be wrong.
     package mutating func tick(now: UInt64, wallMicroseconds: UInt64) -> [MemberAction] {
         if case .stopped = role { return [] }
@@ -102,6 +102,14 @@ extension StoreMember {
         leaseDue = now
         readDue = now
         return wasLeader ? [.dropStaged] : []
+    }
+
+    /// Gives up a lease that was claimed before this server leads by it, as a server does that ends.
+    /// - Returns: whether there was one.
+    package mutating func abandonClaim(now: UInt64) -> Bool {
+        guard role == .catchingUp else { return false }
+        _ = stepDown(now: now)
+        return true
     }
 
     private mutating func note(_ row: LeaseRow, now: UInt64) -> [MemberAction] {

@@ -23,10 +23,21 @@ extension StoreMember {
 
     /// The statement that is due now, if any.
     func nextRead(now: UInt64) -> LogStatement? {
-        guard logRequest == nil, store != nil, now >= readDue else { return nil }
+        guard let nextReadDue, now >= nextReadDue else { return nil }
+        return .read(after: place)
+    }
+
+    /// Has the next read of a server that follows wait until a time.
+    package mutating func postponeRead(until time: UInt64) {
+        if role == .following { readDue = max(readDue, time) }
+    }
+
+    /// When the log is to be read next; nil if it is not.
+    var nextReadDue: UInt64? {
+        guard logRequest == nil, store != nil else { return nil }
         switch role {
-        case .following: return now < streamedUntil ? nil : .read(after: place)
-        case .catchingUp, .lookingUp: return .read(after: place)
+        case .following: return max(readDue, streamedUntil)
+        case .catchingUp, .lookingUp: return readDue
         case .leading, .raising, .stopped: return nil
         }
     }

@@ -167,8 +167,15 @@ extension StoreMember {
     /// - Parameter now: read after the call began.
     package func newestPlace(now: UInt64) -> LogPlace? { holdsLease(now: now) ? place : nil }
 
-    /// When the next statement about the lease is due, in milliseconds.
-    package var nextDue: UInt64 { leaseDue }
+    /// When ``tick(now:wallMicroseconds:)`` has something to send, in milliseconds; nil while nothing is due before a
+    /// reply.
+    package var nextTick: UInt64? {
+        if case .stopped = role { return nil }
+        let lease = leaseRequest == nil ? leaseDue : nil
+        let read = nextReadDue
+        guard let lease, let read else { return lease ?? read }
+        return min(lease, read)
+    }
 
     /// A version or a time was given out, in microseconds: the next renewal raises the ceiling above it.
     package mutating func noteIssued(_ time: UInt64) { issued = max(issued, time) }

@@ -25,6 +25,7 @@ final class RecordingHost: MemberHost {
     private let clock = Atomic<UInt64>(0)
     /// Ends of applications that are held up; nil while none is.
     private let held = Mutex<[@Sendable () -> Void]?>(nil)
+    private let observer = Mutex<@Sendable () -> Void>({})
 
     var state: Recorded { recorded.withLock { $0 } }
 
@@ -35,6 +36,7 @@ final class RecordingHost: MemberHost {
             recorded.groups += groups.map(\.records)
             recorded.applications += 1
         }
+        observer.withLock { $0 }()
         let different = groups.first { $0.derived != derived(from: 0, through: $0.header.version) }
         let outcome = different.map { ApplyOutcome.differs(keySpace: "test", sequence: $0.header.sequence) }
         let end: @Sendable () -> Void = { completion(outcome ?? .applied) }
@@ -44,6 +46,9 @@ final class RecordingHost: MemberHost {
         }
         if !isHeld { end() }
     }
+
+    /// Called when groups are to be applied, on the thread of the loop.
+    func whenApplying(_ body: @escaping @Sendable () -> Void) { observer.withLock { $0 = body } }
 
     /// From now on nothing that is applied ends, until ``release()``.
     func hold() { held.withLock { $0 = [] } }
@@ -78,11 +83,22 @@ final class TestMember: Sendable {
     let driver: MemberDriver
     private let directory = TemporaryDirectory("member")
 
-    init(_ address: String, _ name: String, store: StoreIdentity, place: LogPlace = .start) throws {
+    /// A server with one store.
+    convenience init(_ address: String, _ name: String, store: StoreIdentity, place: LogPlace = .start) throws {
+        try self.init(on: MemberLoop(database: address), name, of: "main", store: store, place: place)
+    }
+
+    /// - Parameters:
+    ///   - loop: of the server.
+    ///   - name: of the server.
+    ///   - storeName: of the store.
+    init(
+        on loop: MemberLoop, _ name: String, of storeName: String, store: StoreIdentity, place: LogPlace = .start
+    ) throws {
         driver = MemberDriver(
             MemberSettings(
-                database: address, tables: StoreTables(name: "main", advertised: name),
-                timing: MemberSettings.timing, store: store, place: place),
+                loop: loop, tables: StoreTables(name: storeName, advertised: name), timing: MemberSettings.timing,
+                store: store, place: place),
             places: try LogPlaces(directory: directory.path), host: host)
         try driver.start()
     }
@@ -127,12 +143,12 @@ final class TestMember: Sendable {
     }
 }
 
-/// A database with the tables of a store that nobody leads.
-func makeStore(_ server: PostgreSQLServer) throws -> StoreIdentity {
+/// Makes the tables of a store that nobody leads.
+func makeStore(_ server: PostgreSQLServer, _ name: String = "main") throws -> StoreIdentity {
     let store = StoreIdentity.random()
     let session = try PostgreSQLSession(address: server.address)
     defer { session.close() }
     try session.run(StoreTables.creation)
-    try session.run(StoreTables(name: "main", advertised: "").adoption(store, timeline: 7, ceiling: 0))
+    try session.run(StoreTables(name: name, advertised: "").adoption(store, timeline: 7, ceiling: 0))
     return store
 }

@@ -13,6 +13,8 @@ struct Exploration {
     var raisedEpochs = 0
     var basesLoaded = 0
     var streamed = 0
+    /// Events by which a claim was given up.
+    var abandoned = 0
 }
 
 /// The way to a state.
@@ -44,6 +46,7 @@ func explore(_ bounds: Bounds) -> Exploration {
                 return
             }
             found.note(next, bounds)
+            if case .abandonClaim = event { found.abandoned += 1 }
             stack.append((next, nextStep))
         }
         if found.counterexample != nil { break }

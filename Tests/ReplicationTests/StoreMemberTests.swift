@@ -53,6 +53,20 @@ struct StoreMemberTests {
     }
 
     @Test
+    func `Claims that are given up at any moment break no rule`() {
+        let found = explore(
+            bounds {
+                $0.groups = 2
+                $0.failures = 1
+                $0.abandons = 2
+            })
+        #expect(found.counterexample == nil)
+        #expect(found.abandoned > 100)
+        #expect(found.takeOvers > 0)
+        #expect(found.doneAfterFailure > 0)
+    }
+
+    @Test
     func `Two servers that create a store at once have one store`() {
         let found = explore(
             bounds {

@@ -17,6 +17,8 @@ struct Bounds: Hashable {
     var streams = 0
     var kinds = Event.Failure.allCases
     var hasRestarts = true
+    /// How often a server gives up a lease that it has claimed.
+    var abandons = 0
     /// Both servers may create the store.
     var hasRace = false
     /// The lease as each server believes it to be, in steps.
@@ -47,6 +49,7 @@ struct World: Hashable {
     var closedTimes = 0
     var bases = 0
     var streams = 0
+    var abandons = 0
     var starts: UInt64 = 0
     /// The first rule that was found broken.
     var violation: String?
@@ -83,6 +86,8 @@ enum Event: Hashable {
     case execute(Int)
     case closeTime(Int)
     case restart(Int, keepsState: Bool)
+    /// A server that has claimed the lease gives that up, with its connections.
+    case abandonClaim(Int)
     case makeBase(Int)
     /// A server gets all that a leader has streamed, now or long ago.
     case stream(Int)
@@ -125,6 +130,7 @@ extension World {
             if closedTimes < bounds.closedTimes, member.holdsLease(now: time) { body(.closeTime(server)) }
             if bases < bounds.bases, member.canAppend, member.place.sequence > 0 { body(.makeBase(server)) }
             if streams < bounds.streams { body(.stream(server)) }
+            if abandons < bounds.abandons { body(.abandonClaim(server)) }
             guard mayFail else { continue }
             for failure in bounds.kinds {
                 for channel in Event.Channel.allCases { body(.tick(server, failure, channel)) }
@@ -164,6 +170,10 @@ extension World {
             timeGivenOut = max(timeGivenOut, time)
             closedTimes += 1
         case .restart(let server, let keepsState): restart(server, keepsState: keepsState, bounds)
+        case .abandonClaim(let server):
+            guard members[server].abandonClaim(now: time) else { return false }
+            abandons += 1
+            for channel in Event.Channel.allCases { abandonConnection(server, channel, bounds) }
         case .makeBase(let server):
             database.trimmedThrough = Int(members[server].place.sequence)
             bases += 1
@@ -251,6 +261,14 @@ extension World {
                 members[server].logConnectionEnded(now: time)
             }
         }
+    }
+
+    /// Ends a connection whose statement may be on its way yet.
+    private mutating func abandonConnection(_ server: Int, _ channel: Event.Channel, _ bounds: Bounds) {
+        guard let statement = statement(server, channel) else { return }
+        if delays[server][channel.rawValue] == .statement { late.append(statement) }
+        delays[server][channel.rawValue] = .none
+        endConnection(server, channel, bounds)
     }
 
     private mutating func restart(_ server: Int, keepsState: Bool, _ bounds: Bounds) {

@@ -34,6 +34,7 @@ private struct StateHash {
         hasher.combine(world.closedTimes)
         hasher.combine(world.bases)
         hasher.combine(world.streams)
+        hasher.combine(world.abandons)
     }
 
     mutating func add(_ member: StoreMember) {

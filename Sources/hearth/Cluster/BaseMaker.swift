@@ -1,10 +1,13 @@
 // Makes bases of a store while it is served, and trims the log that they cover.
 //
-//     this thread      due? ──► fork ──────────────────► entered ──► log trimmed, old bases dropped
-//     another thread              └──► written, read back ─┘                └──► old folders removed
+//     StoreUpkeep      due? ──┐
+//     thread "bases"          └──► fork ─────────────────► entered ──► log trimmed, old bases dropped
+//     thread "base"                 └──► written, read back ─┘              └──► old folders removed
 //
-// The other thread has the fork and the place of the bases, and nothing of the store. So a disk that hangs holds up
-// neither commits nor the closing of the store: the owner does not wait for it, and what it writes is not entered.
+// StoreUpkeep looks after all stores of a PostgreSQL database, and waits for none of them. The thread "bases" exists
+// while a base is made. The thread "base" has the fork and the place of the bases, and nothing of the store. So a disk
+// that hangs holds up neither commits nor the closing of the store: the owner does not wait for it, and what it writes
+// is not entered.
 
 import Archive
 import Basics
@@ -33,16 +36,15 @@ final class BaseFigures: Sendable {
     func change(_ body: (inout ClusterFigures.Bases) -> Void) { figures.withLock { body(&$0) } }
 }
 
-/// Looks from time to time, on a thread, whether a base is due at the server that leads. Thread-safe.
+/// Has a base made when one is due at the server that leads. Thread-safe.
 final class BaseMaker: Sendable {
-    /// What is known from one look to the next.
-    private struct Looks {
-        var failures: UInt64 = 0
-        /// No base is begun before.
-        var nextMaking: UInt64 = 0
+    /// What is known from one look to the next. For the thread that looks.
+    struct Looks {
         /// The directory is looked at again.
-        var nextVisit: UInt64 = 0
-        var visit: DetachedWork<Void>?
+        fileprivate var nextVisit: UInt64 = 0
+        fileprivate var visit: DetachedWork<Void>?
+        /// What was reported last as the reason why the store cannot be looked after.
+        fileprivate var problem: String?
     }
 
     private let database: String
@@ -52,15 +54,20 @@ final class BaseMaker: Sendable {
     private let figures: BaseFigures
     private let tasks: StoreTasks?
     private let log: Log
+    private let store: DocumentStore
+    private let driver: MemberDriver
     private let state = Monitor(State())
-    private let thread = Monitor<SystemThread?>(nil)
 
     private struct State {
-        var mustLook = false
         var isStopping = false
+        /// Makes a base.
+        var thread: SystemThread?
+        var isMaking = false
+        var failures: UInt64 = 0
+        /// No base is begun before.
+        var nextMaking: UInt64 = 0
     }
 
-    private static let intervalMilliseconds: UInt64 = 2_000
     /// After failures the next attempt waits, at most this long.
     private static let pauseMilliseconds: UInt64 = 2_000
     private static let pauseMillisecondsMax: UInt64 = 300_000
@@ -76,9 +83,11 @@ final class BaseMaker: Sendable {
     ///   - timeline: where the history of the store begins.
     ///   - tasks: done with each look; nil if there are none.
     init(
-        database: String, bases: StoreBases, timeline: UInt64, settings: BaseSettings, figures: BaseFigures,
-        _ tasks: StoreTasks?, log: Log
+        _ store: DocumentStore, _ driver: MemberDriver, database: String, bases: StoreBases, timeline: UInt64,
+        settings: BaseSettings, figures: BaseFigures, _ tasks: StoreTasks?, log: Log
     ) {
+        self.store = store
+        self.driver = driver
         self.database = database
         self.bases = bases
         self.timeline = timeline
@@ -88,47 +97,71 @@ final class BaseMaker: Sendable {
         self.log = log
     }
 
-    private var tables: StoreTables { bases.tables }
+    var tables: StoreTables { bases.tables }
 
-    func start(_ store: DocumentStore, _ driver: MemberDriver) throws {
-        let started = try SystemThread(name: "bases") { [self] in
-            var looks = Looks()
-            while pause() { look(store, driver, &looks) }
-        }
-        thread.update { $0 = started }
-    }
+    /// What this server says of the store.
+    var announced: MemberState.Figures { driver.state.figures }
 
-    /// Ends the thread, and gives up a base that is being made.
+    /// Gives up a base that is being made, and begins no other one. Waits for the thread that makes it.
     func stop() {
-        state.update { $0.isStopping = true }
-        thread.withLock { $0.take() }?.join()
+        let thread = state.update { state in
+            state.isStopping = true
+            return state.thread.take()
+        }
+        thread?.join()
     }
 
     private var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    /// Looks at once.
-    func look() { state.update { $0.mustLook = true } }
+    /// Whether the servers of the store must be known.
+    var needsServers: Bool { tasks != nil }
 
-    private func pause() -> Bool {
-        let deadline = SystemClock.monotonicNanoseconds() + Self.intervalMilliseconds * 1_000_000
-        return state.wait(untilNanoseconds: deadline) { state -> Bool? in
-            defer { state.mustLook = false }
-            return state.isStopping ? false : state.mustLook ? true : nil
-        } ?? true
+    /// The servers of the store were read.
+    func note(servers: Set<String>) { tasks?.note(servers) }
+
+    /// Does what is to be done in the database, and has a base made if one is due. Waits for the database alone.
+    /// - Throws: `SQLFailure` if the session is lost.
+    func look(_ session: PostgreSQLSession, _ looks: inout Looks) throws {
+        do {
+            if let server = try tasks?.run(session, tables) {
+                log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
+            }
+            try visit(&looks, session)
+            if driver.state.holdsLease, mayBegin, try isDue(session) { try begin() }
+            looks.problem = nil
+        } catch {
+            report(error, &looks)
+            if let error = error as? SQLFailure, error.isConnectionLost { throw error }
+        }
     }
 
-    private func look(_ store: DocumentStore, _ driver: MemberDriver, _ looks: inout Looks) {
-        do {
-            let isWanted = try connected { session in
-                try announce(driver, session)
-                try visit(&looks, driver, session)
-                let mayMake = driver.state.holdsLease && SystemClock.monotonicMilliseconds() >= looks.nextMaking
-                return try mayMake && isDue(session)
-            }
-            if isWanted { makeOrWait(store, driver, &looks) }
-        } catch {
-            log(.warning, "base_failed", ["message": ErrorText.describe(error)])
+    /// The store could not be looked after. The same is reported once.
+    func report(_ error: any Error, _ looks: inout Looks) {
+        let problem = ErrorText.describe(error)
+        if looks.problem != problem { log(.warning, "base_failed", ["message": problem]) }
+        looks.problem = problem
+    }
+
+    private var mayBegin: Bool {
+        state.withLock { state in
+            !state.isStopping && !state.isMaking && SystemClock.monotonicMilliseconds() >= state.nextMaking
         }
+    }
+
+    /// Starts the thread that makes a base.
+    private func begin() throws {
+        let last = try state.update { state throws -> SystemThread? in
+            if state.isStopping { return nil }
+            let last = state.thread
+            state.thread = try SystemThread(name: "bases") { [self] in
+                makeOrWait()
+                self.state.update { $0.isMaking = false }
+            }
+            state.isMaking = true
+            return last
+        }
+        // It has ended.
+        last?.join()
     }
 
     /// A base may take hours, and a session that is idle as long may end.
@@ -138,23 +171,19 @@ final class BaseMaker: Sendable {
         return try body(session)
     }
 
-    private func announce(_ driver: MemberDriver, _ session: PostgreSQLSession) throws {
-        try session.run(tables.announcement(driver.state.figures, version: CommandRouter.version))
-        guard let server = try tasks?.run(session, tables) else { return }
-        log(.info, "cluster_store_handed_over", ["store": tables.name, "server": server])
-    }
-
     /// Makes a base. After a failure the next attempt waits, since it writes as much again.
-    private func makeOrWait(_ store: DocumentStore, _ driver: MemberDriver, _ looks: inout Looks) {
+    private func makeOrWait() {
         do {
-            if try make(store, driver) { looks.failures = 0 }
+            if try make() { state.update { $0.failures = 0 } }
         } catch {
             if isStopping { return }
             log(.warning, "base_failed", ["message": ErrorText.describe(error)])
             figures.change { $0.failed += 1 }
-            let pause = Self.pauseMilliseconds << min(looks.failures, 10)
-            looks.failures += 1
-            looks.nextMaking = SystemClock.monotonicMilliseconds() + min(pause, Self.pauseMillisecondsMax)
+            state.update { state in
+                let pause = Self.pauseMilliseconds << min(state.failures, 10)
+                state.failures += 1
+                state.nextMaking = SystemClock.monotonicMilliseconds() + min(pause, Self.pauseMillisecondsMax)
+            }
         }
     }
 
@@ -190,7 +219,7 @@ final class BaseMaker: Sendable {
     // MARK: Making a base
 
     /// - Returns: whether there is a new base.
-    private func make(_ store: DocumentStore, _ driver: MemberDriver) throws -> Bool {
+    private func make() throws -> Bool {
         let started = SystemClock.monotonicMilliseconds()
         let base = try StoreBase(of: store)
         let bytes = base.byteCount
@@ -202,8 +231,7 @@ final class BaseMaker: Sendable {
                 kept: try bases.keptFolders(forMilliseconds: settings.keptMilliseconds, damaged: true, session))
         }
         log(.info, "base_making", ["bytes": String(bytes), "sequence": String(place.sequence)])
-        guard let row = try written(HandedOver(base), order, driver),
-            try connected({ try enter(row, driver, $0) })
+        guard let row = try written(HandedOver(base), order), try connected({ try enter(row, $0) })
         else { return false }
         let milliseconds = SystemClock.monotonicMilliseconds() - started
         log(
@@ -217,34 +245,31 @@ final class BaseMaker: Sendable {
             figures.lastBytes = row.byteCount
             figures.lastMilliseconds = milliseconds
         }
-        try connected { try trim(after: row, store, driver, $0) }
+        try connected { try trim(after: row, $0) }
         return true
     }
 
     /// Has the base written by another thread.
     /// - Returns: nil if it was given up.
-    private func written(
-        _ base: HandedOver<StoreBase>, _ order: StoreBases.Order, _ driver: MemberDriver
-    ) throws -> BaseRow? {
+    private func written(_ base: HandedOver<StoreBase>, _ order: StoreBases.Order) throws -> BaseRow? {
         let (bases, database, making, member) = (bases, database, state, driver.state)
         let work = try DetachedWork("base") { pulse in
             try bases.write(base.value, order, database: database) { _ in
                 pulse.beat() && member.holdsLease && !making.withLock { $0.isStopping }
             }
         }
-        return try outcome(of: work, driver)
+        return try outcome(of: work)
     }
 
-    /// Waits for work of another thread, and says meanwhile that this server lives.
+    /// Waits for work of another thread.
     /// - Throws: what the work throws; `closed` if the store is being closed before its end, `inputOutput` if it has
     ///   done nothing for long.
-    private func outcome<Output>(of work: DetachedWork<Output>, _ driver: MemberDriver) throws -> Output {
-        var announced = SystemClock.monotonicMilliseconds()
+    private func outcome<Output>(of work: DetachedWork<Output>) throws -> Output {
         var stopping: UInt64?
         while true {
             if let result = work.wait(milliseconds: 100) { return try result.get() }
-            let now = SystemClock.monotonicMilliseconds()
             if isStopping {
+                let now = SystemClock.monotonicMilliseconds()
                 stopping = stopping ?? now
                 guard now < (stopping ?? now) + Self.patienceMilliseconds else {
                     work.pulse.giveUp()
@@ -252,10 +277,6 @@ final class BaseMaker: Sendable {
                 }
             }
             try look(at: work.pulse)
-            guard now >= announced + Self.intervalMilliseconds else { continue }
-            announced = now
-            // While the database is away the work continues.
-            try? connected { try announce(driver, $0) }
         }
     }
 
@@ -271,7 +292,7 @@ final class BaseMaker: Sendable {
     }
 
     /// Enters a base while this server leads.
-    private func enter(_ row: BaseRow, _ driver: MemberDriver, _ session: PostgreSQLSession) throws -> Bool {
+    private func enter(_ row: BaseRow, _ session: PostgreSQLSession) throws -> Bool {
         for _ in 0..<Self.entriesMax {
             let epoch = driver.state.figures.epoch
             guard driver.state.holdsLease else { break }
@@ -286,9 +307,7 @@ final class BaseMaker: Sendable {
 
     // MARK: Afterwards
 
-    private func trim(
-        after base: BaseRow, _ store: DocumentStore, _ driver: MemberDriver, _ session: PostgreSQLSession
-    ) throws {
+    private func trim(after base: BaseRow, _ session: PostgreSQLSession) throws {
         let last = try Self.lastSuperfluous(base: base.place.sequence, hold: store.archiveHold, tables, session)
         let superfluous = tables.superfluousTables(
             for: last, lastBase: base.number, keptMilliseconds: settings.keptMilliseconds)
@@ -303,7 +322,7 @@ final class BaseMaker: Sendable {
         let work = try DetachedWork("base removal") { pulse in
             try shared.remove(except: kept, throughEpoch: epoch) { !pulse.beat() }
         }
-        for folder in try outcome(of: work, driver) {
+        for folder in try outcome(of: work) {
             log(.info, "base_removed", ["folder": folder])
         }
     }
@@ -313,7 +332,7 @@ final class BaseMaker: Sendable {
     /// Looks from time to time whether this server has the directory, so that one that is not mounted is noticed before
     /// it is needed. The leader makes it that of the store, unless the store has bases in such a directory already:
     /// then this must be it.
-    private func visit(_ looks: inout Looks, _ driver: MemberDriver, _ session: PostgreSQLSession) throws {
+    private func visit(_ looks: inout Looks, _ session: PostgreSQLSession) throws {
         guard let shared = bases.shared else { return }
         if let visit = looks.visit {
             guard let result = visit.wait(milliseconds: 0) else { return noteDirectory("it does not answer", shared) }

@@ -2,6 +2,8 @@
 //
 //     driver ── must restart ──► Reopening ──► thread: member ends ──► store closed ──► state settled ──► store opened
 //
+// The thread exists only while there is something to do.
+//
 // What cannot be done in this way is done by a start of the process: a store that something reads for too long, or
 // a directory that cannot be opened.
 
@@ -20,18 +22,32 @@ final class Reopening: Sendable {
         let unsettled: RestartReason?
     }
 
+    /// What the thread has to do.
+    fileprivate enum Work {
+        /// The store was not open before, as its database could not be reached.
+        case open
+        case openAgain(RestartReason)
+
+        var reason: RestartReason? {
+            guard case .openAgain(let reason) = self else { return nil }
+            return reason
+        }
+    }
+
     private struct State {
-        var reason: RestartReason?
+        var work: Work?
         var isStopping = false
+        var hasThread = false
         /// Why the store could not be opened again.
         var failure: Failure?
-        var thread: SystemThread?
+        /// Does the work; false if the store is not open after it.
+        var body: @Sendable (Work) -> Bool = { _ in false }
     }
 
     private let state = Monitor(State())
 
-    /// The store must be closed and opened again.
-    func ask(_ reason: RestartReason) { state.update { $0.reason = reason } }
+    /// The store must be closed and opened again. Does not wait.
+    func ask(_ reason: RestartReason) { ask(.openAgain(reason)) }
 
     /// Whether the server is ending.
     var isStopping: Bool { state.withLock { $0.isStopping } }
@@ -39,29 +55,52 @@ final class Reopening: Sendable {
     /// Why the process must end or start again; nil if it need not.
     fileprivate var failure: Failure? { state.withLock { $0.failure } }
 
-    fileprivate func fail(_ failure: Failure) { state.update { $0.failure = failure } }
+    /// The process must end, and start again if it may.
+    fileprivate func fail(_ failure: Failure) {
+        state.update { $0.failure = failure }
+        kill(getpid(), SIGTERM)
+    }
 
-    /// Waits for a reason. Nil if the server is ending.
-    fileprivate func next() -> RestartReason? {
-        state.wait { state -> RestartReason?? in
-            if state.isStopping { return .some(nil) }
-            guard let reason = state.reason.take() else { return nil }
-            return .some(reason)
+    /// Sets what is done on the thread.
+    fileprivate func bind(_ body: @escaping @Sendable (Work) -> Bool) { state.update { $0.body = body } }
+
+    fileprivate func ask(_ work: Work) {
+        let mustStart = state.update { state in
+            state.work = work
+            if state.hasThread || state.isStopping { return false }
+            state.hasThread = true
+            return true
+        }
+        guard mustStart else { return }
+        do {
+            try SystemThread(name: "reopening") { [self] in run() }.detach()
+        } catch {
+            state.update { $0.hasThread = false }
+            fail(Failure(error: error, unsettled: work.reason))
         }
     }
 
-    fileprivate func start(_ body: @escaping @Sendable () -> Void) throws {
-        let thread = try SystemThread(name: "reopening", body)
-        state.update { $0.thread = thread }
+    private func run() {
+        while let (work, body) = next() {
+            guard body(work) else { return state.update { $0.hasThread = false } }
+        }
+    }
+
+    /// Nil if there is nothing to do: the thread ends.
+    private func next() -> (Work, @Sendable (Work) -> Bool)? {
+        state.update { state in
+            guard !state.isStopping, let work = state.work.take() else {
+                state.hasThread = false
+                return nil
+            }
+            return (work, state.body)
+        }
     }
 
     /// Nothing is opened again any more. Waits for what is under way.
     fileprivate func stop() {
-        let thread = state.update { state in
-            state.isStopping = true
-            return state.thread.take()
-        }
-        thread?.join()
+        state.update { $0.isStopping = true }
+        state.wait { $0.hasThread ? nil : () }
     }
 }
 
@@ -70,12 +109,8 @@ extension Cluster {
     /// - Parameter isOnly: the process ends if this server must not serve the store.
     func start(_ served: ServedStore, isOnly: Bool) throws {
         bind(served)
-        let isOpen = served.isOpen
-        if isOpen { try start(served.store) }
-        try reopening.start { [self] in
-            guard isOpen || reopen(served, nil, isOnly: isOnly) else { return }
-            while let reason = reopening.next(), reopen(served, reason, isOnly: isOnly) {}
-        }
+        reopening.bind { [self] work in reopen(served, work.reason, isOnly: isOnly) }
+        served.isOpen ? try start(served.store) : reopening.ask(.open)
     }
 
     /// - Parameter reason: nil for a store that was not open before, as its database could not be reached.
@@ -101,7 +136,6 @@ extension Cluster {
             // The other stores are served without this one.
             if error is CommandFailure, !isOnly { return false }
             reopening.fail(Reopening.Failure(error: error, unsettled: unsettled))
-            kill(getpid(), SIGTERM)
             return false
         }
     }

@@ -43,6 +43,8 @@ final class Cluster: Sendable {
     private let isShared: Bool
     let log: Log
     let reach: Reach
+    /// What the stores of this server in the same database have in common.
+    let shared: SharedDatabase
     /// What the moves of databases away from the store have come to at this server.
     let moveFigures = MoveFigures()
     /// What is to be done in the database, where that is not the home database.
@@ -60,9 +62,10 @@ final class Cluster: Sendable {
 
     private init(
         database: String, _ place: StorePlace?, tables: StoreTables, directory: String, baseSettings: BaseSettings,
-        isShared: Bool, log: Log, _ reach: @escaping Reach
+        isShared: Bool, log: Log, in databases: SharedDatabases, _ reach: @escaping Reach
     ) {
         self.database = place?.address ?? database
+        shared = databases[self.database]
         self.place = place
         self.tables = tables
         self.directory = directory
@@ -70,6 +73,7 @@ final class Cluster: Sendable {
         self.isShared = isShared
         self.log = isShared ? log.with("store", tables.name) : log
         self.reach = reach
+        tasks.bind { [shared] in shared.upkeep.look() }
     }
 
     /// The store that a command line asks for; nil without `--cluster`.
@@ -79,10 +83,11 @@ final class Cluster: Sendable {
     ///   - directory: that caches it.
     ///   - isShared: whether it is one of several that share the databases.
     ///   - place: where its log lies, if not in the database that the command line names.
+    ///   - databases: those that the stores of this server lie in.
     /// - Throws: a `CommandFailure` if the directory has an independent store, or caches another one.
     static func make(
         _ arguments: ParsedArguments, name: String, directory: String, isShared: Bool, at place: StorePlace? = nil,
-        _ log: Log
+        in databases: SharedDatabases, _ log: Log
     ) throws -> Cluster? {
         let kept = try ClusterFile.read(in: directory)
         guard let database = arguments.value(of: ServeSettings.cluster) else {
@@ -109,7 +114,8 @@ final class Cluster: Sendable {
         )
         return Cluster(
             database: database, place, tables: StoreTables(name: name, advertised: advertised.flagText),
-            directory: directory, baseSettings: ClusterFlags.baseSettings(arguments), isShared: isShared, log: log
+            directory: directory, baseSettings: ClusterFlags.baseSettings(arguments), isShared: isShared, log: log,
+            in: databases
         ) { try Replica.configuration(of: $0, usesTLS: usesTLS, authorities: authorities) }
     }
 
@@ -152,7 +158,7 @@ final class Cluster: Sendable {
         let host = ClusterHost(log: log, advertised: tables.advertised) { [reopening] in reopening.ask($0) }
         let driver = MemberDriver(
             MemberSettings(
-                database: database, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
+                loop: shared.loop, tables: tables, timing: MemberSettings.timing, store: row.lease.store,
                 place: end, timeline: row.timeline,
                 levelMax: isShared ? StoreTables.movesLevel : StoreTables.level),
             places: places, host: host)
@@ -344,7 +350,7 @@ final class Cluster: Sendable {
         configuration.requestsAtOnce = 16
         let known = KnownLeader(.unknown, holdsLease: { state.holdsLease })
         member.host.forward(to: known) { [reach] address in (try? reach(address)).map { Replica.leader($0) } }
-        let stream = LeaderStream(member.driver, log: log, reach)
+        let stream = LeaderStream(member.driver, log: log, shared.clients, reach)
         self.member.update { $0?.stream = stream }
         member.host.stream(with: stream)
         return known
@@ -356,10 +362,9 @@ final class Cluster: Sendable {
         member.host.bind(store)
         try member.driver.start()
         let maker = BaseMaker(
-            database: database, bases: member.bases, timeline: member.timeline, settings: baseSettings,
-            figures: baseFigures, place == nil ? nil : tasks, log: log)
-        try maker.start(store, member.driver)
-        tasks.bind { [weak maker] in maker?.look() }
+            store, member.driver, database: database, bases: member.bases, timeline: member.timeline,
+            settings: baseSettings, figures: baseFigures, place == nil ? nil : tasks, log: log)
+        try shared.upkeep.add(maker)
         self.member.update { $0?.maker = maker }
     }
 
@@ -372,7 +377,7 @@ final class Cluster: Sendable {
         guard let member = member.withLock({ $0 }) else { return }
         member.host.beginStopping()
         member.stream?.stop()
-        member.maker?.stop()
+        if let maker = member.maker { shared.upkeep.remove(maker) }
         member.driver.beginStopping(withinMilliseconds: milliseconds)
     }
 

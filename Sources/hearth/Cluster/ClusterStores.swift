@@ -54,12 +54,14 @@ final class ClusterStores: Sendable {
     static func make(
         _ arguments: ParsedArguments, data: String, _ limits: DatabaseLimits, _ log: Log
     ) throws -> ClusterStores? {
+        let databases = SharedDatabases()
         guard let names = arguments.value(of: ServeSettings.clusterStores) else {
             if Directory.exists("\(data)/\(folder)") {
                 throw CommandFailure("\(data) caches several stores of a cluster: serve it with --cluster-stores")
             }
             let member = try Cluster.make(
-                arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false, log)
+                arguments, name: arguments[ServeSettings.clusterStore], directory: data, isShared: false,
+                in: databases, log)
             guard let member, let address = arguments.value(of: ServeSettings.cluster) else { return nil }
             return ClusterStores([member], nil, [], ClusterSecurity(address: address, log: log))
         }
@@ -82,7 +84,7 @@ final class ClusterStores: Sendable {
         let members = try stores.compactMap { name in
             try Cluster.make(
                 arguments, name: name, directory: "\(data)/\(folder)/\(name)", isShared: true,
-                at: layout.places[name], log)
+                at: layout.places[name], in: databases, log)
         }
         try Directory.create("\(data)/\(folder)")
         let places = ClusterPlaces(address: address, members, limits, log: log)

@@ -12,7 +12,6 @@ final class LeaderStream: Sendable {
     /// The stream from one server.
     private struct Source {
         let address: String
-        let client: HearthClient
         let task: FollowerTask
     }
 
@@ -23,16 +22,20 @@ final class LeaderStream: Sendable {
 
     private let driver: MemberDriver
     private let log: Log
+    private let clients: LeaderClients
     private let configuration: @Sendable (String) throws -> HearthClient.Configuration
     private let state = Mutex(State())
 
-    /// - Parameter configuration: how a server is reached by its address.
+    /// - Parameters:
+    ///   - clients: shared by the stores of this server.
+    ///   - configuration: how a server is reached by its address.
     init(
-        _ driver: MemberDriver, log: Log,
+        _ driver: MemberDriver, log: Log, _ clients: LeaderClients,
         _ configuration: @escaping @Sendable (String) throws -> HearthClient.Configuration
     ) {
         self.driver = driver
         self.log = log
+        self.clients = clients
         self.configuration = configuration
     }
 
@@ -45,10 +48,10 @@ final class LeaderStream: Sendable {
             state.source = nil
             guard let address else { return }
             do {
-                let client = try HearthClient(configuration(address))
+                let client = try clients.take(address, configuration)
                 let task = FollowerTask(client: client, source: address, log: log)
                 task.start(MemberStream(source: address, driver, log: log)) {}
-                state.source = Source(address: address, client: client, task: task)
+                state.source = Source(address: address, task: task)
             } catch {
                 log(.warning, "follow_interrupted", ["source": address, "message": ErrorText.describe(error)])
             }
@@ -67,9 +70,9 @@ final class LeaderStream: Sendable {
     private func end(_ source: Source?) {
         guard let source else { return }
         source.task.cancel()
-        Task {
+        Task { [clients] in
             await source.task.stop()
-            await source.client.close()
+            await clients.release(source.address)
         }
     }
 }

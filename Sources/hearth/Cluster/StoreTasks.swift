@@ -1,6 +1,6 @@
 // What the table of databases needs done in the database of a store that lies elsewhere.
 //
-//     thread "databases" ── share, hand over ──► StoreTasks ──► thread "bases" of the store, with its own connection
+//     thread "databases" ── share, hand over ──► StoreTasks ──► thread of StoreUpkeep, with a separate connection
 //                        ◄── shares, servers ──┘
 //
 // The thread of the table serves all stores, so it connects to the home database alone.
@@ -61,6 +61,14 @@ final class StoreTasks: Sendable {
 
     // MARK: The side of the store's database
 
+    /// The addresses of the servers that serve the store were read.
+    func note(_ servers: Set<String>) {
+        state.update { state in
+            state.servers = servers
+            state.readAt = SystemClock.monotonicMilliseconds()
+        }
+    }
+
     /// Does what there is to do, with a session of the database of the store.
     /// - Returns: the server to which the store was handed over; nil if it was not.
     func run(_ session: PostgreSQLSession, _ tables: StoreTables) throws -> String? {
@@ -70,11 +78,6 @@ final class StoreTasks: Sendable {
         }
         if let epoch, try !session.run(tables.sharing(in: epoch, level: StoreTables.movesLevel)).isEmpty {
             state.update { $0.shares = true }
-        }
-        let servers = try session.run(StoreTables.servers(of: [tables.name])).map { $0.text(0) }
-        state.update { state in
-            state.servers = Set(servers)
-            state.readAt = SystemClock.monotonicMilliseconds()
         }
         guard let handOver else { return nil }
         let statement = tables.handingOver(in: handOver.epoch, to: handOver.server)

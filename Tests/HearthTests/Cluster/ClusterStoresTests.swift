@@ -192,4 +192,90 @@ struct ClusterStoresTests {
         for node in nodes { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
         try expectSound(nodes)
     }
+
+    @Test
+    func `A server that follows ten stores has the threads and connections of one that follows one`() async throws {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        try session.run(SQLStatement(script: "CREATE ROLE follower SUPERUSER LOGIN"))
+        let leader = try ClusterNode(
+            database.address, data: directory.path(of: "leader"),
+            arguments: ["--cluster-stores", (0..<11).map { "s\($0)" }.joined(separator: ",")])
+        try leader.start()
+        try await eventually("the first server leads all stores") { (0..<11).allSatisfy { leader.leads("s\($0)") } }
+        // It lacks a store, so no lease is handed over to it.
+        let stores = (0..<10).map { "s\($0)" }
+        let follower = try ClusterNode(
+            "postgresql://follower@\(database.place)/postgres", data: directory.path(of: "follower"),
+            arguments: ["--cluster-stores", stores.joined(separator: ",")])
+        try follower.start()
+        let process = try #require(follower.server?.process.identifier)
+        try await eventually("all streams are there: \(follower.log.suffix(2_000))") {
+            let following = follower.log.split(separator: "\n").filter { $0.contains("event=following ") }
+            return stores.allSatisfy { store in following.contains { $0.contains("store=\(store)") } }
+        }
+        var threads: [String: Int] = [:]
+        try await eventually("connections for reading the logs are closed, and threads that opened them have ended") {
+            threads = try Self.threads(of: process)
+            let rows = try session.run(
+                SQLStatement("SELECT count(*) FROM pg_stat_activity WHERE usename = 'follower'"))
+            // Rows of leases, upkeep, the table of databases, and rules.
+            return rows.first?.number(0) == 4 && threads["cluster open"] == nil
+        }
+        for name in ["cluster", "upkeep", "databases", "moves"] { #expect(threads[name] == 1, "\(threads)") }
+        #expect(threads["hearth-client-0"] == 1 && threads["bases"] == nil && threads["reopening"] == nil, "\(threads)")
+        for node in [follower, leader] { #expect(node.stop() == 0, "\(node.log.suffix(2_000))") }
+    }
+
+    /// How many threads of a process have a name.
+    private static func threads(of process: Int32) throws -> [String: Int] {
+        let folder = "/proc/\(process)/task"
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder).compactMap { thread in
+            try? String(contentsOfFile: "\(folder)/\(thread)/comm", encoding: .utf8)
+        }
+        return Dictionary(grouping: names) { $0.trimmingCharacters(in: .newlines) }.mapValues(\.count)
+    }
+
+    @Test
+    func `A directory that hangs for one store holds up no base of another one`() async throws {
+        let bases = directory.path(of: "bases")
+        try FileManager.default.createDirectory(atPath: bases, withIntermediateDirectories: true)
+        let node = try ClusterNode(
+            database.address, data: directory.path(of: "data"),
+            arguments: ["--cluster-stores", "main,b", "--cluster-base", "64KiB", "--cluster-bases", bases])
+        try node.start()
+        let text = String(repeating: "text ", count: 2_000)
+        func fill(_ store: String, _ numbers: Range<Int>) throws {
+            let project = try #require(try places().first { $0.value == store }).key.split(separator: "/")[1]
+            for number in numbers {
+                let written = try run(["set", "c/d\(number)", "{\"text\":\"\(text)\"}"], node, String(project))
+                #expect(written.status == 0, "\(written)")
+            }
+        }
+        func made(_ store: String) -> Int {
+            node.log.split(separator: "\n").count { $0.contains("event=base_made ") && $0.contains("store=\(store)") }
+        }
+        for number in 0..<2 {
+            try await eventually("p\(number) takes commits") { try set(node, "p\(number)", "c/d", number).status == 0 }
+        }
+        for store in ["main", "b"] {
+            try fill(store, 0..<20)
+            try await eventually("\(store) has a base: \(node.log.suffix(2_000))") { made(store) >= 1 }
+        }
+        // Who opens it waits for a writer.
+        let mark = bases + "/main/BASES"
+        try FileManager.default.removeItem(atPath: mark)
+        #expect(mkfifo(mark, 0o600) == 0)
+        try fill("main", 20..<80)
+        let process = try #require(node.server?.process.identifier)
+        try await eventually("a thread waits for the directory") { try Self.threads(of: process)["base"] != nil }
+        let (main, b) = (made("main"), made("b"))
+        for count in 1...2 {
+            try fill("b", (100 * count)..<(100 * count + 60))
+            try await eventually("b has \(count) more bases: \(node.log.suffix(2_000))") { made("b") >= b + count }
+        }
+        // One may have been begun before the directory hung.
+        #expect(made("main") <= main + 1)
+        #expect(node.stop() == 0, "\(node.log.suffix(2_000))")
+    }
 }

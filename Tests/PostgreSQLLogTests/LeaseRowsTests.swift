@@ -1,0 +1,103 @@
+// The statement about the leases of several stores, and reads of groups in parts.
+
+import Replication
+import Storage
+import TestSupport
+import Testing
+
+@testable import PostgreSQLLog
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct LeaseRowsTests {
+    private let server: PostgreSQLServer
+    private let session: PostgreSQLSession
+
+    init() throws {
+        server = try PostgreSQLServer()
+        session = try PostgreSQLSession(address: server.address)
+    }
+
+    private func tables(_ name: String) -> StoreTables { StoreTables(name: name, advertised: "test:1") }
+
+    /// Executes a statement about rows. By the name of the store: whether the lease was claimed, and the row.
+    private func rows(_ statements: [(tables: StoreTables, statement: LeaseStatement)]) throws -> [String: StoreRow] {
+        var found: [String: StoreRow] = [:]
+        for row in try session.run(StoreTables.rows(statements)) {
+            let name = row.text(StoreTables.rowsNameColumn)
+            #expect(found[name] == nil)
+            found[name] = StoreRow([SQLRow(columns: Array(row.columns.prefix(StoreTables.rowsNameColumn)))])
+        }
+        return found
+    }
+
+    @Test
+    func `Leases of several stores are claimed at once, except those that have changed or are locked`() throws {
+        let names = ["a", "b", "c", "d"]
+        let identities = try names.map { try makeStore(server, $0) }
+        let observed = try rows(names.map { (tables($0), .observe) } + [(tables("missing"), .observe)])
+        #expect(observed.count == 4)
+        for (name, identity) in zip(names, identities) {
+            let row = try #require(observed[name])
+            #expect(row.lease.store == identity && row.lease.epoch == Epoch(1) && row.timeline == 7 && !row.isDone)
+        }
+        // Identities have any bits.
+        let holder = ServerIdentity(high: .max - 5, low: 1 << 63)
+        func claim(_ renewals: UInt64) -> LeaseStatement { .claim(Epoch(1), renewals: renewals, holder: holder) }
+        let locking = try PostgreSQLSession(address: server.address)
+        defer { locking.close() }
+        try locking.run(SQLStatement("BEGIN"))
+        try locking.run(SQLStatement("SELECT FROM hearth.stores WHERE name = 'c' FOR SHARE"))
+        let statements = [
+            (tables: tables("a"), statement: claim(1)), (tables("b"), claim(9)), (tables("c"), claim(1)),
+            (tables("d"), .observe),
+        ]
+        let claimed = try rows(statements)
+        #expect(claimed.count == 4)
+        let row = try #require(claimed["a"])
+        #expect(row.isDone && row.lease.epoch == Epoch(2) && row.lease.holder == holder && row.address == "test:1")
+        for name in ["b", "c", "d"] {
+            let row = try #require(claimed[name])
+            #expect(!row.isDone && row.lease == observed[name]?.lease && row.address.isEmpty)
+        }
+        try locking.run(SQLStatement("ROLLBACK"))
+        let again = try rows(statements)
+        #expect(again["c"]?.isDone == true && again["a"]?.isDone == false && again["a"]?.lease == row.lease)
+    }
+
+    @Test
+    func `A read ends with the row that has enough bytes, and the row to compare with counts nothing`() throws {
+        let store = try makeStore(server)
+        let tables = tables("main")
+        try session.run(tables.creation(of: 1))
+        var place = LogPlace.start
+        var places: [LogPlace] = []
+        for size in [900, 400, 400, 400, 10] {
+            let records = [UInt8](repeating: 7, count: size)
+            let header = GroupHeader(
+                store: store, epoch: Epoch(1), after: place, version: place.version + 1,
+                contentHash: LoggedGroup.contentHash(records))
+            var text = AppendText()
+            let group = LoggedGroup(header: header, records: records, derived: [1])
+            try #require(tables.appendReply(try session.run(tables.append(group, &text))) == .appended)
+            place = header.place
+            places.append(place)
+        }
+        func read(after sequence: UInt64, rowsMax: Int, bytesMax: Int) throws -> LogRows {
+            var rows = LogRows()
+            let statement = tables.read(
+                table: 0, from: max(sequence, 1), skipsFirst: sequence > 0, rowsMax: rowsMax, bytesMax: bytesMax)
+            let after = sequence == 0 ? LogPlace.start : places[Int(sequence) - 1]
+            #expect(rows.add(try session.run(statement), after: after, store: store) == nil)
+            return rows
+        }
+        func sequences(_ rows: LogRows) -> [UInt64] { rows.groups.map(\.header.sequence) }
+        let all = try read(after: 0, rowsMax: 128, bytesMax: .max)
+        #expect(sequences(all) == [1, 2, 3, 4, 5] && all.byteCount == 2_110 && all.groups[0].derived == [1])
+        #expect(sequences(try read(after: 0, rowsMax: 128, bytesMax: 900)) == [1])
+        #expect(sequences(try read(after: 0, rowsMax: 128, bytesMax: 901)) == [1, 2])
+        let rest = try read(after: 1, rowsMax: 128, bytesMax: 700)
+        #expect(sequences(rest) == [2, 3] && rest.placeHash == places[0].hash && rest.byteCount == 800)
+        #expect(sequences(try read(after: 1, rowsMax: 3, bytesMax: .max)) == [2, 3])
+        #expect(sequences(try read(after: 5, rowsMax: 128, bytesMax: 1)) == [])
+    }
+}
