@@ -432,15 +432,17 @@ final class CommitPipeline: @unchecked Sendable {
     /// Replies to requests of which nothing was staged. They have no effect: errors, deletes of what is missing.
     private func refuseReplies(_ message: String) {
         replySender.refuse(replies, StorageError(.refused, message))
-        replies.removeAll(keepingCapacity: true)
+        removeReplies()
     }
 
     private func sealHere() {
         let result = Result { () throws(StorageError) in try writer.commitGroup() }
         replySender.send(replies, after: result)
-        // Their memory serves the next group, unless the group was a giant.
-        replies.removeAll(keepingCapacity: replies.count <= Self.keptReplies)
+        removeReplies()
     }
+
+    /// Their memory serves the next group, unless the group was a giant.
+    private func removeReplies() { replies.removeAll(keepingCapacity: replies.count <= Self.keptReplies) }
 
     private func sealInBackground() {
         let group = replies

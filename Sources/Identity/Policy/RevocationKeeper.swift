@@ -33,7 +33,7 @@ package struct RevocationNews: Sendable {
 /// A revocation is never taken back. What this server knows and the others do not, for example since their database was
 /// restored to an earlier state, is added there again.
 package final class RevocationKeeper: Sendable {
-    private struct Turn {
+    private struct Comparison {
         /// What the servers have in common, as far as this one knows.
         var shared: Revocations.Moments = [:]
         /// The version of this server's revocations that was compared with it; nil if it must be again.
@@ -43,7 +43,7 @@ package final class RevocationKeeper: Sendable {
     private let revocations: Revocations
     private let shared: (any SharedRevocations)?
     /// Held while the other servers' revocations are compared with those of this one.
-    private let turn = Mutex(Turn())
+    private let comparison = Mutex(Comparison())
 
     /// Characters of a user's identifier.
     package static let lengths = 1...128
@@ -85,7 +85,7 @@ package final class RevocationKeeper: Sendable {
         try keeping { () throws(PrincipalFault) in try revocations.revoke(uid: uid, before: moment) }
         guard let shared else { return }
         do throws(RequestError) {
-            _ = try turn.withLock { turn throws(RequestError) in try compare(&turn, shared) }
+            _ = try comparison.withLock { comparison throws(RequestError) in try compare(&comparison, shared) }
         } catch {
             throw RequestError(
                 error.code,
@@ -101,27 +101,27 @@ package final class RevocationKeeper: Sendable {
     ///   cannot be kept here. The next call tries again.
     package func takeShared() throws(RequestError) -> Int {
         guard let shared else { return 0 }
-        return try turn.withLock { turn throws(RequestError) in
+        return try comparison.withLock { comparison throws(RequestError) in
             let news = try shared.news()
-            if news.isWhole { turn.shared = [:] }
-            turn.shared.merge(news.moments, uniquingKeysWith: max)
-            if news.isWhole || !news.moments.isEmpty { turn.compared = nil }
-            return try compare(&turn, shared)
+            if news.isWhole { comparison.shared = [:] }
+            comparison.shared.merge(news.moments, uniquingKeysWith: max)
+            if news.isWhole || !news.moments.isEmpty { comparison.compared = nil }
+            return try compare(&comparison, shared)
         }
     }
 
     /// - Returns: for how many users this server has taken something over.
-    private func compare(_ turn: inout Turn, _ shared: any SharedRevocations) throws(RequestError) -> Int {
+    private func compare(_ comparison: inout Comparison, _ shared: any SharedRevocations) throws(RequestError) -> Int {
         // Before the comparison: what comes meanwhile is seen the next time.
         let version = revocations.version
-        if turn.compared == version { return 0 }
-        let lackedThere = revocations.moments.later(than: turn.shared)
-        let taken = try add(turn.shared)
+        if comparison.compared == version { return 0 }
+        let lackedThere = revocations.moments.later(than: comparison.shared)
+        let taken = try add(comparison.shared)
         if !lackedThere.isEmpty {
             try shared.add(lackedThere)
-            turn.shared.merge(lackedThere, uniquingKeysWith: max)
+            comparison.shared.merge(lackedThere, uniquingKeysWith: max)
         }
-        turn.compared = version
+        comparison.compared = version
         return taken
     }
 

@@ -61,15 +61,6 @@ struct SharedRulesTests {
         "service cloud.firestore { match /databases/{d}/documents { match /\(collection)/{x} { allow read; } } }"
     }
 
-    private func code(_ body: () throws(RequestError) -> Void) -> StatusCode? {
-        do throws(RequestError) {
-            try body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     @Test
     func `What is applied at one server is taken over by the others, with its history and numbers`() throws {
         let table = Table()
@@ -114,7 +105,7 @@ struct SharedRulesTests {
         let again = try server.keeper.apply(Self.text("d"))
         #expect(!again.changed && table.texts == [1, 2, 3, 4] && server.inForce == Self.text("d"))
         table.intrude((0..<9).map { Self.text("x\($0)") })
-        #expect(code { () throws(RequestError) in _ = try server.keeper.apply(Self.text("e")) } == .aborted)
+        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.apply(Self.text("e")) } == .aborted)
     }
 
     @Test
@@ -140,13 +131,13 @@ struct SharedRulesTests {
         let server = try Server(table)
         _ = try server.keeper.apply(Self.text("a"))
         table.set(isAway: true)
-        #expect(code { () throws(RequestError) in _ = try server.keeper.apply(Self.text("b")) } == .unavailable)
-        #expect(code { () throws(RequestError) in _ = try server.keeper.rollback() } == .unavailable)
-        #expect(code { () throws(RequestError) in _ = try server.keeper.takeShared() } == .unavailable)
+        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.apply(Self.text("b")) } == .unavailable)
+        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.rollback() } == .unavailable)
+        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() } == .unavailable)
         #expect(try server.inForce == Self.text("a") && server.history.newest() == 1)
         table.set(isAway: false)
         #expect(try table.add("service {", as: 2, after: 1))
-        #expect(code { () throws(RequestError) in _ = try server.keeper.takeShared() } == .invalidArgument)
+        #expect(failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() } == .invalidArgument)
         #expect(try server.inForce == Self.text("a") && server.history.newest() == 1)
         #expect(try table.add(Self.text("c"), as: 3, after: 2))
         #expect(try server.keeper.takeShared() == 3)

@@ -68,15 +68,6 @@ struct RevocationKeeperTests {
         }
     }
 
-    private func code(_ body: () throws(RequestError) -> Void) -> StatusCode? {
-        do throws(RequestError) {
-            try body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     @Test
     func `A user who is revoked at one server is refused by the others, and by one that begins later`() throws {
         let table = Table()
@@ -131,7 +122,7 @@ struct RevocationKeeperTests {
             let error = #expect(throws: RequestError.self) { try servers[0].keeper.revoke(uid: uid, before: 100) }
             #expect(error?.code == code && error?.message.contains("at this server only") == true)
             #expect(servers[0].refuses(uid) && !table.users.contains(uid))
-            #expect(self.code { () throws(RequestError) in _ = try servers[0].keeper.takeShared() } == code)
+            #expect(failureCode { () throws(RequestError) in _ = try servers[0].keeper.takeShared() } == code)
             table.change { ($0.isAway, $0.isFull) = (false, false) }
             _ = try servers[0].keeper.takeShared()
             #expect(try servers[1].keeper.takeShared() == 1 && servers[1].refuses(uid))
@@ -179,15 +170,18 @@ struct RevocationKeeperTests {
         // No file can be made below a file.
         let server = Server(table, try Revocations("\(blocked)/revocations.json"))
         #expect(
-            code { () throws(RequestError) in try server.keeper.revoke(uid: "ada", before: 1) } == .failedPrecondition)
+            failureCode { () throws(RequestError) in try server.keeper.revoke(uid: "ada", before: 1) }
+                == .failedPrecondition)
         #expect(!server.refuses("ada", signedInAt: 0) && table.users.isEmpty)
         try Server(table).keeper.revoke(uid: "eve", before: 100)
         for _ in 0..<2 {
-            #expect(code { () throws(RequestError) in _ = try server.keeper.takeShared() } == .failedPrecondition)
+            #expect(
+                failureCode { () throws(RequestError) in _ = try server.keeper.takeShared() } == .failedPrecondition)
         }
         for uid in ["", String(repeating: "x", count: 129)] {
             #expect(
-                code { () throws(RequestError) in try server.keeper.revoke(uid: uid, before: 1) } == .invalidArgument)
+                failureCode { () throws(RequestError) in try server.keeper.revoke(uid: uid, before: 1) }
+                    == .invalidArgument)
         }
         let alone = RevocationKeeper(Revocations())
         try alone.revoke(uid: "ada", before: 1)
