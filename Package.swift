@@ -407,7 +407,8 @@ let package = Package(
             [
                 "Basics", "DocumentModel", "FirestoreMessages", "Storage", "FileSystem", "DocumentStore",
                 "SecurityRules", "Identity", "Calls", "FirestoreService", "Authorization", "EventLoops",
-                "MemoryEngine", "EngineTestSupport", "ServiceTestSupport", "AuthorizationTestSupport",
+                "MemoryEngine", "EngineTestSupport", "ServiceTestSupport", "AuthorizationTestSupport", "DocumentJSON",
+                "TLSTestSupport",
             ]),
         tests(
             "PipelinesTests",

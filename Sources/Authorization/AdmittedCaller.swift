@@ -33,8 +33,8 @@ final class AdmittedCaller: CallAccess {
     let limited: LimitedCaller
     /// Where rules need not be asked for documents that are read by their names.
     private var openCollections = OpenCollections()
-    /// When the credential was looked at last, in seconds since 1970.
-    private var checkedAt: Int64 = 0
+    /// When the credential was looked at last, in seconds since 1970, and the version of the revocations then.
+    private var checked: (at: Int64, revocations: UInt64) = (0, 0)
 
     let isUnrestricted: Bool
 
@@ -85,15 +85,17 @@ final class AdmittedCaller: CallAccess {
         }
     }
 
-    /// Makes sure that the credential is valid, at most once a second.
+    /// Makes sure that the credential is valid. Looks once a second, and when a user was revoked.
     ///
     /// - Parameter now: seconds since 1970.
     /// - Throws: `UNAUTHENTICATED`.
     func checkCredential(_ now: Int64) throws(RequestError) {
-        if now == checkedAt { return }
+        // Before the check: a revocation meanwhile is seen the next time.
+        let current = (at: now, revocations: authenticator.revocationsVersion)
+        if checked == current { return }
         do throws(TokenError) {
             try authenticator.check(authentication, now: now)
-            checkedAt = now
+            checked = current
         } catch {
             throw error.requestError
         }

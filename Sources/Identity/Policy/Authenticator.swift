@@ -142,6 +142,9 @@ package final class Authenticator: Sendable {
         if revocations.isRevoked(uid: user.uid, signedInAt: user.signedInAt) { throw .revoked }
     }
 
+    /// Grows with each revocation: who was admitted before may be revoked now.
+    package var revocationsVersion: UInt64 { revocations.version }
+
     // MARK: Streams
 
     /// Checks that what began a stream is still valid: to be asked every few seconds, with the authenticator of that

@@ -17,13 +17,14 @@ package final class Revocations: Sendable {
 
     private struct State {
         var moments: Moments = [:]
-        var version: UInt64 = 0
         /// The file that `moments` was read from; nil while there has been none.
         var file: SmallFile.Version?
     }
 
     private let path: String?
     private let state = Mutex(State())
+    /// Changes while ``state`` is held; an atomic, since each call looks at it.
+    private let changes = Atomic<UInt64>(0)
     /// Held while the file is read or written, so that nobody who asks waits for the disk.
     private let changing = Mutex(())
 
@@ -58,16 +59,17 @@ package final class Revocations: Sendable {
 
     private func adopt(_ moments: Moments, of file: SmallFile.Version?) {
         state.withLock { state in
-            if state.moments != moments { state.version += 1 }
+            let isNew = state.moments != moments
             (state.moments, state.file) = (moments, file)
+            if isNew { changes.add(1, ordering: .releasing) }
         }
     }
 
     /// What is known.
     package var moments: Moments { state.withLock { $0.moments } }
 
-    /// Grows with each change; streams look again then.
-    package var version: UInt64 { state.withLock { $0.version } }
+    /// Grows with each change; callers that were admitted before are looked at again then.
+    package var version: UInt64 { changes.load(ordering: .acquiring) }
 
     /// Whether a user's token of a sign-in at `signedInAt` is void.
     package func isRevoked(uid: String, signedInAt: Int64) -> Bool {

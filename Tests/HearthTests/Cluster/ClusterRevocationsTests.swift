@@ -74,6 +74,13 @@ struct ClusterRevocationsTests {
         }
     }
 
+    /// Without the database: 503 comes before 401 from a server whose store is closed, as while another becomes the
+    /// leader.
+    private func expectRefused(_ token: String, at node: ClusterNode) {
+        let status = status(token, at: node)
+        #expect(status == 401 || status == 503, "\(String(describing: status)) \(node.log.suffix(4_000))")
+    }
+
     private func revoke(_ uid: String, _ flags: String...) throws -> HearthBinary.Outcome {
         try HearthBinary.run(["token", "revoke-user", uid] + flags)
     }
@@ -156,10 +163,10 @@ struct ClusterRevocationsTests {
         try await expect(401, ada, at: nodes, "to a user who is revoked")
 
         database.stop(SIGQUIT)
-        #expect(status(ada, at: nodes[0]) == 401 && status(ada, at: nodes[1]) == 401)
+        for node in nodes { expectRefused(ada, at: node) }
         let away = try revoke("eve", "--data", nodes[0].data)
         #expect(away.status == 1 && away.errors.contains("at this server only"), "\(away)")
-        #expect(status(eve, at: nodes[0]) == 401)
+        expectRefused(eve, at: nodes[0])
         try await eventually("it says that it does not learn more: \(nodes[1].log.suffix(2_000))") {
             nodes[1].log.contains("event=revocations_not_taken")
         }
