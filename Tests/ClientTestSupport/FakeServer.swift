@@ -65,12 +65,13 @@ package final class FakeServer: Sendable {
     private static let rpcs = RPCTable(
         FirestoreMessages.Method.allCases.map { RPCTable.Entry($0.rpc, name: $0.name, paths: $0.paths) })
 
-    package init(port: UInt16 = 0, loops: Int = 1, script: @escaping Script) throws {
+    /// - Parameter port: nil for one that is reserved for it, so that another server can take its place.
+    package init(port: UInt16? = nil, loops: Int = 1, script: @escaping Script) throws {
+        var configuration = ServerConfiguration()
+        configuration.port = try port ?? UInt16(LoopbackSocket.reservePort())
         group = EventLoopGroup(count: loops, name: "fake")
         let record = Record()
         self.record = record
-        var configuration = ServerConfiguration()
-        configuration.port = port
         configuration.keepsAuthorization = true
         do {
             server = try SocketServer.start(configuration, rpcs: Self.rpcs, on: group) { _ in

@@ -29,4 +29,36 @@ package enum LoopbackSocket {
         errno = code
         return nil
     }
+
+    /// A port for a server of a test, which can end and come back on it.
+    ///
+    /// Until this process ends, the system gives the port to no other program that asks for any port, and to no
+    /// outgoing connection: a socket is bound to it that does not listen. A server that sets `SO_REUSEADDR`, as most
+    /// do, can listen on it.
+    package static func reservePort() throws(ReservationError) -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var one: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        inet_pton(AF_INET, TestHost.local.address, &address.sin_addr)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(descriptor, pointer, length) == 0 ? getsockname(descriptor, pointer, &length) : -1
+            }
+        }
+        guard result == 0 else {
+            let code = errno
+            close(descriptor)
+            throw ReservationError(code: code)
+        }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+
+    /// No port could be reserved.
+    package struct ReservationError: Error {
+        /// An `errno`.
+        package let code: Int32
+    }
 }

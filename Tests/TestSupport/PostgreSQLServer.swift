@@ -106,7 +106,7 @@ package final class PostgreSQLServer: @unchecked Sendable {
         self.host = host
         directory = TemporaryDirectory("postgresql")
         prefix = try Self.prefix(owning: [directory.path(of: "data")])
-        self.port = try port ?? LoopbackSocket.freePort()
+        self.port = try port ?? LoopbackSocket.reservePort()
     }
 
     deinit { stop(SIGQUIT) }
@@ -207,24 +207,5 @@ private struct PostgreSQLTemplate {
             + ["--auth", "trust", "--username", "hearth", "--no-sync", "--locale", "C", "--encoding", "UTF8"]
         try PostgreSQLServer.waitForSuccess(
             of: HearthProcess(Array(words.dropFirst()), executable: words[0]), "initdb")
-    }
-}
-
-extension LoopbackSocket {
-    /// A port on which nobody listens now.
-    package static func freePort() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 ? getsockname(descriptor, pointer, &length) : -1
-            }
-        }
-        guard result == 0 else { throw PostgreSQLServer.StartError(description: "no free port: errno \(errno)") }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }

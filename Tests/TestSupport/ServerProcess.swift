@@ -166,12 +166,15 @@ package final class ServerProcess: Sendable {
     package let host: String
     package let port: Int
 
-    /// Starts a server and waits for its ready line; with port 0 the system picks one.
+    /// Starts a server and waits for its ready line.
+    ///
+    /// - Parameter port: nil for one that is reserved for it, so that another server can take its place.
     package convenience init(
-        data: String, port: Int = 0, arguments: [String] = [], environment: [String: String] = [:],
+        data: String, port: Int? = nil, arguments: [String] = [], environment: [String: String] = [:],
         descriptors: Int? = nil, host: TestHost = .local
     ) throws {
         let place = host.launcher.isEmpty ? [] : ["--host", host.address]
+        let port = try port ?? LoopbackSocket.reservePort()
         try self.init(
             HearthProcess(
                 ["serve", "--data", data, "--port", String(port)] + place + arguments, environment: environment,

@@ -18,8 +18,8 @@ final class Arena: Sendable {
     let directory = TemporaryDirectory("hearth-atomicity", on: .disk)
     var data: String { directory.path(of: "data") }
 
-    /// Starts a server. With `port` 0 the system picks one.
-    func start(port: Int = 0, _ arguments: [String] = []) throws -> ServerProcess {
+    /// Starts a server, with `port` nil on one that is reserved for it.
+    func start(port: Int? = nil, _ arguments: [String] = []) throws -> ServerProcess {
         try ServerProcess(data: data, port: port, arguments: arguments)
     }
 

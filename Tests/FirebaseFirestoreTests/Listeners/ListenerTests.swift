@@ -20,7 +20,8 @@ private final class Calls<Entry: Sendable>: Sendable {
 struct ListenerTests {
     private let directory = TemporaryDirectory("listeners")
 
-    private func start(port: Int = 0) throws -> HearthProcess {
+    private func start(port: Int? = nil) throws -> HearthProcess {
+        let port = try port ?? LoopbackSocket.reservePort()
         let process = HearthProcess(["serve", "--data", directory.path, "--port", "\(port)"])
         try process.start()
         return process

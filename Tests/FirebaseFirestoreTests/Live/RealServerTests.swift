@@ -13,15 +13,8 @@ import Testing
 @Suite(.timeLimit(.minutes(20))) struct RealServerTests {
     private let directory = TemporaryDirectory("client-live")
 
-    private func start() throws -> ServerProcess { try ServerProcess(data: directory.path) }
-
-    /// A server on the same data and a given port, as after a restart.
-    private func start(port: Int) throws -> HearthProcess {
-        let process = HearthProcess(["serve", "--data", directory.path, "--port", "\(port)"])
-        try process.start()
-        try #require(process.waitForLine(prefix: "hearth ready on ") != nil, "\(process.errors)")
-        return process
-    }
+    /// - Parameter port: that of a server which has ended; nil for a new one.
+    private func start(port: Int? = nil) throws -> ServerProcess { try ServerProcess(data: directory.path, port: port) }
 
     @Test(arguments: TestBackend.allCases)
     func `Documents are written, merged, updated and deleted as the rules say`(backend: TestBackend) async throws {
@@ -190,9 +183,8 @@ import Testing
 
     @Test
     func `Increments survive kill -9 and restarts: each acknowledged or retried commit counts once`() async throws {
-        let first = try start()
-        let port = first.port
-        var server = first.process
+        var server = try start()
+        let port = server.port
         let database = try DatabaseName(project: "live")
         let name = "\(database.documentsRoot)/counters/c"
         let client = try HearthClient(.init(address: "127.0.0.1:\(port)"))
@@ -214,8 +206,7 @@ import Testing
                     }
                 }
                 // In the middle of the commits the server dies and comes back on the same port.
-                server.signal(SIGKILL)
-                server.waitForEnd()
+                server.kill()
                 server = try start(port: port)
                 try await group.waitForAll()
             }
@@ -225,8 +216,6 @@ import Testing
         let value = try #require(VisibleDocument(document).encodedValue(at: path))
         #expect(try Value(wire: value.bytes.span.bytes) == .integer(Int64(tasks * rounds * 25)))
         await client.close()
-        server.signal(SIGTERM)
-        server.waitForEnd()
-        #expect(server.status == 0)
+        #expect(server.stop() == 0)
     }
 }

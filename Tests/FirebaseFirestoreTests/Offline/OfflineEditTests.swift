@@ -39,9 +39,9 @@ struct OfflineEditTests {
         let seed = UInt64(environment["HEARTH_OFFLINE_SEED"] ?? "") ?? .random(in: 0 ... .max)
         print("HEARTH_OFFLINE_SEED=\(seed)")
         var generator = SeededGenerator(seed: seed)
-        var server = try server(port: 0)
-        let line = try #require(server.waitForLine(prefix: "hearth ready on "), "\(server.errors)")
-        let port = try #require(Int(line.split(separator: ":").last ?? ""))
+        let port = try LoopbackSocket.reservePort()
+        var server = try server(port: port)
+        try #require(server.waitForLine(prefix: "hearth ready on ") != nil, "\(server.errors)")
 
         var acknowledged: [String] = []
         var running: [String: HearthProcess] = [:]

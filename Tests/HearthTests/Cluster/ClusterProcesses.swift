@@ -62,7 +62,7 @@ final class ClusterNode: @unchecked Sendable {
         self.data = data
         self.arguments = arguments
         place = host
-        port = try LoopbackSocket.freePort()
+        port = try LoopbackSocket.reservePort()
     }
 
     var host: String { place.address }

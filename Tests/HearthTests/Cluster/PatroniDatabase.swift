@@ -17,8 +17,8 @@ final class PatroniDatabase: ClusterDatabase, @unchecked Sendable {
 
     /// - Parameter keeper: where etcd runs.
     init(hosts: [TestHost], keeper host: TestHost) async throws {
-        let client = "http://\(host.address):\(try LoopbackSocket.freePort())"
-        let peer = "http://\(host.address):\(try LoopbackSocket.freePort())"
+        let client = "http://\(host.address):\(try LoopbackSocket.reservePort())"
+        let peer = "http://\(host.address):\(try LoopbackSocket.reservePort())"
         keeper = HearthProcess(
             [
                 "--data-dir", directory.path(of: "data"), "--listen-client-urls", client, "--advertise-client-urls",
@@ -91,7 +91,7 @@ private final class PatroniMember {
     init(_ name: String, keeper: String, host: TestHost) throws {
         self.name = name
         self.host = host
-        ports = (try LoopbackSocket.freePort(), try LoopbackSocket.freePort())
+        ports = (try LoopbackSocket.reservePort(), try LoopbackSocket.reservePort())
         let home = directory.path(of: "home")
         prefix = try PostgreSQLServer.prefix(owning: [home])
         let configuration = Self.configuration(

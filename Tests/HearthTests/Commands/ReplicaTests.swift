@@ -15,7 +15,7 @@ struct ReplicaTests {
 
     private static let kept = ["--log-keep", "16MiB"]
 
-    private func source(port: Int = 0) throws -> ServerProcess {
+    private func source(port: Int? = nil) throws -> ServerProcess {
         try ServerProcess(data: data, port: port, arguments: Self.kept)
     }
 
