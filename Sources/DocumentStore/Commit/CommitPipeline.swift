@@ -49,6 +49,8 @@ final class CommitPipeline: @unchecked Sendable {
     private var replay: RecordReplay
     private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
+    /// How often clients have declared indexes and overrides.
+    private var declarations = 0
     /// Whether indexes for searches are in line with this machine's libraries, as far as this server decides that.
     private var areSearchesRenewed: Bool
     /// Set while a group is on its way to the disk and its replies have not been sent.
@@ -193,7 +195,9 @@ final class CommitPipeline: @unchecked Sendable {
         }
         housekeeper.takeIndexStep()
         housekeeper.takeRemovalStep(isIdle: isIdle, isAllVisible: !writer.hasStaged && !isSyncing.isSet)
-        if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle) { process(batch) }
+        if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle, declarations: declarations) {
+            process(batch)
+        }
     }
 
     /// Updates the statistics of the memory that the tables of this thread take.
@@ -272,6 +276,7 @@ final class CommitPipeline: @unchecked Sendable {
                 return PendingResult(.success(first), isRepeat: true)
             }
             if let refusal = standing.refusal { throw refusal }
+            if let known = request.declarations, known != declarations { throw .contention }
             return PendingResult(.success(try commit(request, isBatch: isBatch)))
         } catch {
             return PendingResult(.failure(error))
@@ -378,6 +383,7 @@ final class CommitPipeline: @unchecked Sendable {
         defer { withExtendedLifetime(reserved.claim) {} }
         do throws(StorageError) {
             if !reserved.isStored { try stage.begin(database: reserved.number, newDatabase: name).keep() }
+            declarations += 1
             _ = try stage.perform(.declaration(wanted, database: reserved.number, analysis: analysis))
         } catch {
             throw RequestError(error)
