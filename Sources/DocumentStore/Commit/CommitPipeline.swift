@@ -263,7 +263,16 @@ final class CommitPipeline: @unchecked Sendable {
         case .follow(let records, let completion):
             let result = Result { () throws(RequestError) in try follow(records) }
             replies.append(.followed(PendingResult(result), completion))
+        case .stepDown(let completion):
+            let result = Result { () throws(RequestError) in try stepDown() }
+            replies.append(.declaration(PendingResult(result), completion))
         }
+    }
+
+    /// Ends the commits of this store. The last of them is above all times that were handed out, and no later time is.
+    private func stepDown() throws(RequestError) {
+        stage.versions.stopLeading()
+        do throws(StorageError) { _ = try stage.perform(.clockNote) } catch { throw RequestError(error) }
     }
 
     /// Takes one commit as far as staging, unless that was done before.
