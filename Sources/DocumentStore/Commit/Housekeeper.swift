@@ -221,7 +221,7 @@ final class Housekeeper {
             guard let writes = batch else { return nil }
             var request = CommitRequest(writes: writes)
             request.declarations = declarations
-            let queued = QueuedCommit<BatchWriteResult>(request) { [counters] result in
+            let queued = QueuedBatch(request) { [counters] result in
                 switch result {
                 case .success(let batch): counters.noteExpired(batch)
                 // It waited for a lock while something was declared: the next round finds what still expires.
