@@ -139,7 +139,10 @@ package final class Authenticator: Sendable {
     }
 
     private func checkRevocation(_ user: User) throws(TokenError) {
+        // Before the look: what was awaited is there when it is over.
+        let areAwaited = revocations.areAwaited
         if revocations.isRevoked(uid: user.uid, signedInAt: user.signedInAt) { throw .revoked }
+        if areAwaited { throw .revocationsUnknown }
     }
 
     /// Grows with each revocation: who was admitted before may be revoked now.
