@@ -83,6 +83,8 @@ package final class Authorization: AccessControl {
 
     // MARK: Calls of Firestore
 
+    package var admitsEveryone: Bool { isOpen.load(ordering: .acquiring) && !limiter.limitsNetworks }
+
     package func admit(
         _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName, reusing last: (any CallAccess)?
     ) throws(RequestError) -> (any CallAccess)? {

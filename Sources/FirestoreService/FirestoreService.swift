@@ -27,16 +27,16 @@ package final class FirestoreService {
     package let accessControl: (any AccessControl)?
     /// Whether there is an access control; asking this costs less than looking at it.
     private let isControlled: Bool
-    /// What the last call was permitted, which the next one often is too.
-    private var lastAccess: (any CallAccess)?
+    private let hot = Confined(Hot())
     let log: Log
-    /// The database named last, so that a client's writes do not parse it each time.
-    private var lastDatabase: DatabaseName?
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource] = []
     package let longLivedStreams = LongLivedStreams()
     /// Has the calls answered that another server must answer; nil where there is no other.
-    package var forwarder: (any CallForwarder)?
+    package var forwarder: (any CallForwarder)? {
+        get { hot.state.forwarder }
+        set { hot.state.forwarder = newValue }
+    }
     let queryReads = QueryReads()
     /// What the queries of this loop have read in the last hour, by their form.
     package var queryCosts: [QueryCost] { queryReads.costs }
@@ -45,8 +45,17 @@ package final class FirestoreService {
     private(set) var coldRead = ColdRead.pends
     /// Bytes of a request that is kept while its call waits for storage.
     private static let parkedRequestBytesMax = 64 << 10
-    private var loneClient = LoneClientDetector()
     private var loopListeners: LoopListeners?
+
+    /// What every call uses.
+    private struct Hot {
+        /// What the last call was permitted, which the next one often is too.
+        var lastAccess: (any CallAccess)?
+        /// The database named last, so that a client's writes do not parse it each time.
+        var lastDatabase: DatabaseName?
+        var forwarder: (any CallForwarder)?
+        var loneClient = LoneClientDetector()
+    }
 
     package init(
         store: DocumentStore, limits: ServiceLimits = ServiceLimits(), accessControl: (any AccessControl)? = nil,
@@ -70,7 +79,7 @@ package final class FirestoreService {
     /// The same; the caller knows the method.
     package func begin(_ call: Call, _ method: Method, _ request: RawSpan) {
         counters.callsStarted.add()
-        loneClient.note(call)
+        hot.state.loneClient.note(call)
         do {
             try perform(call, method, request)
         } catch {
@@ -150,11 +159,11 @@ package final class FirestoreService {
     }
 
     /// Whether the client has this loop to itself: then the loop may wait for the sync of its commit.
-    func isAlone(_ call: Call) -> Bool { loneClient.isAlone(call) }
+    func isAlone(_ call: Call) -> Bool { hot.state.loneClient.isAlone(call) }
 
     /// Releases the state that the reads of one round share.
     package func loopWillWait() {
-        loneClient.newRound()
+        hot.state.loneClient.newRound()
         reader.releaseSnapshots()
     }
 
@@ -280,8 +289,10 @@ package final class FirestoreService {
 
     private func askAccessControl(_ call: Call, _ name: RawSpan) throws(RequestError) -> (any CallAccess)? {
         guard let accessControl else { return nil }
-        let access = try accessControl.admit(call, call.method, in: database(ofName: name), reusing: lastAccess)
-        lastAccess = access
+        if accessControl.admitsEveryone, !call.isProxied { return nil }
+        let access = try accessControl.admit(
+            call, call.method, in: database(ofName: name), reusing: hot.state.lastAccess)
+        hot.state.lastAccess = access
         return access
     }
 
@@ -296,9 +307,9 @@ package final class FirestoreService {
 
     /// The database of this name; the same value again for the same name.
     func database(_ name: RawSpan) throws(RequestError) -> DatabaseName {
-        if let lastDatabase, lastDatabase.utf8.span.bytes.equalsBytes(name) { return lastDatabase }
+        if let last = hot.state.lastDatabase, last.utf8.span.bytes.equalsBytes(name) { return last }
         let database = try DatabaseName(name)
-        lastDatabase = database
+        hot.state.lastDatabase = database
         return database
     }
 

@@ -35,19 +35,15 @@ final class CommitPipeline: @unchecked Sendable {
     let counters: StoreCounters
     let validation: ReadValidation
     let stage: CommitStage
-    var locks: LockManager
+    private let hot: Confined<Hot>
     /// In elapsed milliseconds.
     var nextLockCheckMilliseconds: UInt64 = 0
-    /// Replies of the group being built.
-    var replies: [PendingReply] = []
 
     private let queue: CommitQueue
     private let writer: EngineWriter
     private let housekeeper: Housekeeper
-    private var decider: CommitDecider
     let standing: WriteStanding
     private var replay: RecordReplay
-    private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
     /// Whether indexes for searches are in line with this machine's libraries, as far as this server decides that.
     private var areSearchesRenewed: Bool
@@ -56,6 +52,25 @@ final class CommitPipeline: @unchecked Sendable {
     private var groupPause: GroupPause
     /// Requests that were taken before the last group was on its way.
     private var takenBefore = 0
+
+    /// What every commit uses.
+    private struct Hot: ~Copyable {
+        var locks: LockManager
+        var replies: [PendingReply] = []
+        var decider: CommitDecider
+        var encodedResult = ByteBuffer(capacity: 256)
+    }
+
+    var locks: LockManager {
+        _read { yield hot.state.locks }
+        _modify { yield &hot.state.locks }
+    }
+
+    /// Replies of the group being built.
+    var replies: [PendingReply] {
+        _read { yield hot.state.replies }
+        _modify { yield &hot.state.replies }
+    }
 
     /// - Parameters:
     ///   - history: reads earlier states, to validate the reads of transactions.
@@ -83,10 +98,12 @@ final class CommitPipeline: @unchecked Sendable {
             changedPaths: services.changedPaths, onDerived: configuration.onDerived)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
-        decider = CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)
+        hot = Confined(
+            Hot(
+                locks: LockManager(configuration: configuration),
+                decider: CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)))
         validation = ReadValidation(
             latest: writer.latest, history: history, rescanMax: configuration.rangeRescanMax)
-        locks = LockManager(configuration: configuration)
         replay = RecordReplay(latest: writer.latest, nowMilliseconds: configuration.clock.elapsedMilliseconds)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(
@@ -292,10 +309,10 @@ final class CommitPipeline: @unchecked Sendable {
         // From here on an error rolls the commit back and returns its version.
         let commit = stage.begin(
             database: reserved.number, newDatabase: reserved.isStored ? nil : request.writes.database)
-        let result = try Self.decide(request.writes, isBatch: isBatch, with: &decider, into: &stage.draft)
+        let result = try Self.decide(request.writes, isBatch: isBatch, with: &hot.state.decider, into: &stage.draft)
         if let identifier = request.identifier {
-            EncodedResult.write(result, into: &encodedResult)
-            addAnswer(encodedResult, to: identifier)
+            EncodedResult.write(result, into: &hot.state.encodedResult)
+            addAnswer(hot.state.encodedResult, to: identifier)
         } else if stage.draft.isEmpty {
             commit.endUnchanged()
             return result

@@ -6,10 +6,8 @@ internal import Indexing
 
 /// What the commit thread is asked to do.
 enum QueuedRequest: Sendable {
-    /// Writes that apply all or none.
-    case commit(QueuedCommit<CommitResult>)
-    /// Writes that apply each by itself.
-    case batch(QueuedCommit<BatchWriteResult>)
+    case commit(QueuedCommit)
+    case batch(QueuedBatch)
     /// A transaction that waits for its turn.
     case begin(BeginRequest)
     /// Documents that a pessimistic transaction reads.
@@ -66,21 +64,45 @@ enum QueuedRequest: Sendable {
     }
 }
 
-/// Writes, and who wants to know what has become of them. An object, because a request is passed on several times, and
-/// copying all that it consists of costs more than an allocation.
-final class QueuedCommit<Outcome: Sendable>: Sendable {
+/// Writes, and who wants to know what has become of them. Objects, because a request is passed on several times, and
+/// copying all that it consists of costs more than an allocation. Two classes, since a closure in a generic one is
+/// wrapped in another one each time it is taken out.
+class QueuedWrites: @unchecked Sendable {
+    // Sendable: never changed.
     let request: CommitRequest
-    let completion: @Sendable (Result<Outcome, RequestError>) -> Void
 
-    init(_ request: CommitRequest, _ completion: @escaping @Sendable (Result<Outcome, RequestError>) -> Void) {
-        self.request = request
-        self.completion = completion
-    }
+    fileprivate init(_ request: consuming CommitRequest) { self.request = request }
 
     /// Memory that the request holds, roughly.
     var byteCount: Int {
         request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
             + (request.basis?.byteCount ?? 0)
+    }
+}
+
+/// Writes that apply all or none.
+final class QueuedCommit: QueuedWrites, @unchecked Sendable {
+    let completion: @Sendable (Result<CommitResult, RequestError>) -> Void
+
+    init(
+        _ request: consuming CommitRequest,
+        _ completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
+    ) {
+        self.completion = completion
+        super.init(request)
+    }
+}
+
+/// Writes that apply each by itself.
+final class QueuedBatch: QueuedWrites, @unchecked Sendable {
+    let completion: @Sendable (Result<BatchWriteResult, RequestError>) -> Void
+
+    init(
+        _ request: consuming CommitRequest,
+        _ completion: @escaping @Sendable (Result<BatchWriteResult, RequestError>) -> Void
+    ) {
+        self.completion = completion
+        super.init(request)
     }
 }
 

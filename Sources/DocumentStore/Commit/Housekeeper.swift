@@ -213,7 +213,7 @@ final class Housekeeper {
         }
         do throws(RequestError) {
             guard let writes = try expiry.nextBatch(stage.writer.latest, nowMilliseconds: now) else { return nil }
-            let batch = QueuedCommit<BatchWriteResult>(CommitRequest(writes: writes)) { [counters] result in
+            let batch = QueuedBatch(CommitRequest(writes: writes)) { [counters] result in
                 switch result {
                 case .success(let batch): counters.noteExpired(batch)
                 case .failure: counters.housekeepingFailures.add(1, ordering: .relaxed)

@@ -22,6 +22,9 @@ package protocol AccessControl: AnyObject, Sendable {
         _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName, reusing last: (any CallAccess)?
     ) throws(RequestError) -> (any CallAccess)?
 
+    /// Whether each call that came through no proxy may do everything, so that nobody need look at it.
+    var admitsEveryone: Bool { get }
+
     /// Asks for what a refused call may have lacked, for example keys of a token's issuer.
     ///
     /// - Parameter then: called on any thread when the call may be tried again.
