@@ -98,13 +98,20 @@ extension ByteBuffer {
 
     /// A `google.protobuf.Timestamp` message; it is written even when it is all zero, because its presence counts.
     package mutating func appendField(_ field: Int, timestamp value: TimestampValue) {
+        appendTimestamp(
+            field, seconds: UInt64(bitPattern: value.seconds),
+            nanoseconds: UInt64(bitPattern: Int64(value.nanoseconds)))
+    }
+
+    /// The same; negative numbers as the bits of an `Int64`.
+    package mutating func appendTimestamp(_ field: Int, seconds: UInt64, nanoseconds: UInt64) {
         appendTag(field: field, .lengthDelimited)
         // A length of one byte, and two fields of a tag and a varint.
         reserve(1 + 2 * 11)
         let place = count
         count &+= 1
-        storeField(FieldNumber.Protobuf.Timestamp.seconds, ifSet: UInt64(bitPattern: value.seconds))
-        storeField(FieldNumber.Protobuf.Timestamp.nanos, ifSet: UInt64(bitPattern: Int64(value.nanoseconds)))
+        storeField(FieldNumber.Protobuf.Timestamp.seconds, ifSet: seconds)
+        storeField(FieldNumber.Protobuf.Timestamp.nanos, ifSet: nanoseconds)
         endLength(at: place)
     }
 

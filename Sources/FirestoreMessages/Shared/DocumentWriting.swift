@@ -31,10 +31,7 @@ extension ByteBuffer {
     /// Appends a timestamp field whose number is below 16.
     @inline(__always)
     package mutating func appendField(_ field: Int, _ time: WireTimestamp) {
-        appendTag(field: field, .lengthDelimited)
-        append(byte: UInt8(truncatingIfNeeded: time.byteCount))
-        if time.seconds != 0 { appendField(FieldNumber.Protobuf.Timestamp.seconds, varint: time.seconds) }
-        if time.nanoseconds != 0 { appendField(FieldNumber.Protobuf.Timestamp.nanos, varint: time.nanoseconds) }
+        appendTimestamp(field, seconds: time.seconds, nanoseconds: time.nanoseconds)
     }
 
     /// Appends the fields of a `Document` message.
