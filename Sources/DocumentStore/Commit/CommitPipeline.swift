@@ -45,6 +45,7 @@ final class CommitPipeline: @unchecked Sendable {
     let standing: WriteStanding
     private var replay: RecordReplay
     private let replySender: ReplySender
+    private var hasSteppedDown = false
     /// How often clients have declared indexes and overrides.
     private var declarations = 0
     /// Whether indexes for searches are in line with this machine's libraries, as far as this server decides that.
@@ -287,9 +288,12 @@ final class CommitPipeline: @unchecked Sendable {
     }
 
     /// Ends the commits of this store. The last of them is above all times that were handed out, and no later time is.
+    /// Repeated, it changes nothing.
     private func stepDown() throws(RequestError) {
+        if hasSteppedDown { return }
         stage.versions.stopLeading()
         do throws(StorageError) { _ = try stage.perform(.clockNote) } catch { throw RequestError(error) }
+        hasSteppedDown = true
     }
 
     /// Takes one commit as far as staging, unless that was done before.

@@ -63,6 +63,8 @@ package struct WatchState {
         var isReset = false
         /// The server has sent everything there is.
         var isCurrent = false
+        /// It is removed to be listed again: what comes before the answer to that is not of the new list.
+        var isBeingRemoved = false
         /// An event has been reported on this stream.
         var hasSnapshot = false
         /// Where the last snapshot is, unless the target is at the newest token of the stream; `nil` before the first.
@@ -126,8 +128,7 @@ package struct WatchState {
         changed = []
         return targets.keys.sorted().compactMap { id in
             targets[id]?.interrupt(at: token)
-            targets[id]?.isReset = false
-            targets[id]?.hasSnapshot = false
+            targets[id]?.beginStream()
             return targets[id].map { request(id, $0) }
         }
     }
@@ -164,6 +165,7 @@ package struct WatchState {
     }
 
     private mutating func set(_ name: String, _ change: WatchedChange, in id: Int32) {
+        guard targets[id]?.isBeingRemoved == false else { return }
         targets[id]?.changes[name] = change
         changed.insert(id)
     }
@@ -172,18 +174,14 @@ package struct WatchState {
         switch change.kind {
         case .add: break
         case .current:
-            for id in all(change.targets) {
+            for id in all(change.targets) where targets[id]?.isBeingRemoved == false {
                 targets[id]?.isCurrent = true
                 changed.insert(id)
             }
         case .reset:
-            for id in all(change.targets) { reset(id) }
+            for id in all(change.targets) where targets[id]?.isBeingRemoved == false { reset(id) }
         case .remove:
-            // A target that this client has removed is not among the targets any more.
-            let cause = change.cause.map { RequestError($0.code, $0.message) }
-            for id in all(change.targets) where targets.removeValue(forKey: id) != nil {
-                step.events.append((id, .failure(cause ?? Self.removedWithoutCause)))
-            }
+            for id in all(change.targets) { remove(id, change.cause, &step) }
         case .noChange:
             guard change.targets.isEmpty, let readTime = change.readTime else { return }
             step.readTime = readTime
@@ -192,6 +190,21 @@ package struct WatchState {
                 if let event = takeSnapshot(of: id, readTime) { step.events.append((id, event)) }
             }
         }
+    }
+
+    /// The server has removed a target. One that this client has removed is not among the targets any more, unless it
+    /// is listed again.
+    private mutating func remove(_ id: Int32, _ cause: StatusMessage?, _ step: inout Step) {
+        guard let isAnswer = targets[id]?.isBeingRemoved else { return }
+        if isAnswer, cause == nil {
+            targets[id]?.isBeingRemoved = false
+            return
+        }
+        targets[id] = nil
+        // The server lists it again all the same.
+        if isAnswer { step.requests.append(ListenRequest(database: database, .remove(id))) }
+        let error = cause.map { RequestError($0.code, $0.message) }
+        step.events.append((id, .failure(error ?? Self.removedWithoutCause)))
     }
 
     /// The targets that have something to report, or may have: not all of them for each change of one.
@@ -219,9 +232,12 @@ package struct WatchState {
 
     /// The number of documents does not agree with the server's: the target is listed again from the start.
     private mutating func check(_ filter: ListenResponse.ExistenceFilter, _ step: inout Step) {
-        guard let target = targets[filter.target], target.count != Int(filter.count) else { return }
+        guard let target = targets[filter.target], !target.isBeingRemoved, target.count != Int(filter.count) else {
+            return
+        }
         reset(filter.target)
         targets[filter.target]?.place = nil
+        targets[filter.target]?.isBeingRemoved = true
         let again = ListenTarget(target.kind, id: filter.target)
         step.requests = [.init(database: database, .remove(filter.target)), .init(database: database, .add(again))]
     }
@@ -257,6 +273,14 @@ extension WatchState.Target {
         if isCurrent, hasSnapshot { place = .token(token) }
         isCurrent = false
         changes = [:]
+    }
+
+    /// The target is about to be on a new stream.
+    fileprivate mutating func beginStream() {
+        // Listed from the start, it has what is sent and nothing else.
+        isReset = place == nil
+        isBeingRemoved = false
+        hasSnapshot = false
     }
 
     /// Makes the changes part of the documents.

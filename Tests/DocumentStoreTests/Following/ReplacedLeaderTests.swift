@@ -87,13 +87,17 @@ struct ReplacedLeaderTests {
         try await harness.commit([.set("c/x", ["n": 1])])
         harness.clock.advance(milliseconds: 1_000)
         let given = store.currentReadTime
-        let outcome = Monitor<Result<CommitVersion, RequestError>?>(nil)
-        store.stepDown { result in outcome.update { $0 = result } }
-        let last = try outcome.wait { $0 }.get().microseconds
+        func stepDown() throws -> UInt64 {
+            let outcome = Monitor<Result<CommitVersion, RequestError>?>(nil)
+            store.stepDown { result in outcome.update { $0 = result } }
+            return try outcome.wait { $0 }.get().microseconds
+        }
+        let last = try stepDown()
         #expect(last > given && store.publishedVersion.microseconds == last)
         // The replica commits from here on.
         harness.clock.advance(milliseconds: 60_000)
         #expect(store.currentReadTime == last)
+        #expect(try stepDown() == last)
         let transaction = try await harness.begin(.readOnly(readTime: nil))
         #expect(transaction.readTime == TimestampValue(microseconds: Int64(last)))
         #expect(try store.mustWait(for: .time(TimestampValue(microseconds: Int64(last) + 1))))

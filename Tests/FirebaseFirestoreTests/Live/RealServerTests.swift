@@ -5,6 +5,7 @@ import DocumentModel
 import FirestoreMessages
 import Foundation
 import HearthClient
+import Synchronization
 import TestSupport
 import Testing
 
@@ -84,6 +85,44 @@ import Testing
         #expect(totals.get(.average("n")) as? Double == 9.5)
         try await firestore.terminate()
         #expect(database.stop())
+    }
+
+    @Test
+    func `A listener that has other documents than it should lists them again`() async throws {
+        let server = try start()
+        let database = try DatabaseName(project: "live")
+        let client = try HearthClient(.init(address: "127.0.0.1:\(server.port)"))
+        var writes = CommitWrites(database: database)
+        for id in ["a", "b"] { writes.set("\(database.documentsRoot)/c/\(id)", fields: []) }
+        _ = try await client.commit(writes)
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let events = Mutex<[WatchEvent]>([])
+        var last: WatchedSnapshot? {
+            events.withLock { if case .snapshot(let snapshot)? = $0.last { snapshot } else { nil } }
+        }
+        let stream = client.makeWatchStream(in: database) { output in
+            if case .step(let step) = output { events.withLock { $0 += step.events.map(\.event) } }
+        }
+        stream.add(1, .query(parent: database.documentsRoot, query))
+        try await eventually("the first snapshot") { last != nil }
+        let token = try #require(last?.token)
+        client.close(stream)
+        // As a cache would that has lost one document, and has one that was never there.
+        let known = ["a", "x", "y"].map { ("\(database.documentsRoot)/c/\($0)", TimestampValue(microseconds: 1)) }
+        events.withLock { $0 = [] }
+        let again = client.makeWatchStream(in: database) { output in
+            if case .step(let step) = output { events.withLock { $0 += step.events.map(\.event) } }
+        }
+        again.add(
+            1, .query(parent: database.documentsRoot, query),
+            resume: .init(place: .token(token), documents: Dictionary(uniqueKeysWithValues: known)))
+        try await eventually("a snapshot, or the end") { !events.withLock(\.isEmpty) }
+        let changes = try #require(last?.changes)
+        #expect(
+            Set(changes.keys) == Set(["a", "b", "x", "y"].map { "\(database.documentsRoot)/c/\($0)" }))
+        client.close(again)
+        await client.close()
+        #expect(server.stop() == 0)
     }
 
     @Test(arguments: TestBackend.allCases)

@@ -163,8 +163,40 @@ struct WatchStateTests {
             .filter(ListenResponse.ExistenceFilter(target: 1, count: 1)))
         #expect(
             stream.requests.map(\.change) == [.remove(1), .add(ListenTarget(.documents([]), id: 1))])
-        try stream.receive(Self.changed("d2", 1), Self.target(.current, [1]), Self.consistent(2))
+        // The rest of the target that is removed, and the answers to both requests.
+        try stream.receive(Self.target(.current, [1]), Self.consistent(2), Self.changed("d9", 2), Self.consistent(3))
+        #expect(stream.snapshots.count == 1)
+        try stream.receive(Self.target(.remove, [1]), Self.target(.add, [1]))
+        try stream.receive(Self.changed("d2", 1), Self.target(.current, [1]), Self.consistent(4))
         #expect(stream.snapshots == [["d1": 1, "d2": 1], ["d1": nil]])
+        #expect(stream.failures.isEmpty && stream.requests.count == 2)
+        // Once it is listed again, REMOVE is an error as before.
+        try stream.receive(Self.target(.remove, [1]))
+        #expect(stream.failures == [.internal])
+    }
+
+    @Test
+    func `A target that is refused while it is to be listed again is not listed`() throws {
+        var stream = Stream()
+        try stream.receive(
+            Self.changed("d1", 1), Self.target(.current), Self.consistent(1),
+            .filter(ListenResponse.ExistenceFilter(target: 1, count: 0)))
+        var refusal = ListenResponse.TargetChange(.remove, targets: [1])
+        refusal.cause = StatusMessage(code: .permissionDenied, message: "")
+        try stream.receive(.targetChange(refusal))
+        #expect(stream.failures == [.permissionDenied])
+        #expect(stream.requests.map(\.change) == [.remove(1), .add(ListenTarget(.documents([]), id: 1)), .remove(1)])
+    }
+
+    @Test
+    func `A filter that comes before a connection is lost does not outlast it`() throws {
+        var stream = Stream()
+        try stream.receive(
+            Self.changed("d1", 1), Self.target(.current), Self.consistent(1),
+            .filter(ListenResponse.ExistenceFilter(target: 1, count: 0)))
+        #expect(stream.state.reconnect().map(\.change) == [.add(ListenTarget(.documents([]), id: 1))])
+        try stream.receive(Self.target(.add, [1]), Self.target(.current, [1]), Self.consistent(2))
+        #expect(stream.snapshots == [["d1": 1], ["d1": nil]])
     }
 
     @Test
