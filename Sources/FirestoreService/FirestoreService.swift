@@ -89,18 +89,29 @@ package final class FirestoreService {
     }
 
     /// Ends a call with what its work has thrown, or makes it again when storage has what it lacked.
-    func failOrRepeat(_ call: Call, _ method: Method, _ request: RawSpan, _ error: any Error) {
+    ///
+    /// - Parameter isStrict: the work was done ``StoreReader/strictly(_:)``. What is visible by then may be newer than
+    ///   what the leader had acknowledged, so it is asked again.
+    func failOrRepeat(
+        _ call: Call, _ method: Method, _ request: RawSpan, _ error: any Error, isStrict: Bool = false
+    ) {
         guard (error as? RequestError)?.isPending == true else { return fail(call, error) }
-        guard request.byteCount <= Self.parkedRequestBytesMax else { return performWaiting(call, method, request) }
+        guard request.byteCount <= Self.parkedRequestBytesMax else {
+            return performWaiting(call, method, request, isStrict: isStrict)
+        }
         let request = [UInt8](copying: request)
-        repeatWhenReady(call) { try $0.performHere(call, method, request.byteSpan) }
+        repeatWhenReady(call) { service in
+            if isStrict { return try service.perform(call, method, request.byteSpan) }
+            try service.performHere(call, method, request.byteSpan)
+        }
     }
 
     /// Performs a call whose request is too large to be kept: its reads wait.
-    private func performWaiting(_ call: Call, _ method: Method, _ request: RawSpan) {
+    private func performWaiting(_ call: Call, _ method: Method, _ request: RawSpan, isStrict: Bool) {
         coldRead = .waits
         defer { coldRead = .pends }
         do {
+            if isStrict { return try reader.strictly { try performHere(call, method, request) } }
             try performHere(call, method, request)
         } catch {
             fail(call, error)

@@ -45,6 +45,8 @@ final class CommitPipeline: @unchecked Sendable {
     let standing: WriteStanding
     private var replay: RecordReplay
     private let replySender: ReplySender
+    /// How often clients have declared indexes and overrides.
+    private var declarations = 0
     /// Whether indexes for searches are in line with this machine's libraries, as far as this server decides that.
     private var areSearchesRenewed: Bool
     /// Set while a group is on its way to the disk and its replies have not been sent.
@@ -210,7 +212,9 @@ final class CommitPipeline: @unchecked Sendable {
         }
         housekeeper.takeIndexStep()
         housekeeper.takeRemovalStep(isIdle: isIdle, isAllVisible: !writer.hasStaged && !isSyncing.isSet)
-        if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle) { process(batch) }
+        if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle, declarations: declarations) {
+            process(batch)
+        }
     }
 
     /// Updates the statistics of the memory that the tables of this thread take.
@@ -276,7 +280,16 @@ final class CommitPipeline: @unchecked Sendable {
         case .follow(let records, let completion):
             let result = Result { () throws(RequestError) in try follow(records) }
             replies.append(.followed(PendingResult(result), completion))
+        case .stepDown(let completion):
+            let result = Result { () throws(RequestError) in try stepDown() }
+            replies.append(.declaration(PendingResult(result), completion))
         }
+    }
+
+    /// Ends the commits of this store. The last of them is above all times that were handed out, and no later time is.
+    private func stepDown() throws(RequestError) {
+        stage.versions.stopLeading()
+        do throws(StorageError) { _ = try stage.perform(.clockNote) } catch { throw RequestError(error) }
     }
 
     /// Takes one commit as far as staging, unless that was done before.
@@ -289,6 +302,7 @@ final class CommitPipeline: @unchecked Sendable {
                 return PendingResult(.success(first), isRepeat: true)
             }
             if let refusal = standing.refusal { throw refusal }
+            if let known = request.declarations, known != declarations { throw .contention }
             return PendingResult(.success(try commit(request, isBatch: isBatch)))
         } catch {
             return PendingResult(.failure(error))
@@ -395,6 +409,7 @@ final class CommitPipeline: @unchecked Sendable {
         defer { withExtendedLifetime(reserved.claim) {} }
         do throws(StorageError) {
             if !reserved.isStored { try stage.begin(database: reserved.number, newDatabase: name).keep() }
+            declarations += 1
             _ = try stage.perform(.declaration(wanted, database: reserved.number, analysis: analysis))
         } catch {
             throw RequestError(error)

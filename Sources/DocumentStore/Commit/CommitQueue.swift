@@ -24,11 +24,13 @@ enum QueuedRequest: Sendable {
     case collectResults(UInt32, @Sendable (Result<[RememberedResult], RequestError>) -> Void)
     /// Records of the leader.
     case follow(FollowedRecords, @Sendable (Result<Void, RequestError>) -> Void)
+    /// Another server takes the writes from now on.
+    case stepDown(@Sendable (Result<Void, RequestError>) -> Void)
 
     /// Whether the request ends with a commit to the log.
     var needsLog: Bool {
         switch self {
-        case .commit, .batch, .declare, .changeDatabase, .move: true
+        case .commit, .batch, .declare, .changeDatabase, .move, .stepDown: true
         case .begin, .lock, .release, .follow, .collectResults: false
         }
     }
@@ -42,7 +44,7 @@ enum QueuedRequest: Sendable {
         case .declare(let change, _, _): 256 + change.byteCount
         case .follow(let records, _): 256 + records.bytes.count
         case .move(let step, _): 256 + step.byteCount
-        case .begin, .release, .collectResults: 256
+        case .begin, .release, .collectResults, .stepDown: 256
         case .changeDatabase: 1_024
         }
     }
@@ -58,7 +60,7 @@ enum QueuedRequest: Sendable {
         case .changeDatabase(_, _, let completion): completion(.failure(error))
         case .move(_, let completion): completion(.failure(error))
         case .collectResults(_, let completion): completion(.failure(error))
-        case .follow(_, let completion): completion(.failure(error))
+        case .follow(_, let completion), .stepDown(let completion): completion(.failure(error))
         case .release: break
         }
     }

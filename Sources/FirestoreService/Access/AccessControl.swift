@@ -123,8 +123,12 @@ package struct JudgedState {
 
     /// The present state if this one is of the past; nil if it is of the last seconds.
     package func present() throws(RequestError) -> JudgedState? {
+        let newest = reader.publishedMicroseconds
+        if point.readMicroseconds >= newest { return nil }
         let now = SystemClock.microseconds()
-        if now <= point.readMicroseconds + Self.presentMicroseconds { return nil }
+        // By a clock that was set back, for which commits are in the future, no state is of the past.
+        let isSetBack = newest > now + Self.presentMicroseconds
+        if !isSetBack, now <= point.readMicroseconds + Self.presentMicroseconds { return nil }
         return JudgedState(reader, try reader.readPoint(.latest, in: point.database), cold)
     }
 }

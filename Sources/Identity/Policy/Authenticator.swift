@@ -145,6 +145,11 @@ package final class Authenticator: Sendable {
         if areAwaited { throw .revocationsUnknown }
     }
 
+    /// Whether what verified the credential is as it was. Otherwise the credential has to be shown again.
+    package func isCurrent(_ authentication: Authentication) -> Bool {
+        if case .user(let user) = authentication.caller { user.hasCurrentKeys } else { true }
+    }
+
     /// Grows with each revocation: who was admitted before may be revoked now.
     package var revocationsVersion: UInt64 { revocations.version }
 
