@@ -5,7 +5,6 @@
 
 internal import Basics
 internal import Glibc
-internal import Storage
 
 /// A connection that is being opened. Thread-safe.
 final class ConnectionOpening: Sendable {
@@ -57,11 +56,6 @@ final class ConnectionOpening: Sendable {
 
 /// Opens connections, those that came first before others. Thread-safe.
 final class ConnectionOpener: Sendable {
-    private struct State {
-        var waiting: [ConnectionOpening] = []
-        var hasThread = false
-    }
-
     /// A connection on its way, on the thread.
     private struct Attempt {
         let opening: ConnectionOpening
@@ -69,7 +63,7 @@ final class ConnectionOpener: Sendable {
         let deadline: UInt64
     }
 
-    private let state = Monitor(State())
+    private let waiting = WorkThread<[ConnectionOpening]>(name: "cluster open", [])
     private let wakeDescriptor = WakeDescriptor()
 
     /// So many are opened at the same time.
@@ -79,12 +73,8 @@ final class ConnectionOpener: Sendable {
 
     /// Begins to open a connection. Does not wait.
     func open(_ opening: ConnectionOpening) {
-        do throws(StorageError) {
-            try state.withLock { state throws(StorageError) in
-                if !state.hasThread { try SystemThread.start("cluster open") { [self] in run() }.detach() }
-                state.hasThread = true
-                state.waiting.append(opening)
-            }
+        do {
+            try waiting.add(run: { [self] in run() }) { $0.append(opening) }
             wakeDescriptor.signal()
         } catch {
             opening.finish(.failed("\(error)"))
@@ -105,13 +95,10 @@ final class ConnectionOpener: Sendable {
 
     /// What is to be begun; nil if there is nothing to do, and the thread ends.
     private func next(beside count: Int) -> [ConnectionOpening]? {
-        state.withLock { state in
-            if count == 0, state.waiting.isEmpty {
-                state.hasThread = false
-                return nil
-            }
-            let news = Array(state.waiting.prefix(Self.attemptsMax - count))
-            state.waiting.removeFirst(news.count)
+        waiting.take { waiting in
+            if count == 0, waiting.isEmpty { return nil }
+            let news = Array(waiting.prefix(Self.attemptsMax - count))
+            waiting.removeFirst(news.count)
             return news
         }
     }

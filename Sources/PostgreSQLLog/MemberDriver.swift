@@ -182,7 +182,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// Begins to drive.
     package func start() throws {
         inbox.update { $0.hasJoined = true }
-        do throws(StorageError) {
+        do {
             try settings.loop.join(self)
         } catch {
             inbox.update { $0.hasJoined = false }

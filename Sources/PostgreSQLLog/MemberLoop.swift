@@ -11,7 +11,6 @@
 
 internal import Basics
 internal import Glibc
-internal import Storage
 
 /// Drives members. Thread-safe. The thread exists while there are members.
 package final class MemberLoop: @unchecked Sendable {
@@ -21,14 +20,13 @@ package final class MemberLoop: @unchecked Sendable {
         var joining: [MemberDriver] = []
         var leaving: [MemberDriver] = []
         var woken: [MemberDriver] = []
-        var hasThread = false
     }
 
     let database: String
     let opener = ConnectionOpener()
     /// For the thread alone.
     let followers: FollowerChannels
-    private let inbox = Monitor(Inbox())
+    private let inbox = WorkThread(name: "cluster", Inbox())
     private let wakeDescriptor = WakeDescriptor()
 
     private var members: [MemberDriver] = []
@@ -47,19 +45,15 @@ package final class MemberLoop: @unchecked Sendable {
     var lookMilliseconds: UInt64 { min(UInt64(members.count) * 2, 500) }
 
     /// Begins to drive a member.
-    func join(_ member: MemberDriver) throws(StorageError) {
+    func join(_ member: MemberDriver) throws(SystemThread.StartFailure) {
         member.isWoken.store(false, ordering: .sequentiallyConsistent)
-        try inbox.withLock { inbox throws(StorageError) in
-            if !inbox.hasThread { try SystemThread.start("cluster") { [self] in run() }.detach() }
-            inbox.hasThread = true
-            inbox.joining.append(member)
-        }
+        try inbox.add(run: { [self] in run() }) { $0.joining.append(member) }
         wakeDescriptor.signal()
     }
 
     /// Ends a member that has joined. Waits until its last turn is over.
     func leave(_ member: MemberDriver) {
-        inbox.withLock { $0.leaving.append(member) }
+        inbox.update { $0.leaving.append(member) }
         wakeDescriptor.signal()
         member.waitForEnd()
     }
@@ -67,10 +61,7 @@ package final class MemberLoop: @unchecked Sendable {
     /// Has a member take a turn. Any thread.
     func wake(_ member: MemberDriver) {
         if member.isWoken.exchange(true, ordering: .acquiringAndReleasing) { return }
-        let isDriven = inbox.withLock { inbox in
-            if inbox.hasThread { inbox.woken.append(member) }
-            return inbox.hasThread
-        }
+        let isDriven = inbox.updateIfRunning { $0.woken.append(member) }
         isDriven ? wakeDescriptor.signal() : member.isWoken.store(false, ordering: .sequentiallyConsistent)
     }
 
@@ -88,8 +79,8 @@ package final class MemberLoop: @unchecked Sendable {
     /// Takes in what other threads want.
     /// - Returns: false if there are no members any more, and the thread ends.
     private func takeInbox() -> Bool {
-        let taken = inbox.withLock { inbox in
-            defer { inbox = Inbox(hasThread: inbox.hasThread) }
+        let taken = inbox.update { inbox in
+            defer { inbox = Inbox() }
             return inbox
         }
         members += taken.joining
@@ -104,12 +95,13 @@ package final class MemberLoop: @unchecked Sendable {
         }
         if !members.isEmpty { return true }
         for channel in followers.all { channel.close() }
-        return inbox.withLock { inbox in
-            inbox.hasThread = !inbox.joining.isEmpty || !inbox.leaving.isEmpty
+        let work: Void? = inbox.take { inbox in
+            if !inbox.joining.isEmpty || !inbox.leaving.isEmpty { return () }
             // Members that have gone must not be kept.
-            if !inbox.hasThread { inbox.woken = [] }
-            return inbox.hasThread
+            inbox.woken = []
+            return nil
         }
+        return work != nil
     }
 
     /// Waits for a connection, for another thread, or for what is due next.

@@ -37,70 +37,58 @@ final class Reopening: Sendable {
     private struct State {
         var work: Work?
         var isStopping = false
-        var hasThread = false
         /// Why the store could not be opened again.
         var failure: Failure?
         /// Does the work; false if the store is not open after it.
         var body: @Sendable (Work) -> Bool = { _ in false }
     }
 
-    private let state = Monitor(State())
+    private let thread = WorkThread(name: "reopening", State())
 
     /// The store must be closed and opened again. Does not wait.
     func ask(_ reason: RestartReason) { ask(.openAgain(reason)) }
 
     /// Whether the server is ending.
-    var isStopping: Bool { state.withLock { $0.isStopping } }
+    var isStopping: Bool { thread.update { $0.isStopping } }
 
     /// Why the process must end or start again; nil if it need not.
-    fileprivate var failure: Failure? { state.withLock { $0.failure } }
+    fileprivate var failure: Failure? { thread.update { $0.failure } }
 
     /// The process must end, and start again if it may.
     fileprivate func fail(_ failure: Failure) {
-        state.update { $0.failure = failure }
+        thread.update { $0.failure = failure }
         kill(getpid(), SIGTERM)
     }
 
     /// Sets what is done on the thread.
-    fileprivate func bind(_ body: @escaping @Sendable (Work) -> Bool) { state.update { $0.body = body } }
+    fileprivate func bind(_ body: @escaping @Sendable (Work) -> Bool) { thread.update { $0.body = body } }
 
     fileprivate func ask(_ work: Work) {
-        let mustStart = state.update { state in
-            state.work = work
-            if state.hasThread || state.isStopping { return false }
-            state.hasThread = true
-            return true
-        }
-        guard mustStart else { return }
         do {
-            try SystemThread(name: "reopening") { [self] in run() }.detach()
+            try thread.add(run: { [self] in run() }) { $0.work = work }
         } catch {
-            state.update { $0.hasThread = false }
             fail(Failure(error: error, unsettled: work.reason))
         }
     }
 
     private func run() {
         while let (work, body) = next() {
-            guard body(work) else { return state.update { $0.hasThread = false } }
+            guard body(work) else { return thread.end() }
         }
     }
 
     /// Nil if there is nothing to do: the thread ends.
     private func next() -> (Work, @Sendable (Work) -> Bool)? {
-        state.update { state in
-            guard !state.isStopping, let work = state.work.take() else {
-                state.hasThread = false
-                return nil
-            }
+        thread.take { state in
+            guard !state.isStopping, let work = state.work.take() else { return nil }
             return (work, state.body)
         }
     }
 
     /// Nothing is opened again any more. Waits for what is under way.
     fileprivate func stop() {
-        state.update { $0.isStopping = true }
-        state.wait { $0.hasThread ? nil : () }
+        thread.update { $0.isStopping = true }
+        thread.waitForEnd()
     }
 }
 

@@ -15,11 +15,10 @@ final class StoreUpkeep: Sendable {
     private struct State {
         var makers: [BaseMaker] = []
         var mustLook = false
-        var hasThread = false
     }
 
     private let database: String
-    private let state = Monitor(State())
+    private let thread = WorkThread(name: "upkeep", State())
 
     private static let intervalMilliseconds: UInt64 = 2_000
     private static let statementMilliseconds: UInt64 = 10_000
@@ -31,21 +30,17 @@ final class StoreUpkeep: Sendable {
 
     /// Looks after a store from now on.
     func add(_ maker: BaseMaker) throws {
-        try state.update { state in
-            if !state.hasThread { try SystemThread(name: "upkeep") { [self] in run() }.detach() }
-            state.hasThread = true
-            state.makers.append(maker)
-        }
+        try thread.add(run: { [self] in run() }) { $0.makers.append(maker) }
     }
 
     /// Leaves a store alone from now on. Does not wait: what is under way for it begins no base any more.
     func remove(_ maker: BaseMaker) {
-        state.update { $0.makers.removeAll { $0 === maker } }
+        thread.update { $0.makers.removeAll { $0 === maker } }
         maker.stop()
     }
 
     /// Looks at once.
-    func look() { state.update { $0.mustLook = true } }
+    func look() { thread.update { $0.mustLook = true } }
 
     // MARK: The thread
 
@@ -70,12 +65,10 @@ final class StoreUpkeep: Sendable {
     /// - Returns: the stores to look after; nil if there are none, and the thread ends.
     private func pause() -> [BaseMaker]? {
         let deadline = SystemClock.monotonicNanoseconds() + Self.intervalMilliseconds * 1_000_000
-        _ = state.wait(untilNanoseconds: deadline) { $0.mustLook || $0.makers.isEmpty ? true : nil }
-        return state.update { state in
+        thread.pause(untilNanoseconds: deadline) { $0.mustLook || $0.makers.isEmpty }
+        return thread.take { state in
             state.mustLook = false
-            if !state.makers.isEmpty { return state.makers }
-            state.hasThread = false
-            return nil
+            return state.makers.isEmpty ? nil : state.makers
         }
     }
 
