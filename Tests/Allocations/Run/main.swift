@@ -12,8 +12,8 @@ import Glibc
 
 private let chosenName = CommandLine.arguments.dropFirst().first ?? ""
 private let chosenRounds = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) }
-private let warmingRounds = chosenRounds == nil ? 5_000 : 300
-private let countedRounds = chosenRounds ?? 20_000
+private let warmingRounds = chosenRounds == nil ? 1_000 : 300
+private let countedRounds = chosenRounds ?? 4_000
 
 /// Allocations of the process while an operation is done `countedRounds` times.
 private func count(_ subject: Subject) throws -> UInt64 {

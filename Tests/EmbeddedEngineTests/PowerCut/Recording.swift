@@ -211,14 +211,13 @@ struct PowerCuts {
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-    /// The places where a run makes cuts. Under the thread sanitizer a part of them, which begins elsewhere each day:
-    /// `Tools/test` makes all cuts without it.
-    static func share(of places: [Int]) -> [Int] {
+    /// The places where a run makes cuts: one in so many, others each day. Under the thread sanitizer a fifth of these:
+    /// `Tools/test` makes all of them without it.
+    static func share(of places: [Int], oneIn parts: Int = 1) -> [Int] {
         #if THREAD_SANITIZER
-            places.indices.filter { ($0 + CaseShare.number) % 5 == 0 }.map { places[$0] }
-        #else
-            places
+            let parts = 5 * parts
         #endif
+        return places.indices.filter { ($0 + CaseShare.number) % parts == 0 }.map { places[$0] }
     }
 
     /// Makes cuts at some places.

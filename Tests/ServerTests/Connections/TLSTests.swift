@@ -50,8 +50,11 @@ import Testing
         let live = try serve()
         defer { live.stop() }
         let connection = try connect(live)
+        // A prime number of bytes, again and again: a record that is out of its place differs.
+        let block = (0..<65_521).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
         for size in [0, 1, 100, 16_384, 20_000, 70_000, 1_000_000, 9_000_000] {
-            let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
+            var payload: [UInt8] = []
+            while payload.count < size { payload += block.prefix(size - payload.count) }
             let reply = connection.callAndWait(.getDocument, payload)
             #expect(reply?.outcome == .ok)
             #expect(reply?.bytes == payload)
