@@ -84,6 +84,9 @@ struct IndexRange: Sendable, Equatable {
         self.condition = condition
     }
 
+    /// Bytes that the values of a suffix have in the keys. Values that take all of them may be cut.
+    var suffixValueBytesMax: Int { IndexKey.valueBytesMax - valueBytes }
+
     /// The number of entries, counted no further than `atMost`.
     func count<Source: QuerySource & ~Copyable>(in source: borrowing Source, atMost: Int) throws(RequestError) -> Int {
         let (lower, upper) = (prefix + suffixes.lower, prefix + suffixes.upper)

@@ -10,6 +10,9 @@ struct Union: Sendable {
     let direction: SortDirection
     /// The number of collections of a group, if members of several collections are united.
     let collectionCount: Int?
+    /// Values of so many bytes in a suffix are cut in one of the ranges at least. The place of their entries among the
+    /// others is not the place of their documents.
+    private let suffixValueBytesMax: Int
     /// The consumer needs the entries in the order of their documents.
     var isOrdered = false
     /// The resume token: the position of each member.
@@ -22,6 +25,7 @@ struct Union: Sendable {
         self.members = members
         self.direction = direction
         self.collectionCount = collectionCount
+        suffixValueBytesMax = members.flatMap(\.ranges).reduce(.max) { min($0, $1.suffixValueBytesMax) }
         positions = members.map { _ in MergePosition() }
     }
 
@@ -52,7 +56,11 @@ struct Union: Sendable {
             guard let entry = first(of: readers) else { return .finished }
             var segment: [UInt8] = []
             var isCut = entry.isCut
-            if members[0].collection == nil { (segment, isCut) = try document(of: entry) }
+            if members[0].collection == nil {
+                let document = try document(of: entry)
+                segment = document.segment
+                isCut = isCut || document.isCut
+            }
             if isOrdered, isCut { return .unordered(nil) }
             if readers.count == 1 {
                 readers[0].pass()
@@ -87,7 +95,7 @@ struct Union: Sendable {
     private func document(of entry: MergeEntry) throws(RequestError) -> (segment: [UInt8], isCut: Bool) {
         let range = members[0].ranges[0]
         guard let (segment, place) = range.index.document(in: entry.suffix) else { throw .damagedEntry }
-        let isCutValue = place.lowerBound > 0 && range.valueBytes + place.lowerBound >= IndexKey.valueBytesMax
+        let isCutValue = place.lowerBound > 0 && place.lowerBound >= suffixValueBytesMax
         return (segment, isCutValue || IndexKey.isCut(idSegment: segment.byteSpan))
     }
 

@@ -61,6 +61,7 @@ struct MergePosition: Sendable, Equatable {
 struct ZigzagReader {
     private var readers: [RangeReader]
     private let collection: CollectionSuffixes?
+    private let shared: SharedSuffixes?
     private(set) var position: MergePosition
     /// The entry found by the last `seek`, in the form common to all collections; nil at the end.
     private(set) var head: MergeEntry?
@@ -76,6 +77,7 @@ struct ZigzagReader {
         collection = merge.collection.map {
             CollectionSuffixes($0, database: database, valueBytes: merge.ranges[0].valueBytes, direction)
         }
+        shared = SharedSuffixes(merge)
         self.position = position
     }
 
@@ -109,6 +111,7 @@ struct ZigzagReader {
         if position.isExhausted { return true }
         let start = try readers[0].seek(to: position.suffix, isInclusive: position.isInclusive, source, &work)
         guard var target = start else { return end() }
+        if try shared?.isCut(target) == true { return stop(at: target) }
         var agreeing = 1
         var next = readers.count > 1 ? 1 : 0
         while agreeing < readers.count {
@@ -116,6 +119,7 @@ struct ZigzagReader {
                 return end()
             }
             next = next + 1 == readers.count ? 0 : next + 1
+            if try shared?.isCut(found) == true { return stop(at: found) }
             if found.suffix == target.suffix {
                 agreeing += 1
                 continue
@@ -143,9 +147,41 @@ struct ZigzagReader {
         position.isInclusive = true
     }
 
+    /// Ends at an entry that may be of another document, or in another place, in the other ranges.
+    private mutating func stop(at entry: MergeEntry) -> Bool {
+        stand(at: entry)
+        head = MergeEntry(suffix: entry.suffix, documentKey: entry.documentKey, isCut: true)
+        return true
+    }
+
     private mutating func end() -> Bool {
         position.isExhausted = true
         return true
+    }
+}
+
+/// Suffixes with values in ranges whose prefixes have different lengths. A key has room for so many bytes of values: a
+/// long value in the suffix is cut earlier where more bytes stand before it, and then one document has different
+/// suffixes.
+private struct SharedSuffixes {
+    private let index: IndexUse
+    /// Values of so many bytes are cut in one of the ranges at least.
+    private let valueBytesMax: Int
+
+    /// Nil if a document has the same suffix in all ranges.
+    init?(_ merge: ZigzagMerge) {
+        let first = merge.ranges[0]
+        guard first.index.isDeclared, merge.ranges.contains(where: { $0.valueBytes != first.valueBytes }) else {
+            return nil
+        }
+        index = first.index
+        valueBytesMax = merge.ranges.reduce(.max) { min($0, $1.suffixValueBytesMax) }
+    }
+
+    func isCut(_ entry: MergeEntry) throws(RequestError) -> Bool {
+        if entry.suffix.count < valueBytesMax { return false }
+        guard let (_, place) = index.document(in: entry.suffix) else { throw .damagedEntry }
+        return place.lowerBound >= valueBytesMax
     }
 }
 

@@ -340,14 +340,18 @@ struct AccessPlanner {
         let isInclusive = isStart == cursor.before
         let keepsEqual = isInclusive || cursor.values.count > 1 || key.isCut
         var position = isLower == keepsEqual ? key.bytes : key.end
-        if cursor.values.count > 1, plan.matcher.order.components[1].field.isDocumentName, !key.isCut,
-            let segment = idSegment(at: cursor.values[1])
-        {
+        if cursor.values.count > 1, isNameNext, !key.isCut, let segment = idSegment(at: cursor.values[1]) {
             position = key.bytes + segment + (isLower ? [] : [KeyLayout.afterEverything])
         }
         return isLower
             ? ByteInterval(lower: position, upper: [KeyLayout.afterEverything])
             : ByteInterval(lower: [], upper: position)
+    }
+
+    /// Whether names follow the first order, and in its direction: then bytes of ids follow those of values.
+    private var isNameNext: Bool {
+        let orders = plan.matcher.order.components
+        return orders[1].field.isDocumentName && orders[1].direction == orders[0].direction
     }
 
     /// The segment of the id of a name cursor, if that is a document of the collection and is not cut.

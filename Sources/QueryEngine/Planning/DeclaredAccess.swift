@@ -187,9 +187,6 @@ struct DeclaredAccess {
         if hull.upper.count > room { hull.upper = Array(hull.upper.prefix(room)) + [KeyLayout.afterEverything] }
         let part = fit.index.shape.parts[fit.tests.count]
         if part.kind != .descending { return hull }
-        return ByteInterval(
-            lower: hull.upper.map { ~$0 },
-            upper: hull.lower.isEmpty
-                ? [KeyLayout.afterEverything] : hull.lower.map { ~$0 } + [KeyLayout.afterEverything])
+        return hull.inverted
     }
 }

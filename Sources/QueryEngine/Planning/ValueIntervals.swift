@@ -35,6 +35,18 @@ package struct ByteInterval: Sendable, Equatable {
         self.upper = upper
     }
 
+    /// The interval of the keys with every bit inverted. It contains the key at the upper end too.
+    ///
+    /// An inverted key can have the byte ff after the bytes of the lower end: that of the empty string has. Therefore
+    /// the upper end is the first key after all keys that begin with the inverted lower end.
+    var inverted: ByteInterval {
+        var end = lower.map { ~$0 }
+        while end.last == 0xff { end.removeLast() }
+        if end.isEmpty { return ByteInterval(lower: upper.map { ~$0 }, upper: [KeyLayout.afterEverything]) }
+        end[end.count - 1] += 1
+        return ByteInterval(lower: upper.map { ~$0 }, upper: end)
+    }
+
     func intersection(_ other: ByteInterval) -> ByteInterval? {
         let both = ByteInterval(
             lower: lower.byteSpan.compareBytes(other.lower.byteSpan) >= 0 ? lower : other.lower,

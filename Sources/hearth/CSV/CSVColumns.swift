@@ -27,7 +27,7 @@ struct CSVColumns {
 
         mutating func add(_ path: ArraySlice<String>, _ column: Int) {
             guard let name = path.first else { return self.column = column }
-            if let place = members.firstIndex(where: { $0.name == name }) {
+            if let place = members.firstIndex(where: { $0.name.hasSameUTF8(as: name) }) {
                 members[place].node.add(path.dropFirst(), column)
             } else {
                 var node = Node()
@@ -74,7 +74,7 @@ struct CSVColumns {
     }
 
     /// The column with a name; nil if there is none.
-    func column(named name: String) -> Int? { columns.firstIndex { $0.name == name } }
+    func column(named name: String) -> Int? { columns.firstIndex { $0.name.hasSameUTF8(as: name) } }
 
     /// A record as a line of JSON, without its line feed.
     func line(_ record: [CSVReader.Cell], _ reader: CSVReader) throws(CSVProblem) -> String {
@@ -125,7 +125,8 @@ struct CSVColumns {
 
 /// What `--types` says: `inferred`, or names of columns with their types.
 struct CSVTypes: FlagValue, Equatable {
-    private(set) var declared: [String: CSVType] = [:]
+    /// By the bytes of the names.
+    private(set) var declared: [[UInt8]: CSVType] = [:]
 
     static func parse(_ text: String) throws(FlagTextError) -> CSVTypes {
         let names = CSVType.allCases.map(\.rawValue).joined(separator: ", ")
@@ -136,19 +137,22 @@ struct CSVTypes: FlagValue, Equatable {
             guard let colon = part.lastIndex(of: ":"),
                 let type = CSVType(rawValue: String(part[part.index(after: colon)...]))
             else { throw expected }
-            types.declared[String(part[..<colon])] = type
+            types.declared[Array(part[..<colon].utf8)] = type
         }
         return types
     }
 
     var flagText: String {
         declared.isEmpty
-            ? "inferred" : declared.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value)" }.joined(separator: ",")
+            ? "inferred"
+            : declared.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+                .map { "\(String(decoding: $0.key, as: UTF8.self)):\($0.value)" }.joined(separator: ",")
     }
 
     /// Sets the types of columns.
     func apply(to columns: inout CSVColumns) throws(CommandFailure) {
-        for (name, type) in declared {
+        for (bytes, type) in declared {
+            let name = String(decoding: bytes, as: UTF8.self)
             guard let column = columns.column(named: name) else {
                 throw CommandFailure("--types: there is no column \(JSONText.quoted(name))")
             }

@@ -96,7 +96,7 @@ struct CSVSurvey {
         } catch {
             throw CommandFailure(error.description)
         }
-        for (number, column) in columns.columns.enumerated() where types.declared[column.name] == nil {
+        for (number, column) in columns.columns.enumerated() where types.declared[Array(column.name.utf8)] == nil {
             columns.set(inferred[number].type, at: number)
         }
         let lines = try CSVLines(try CSVSurvey.bytes(of: path), name: path, columns, skipsBad: skipsBad)

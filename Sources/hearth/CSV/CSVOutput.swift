@@ -7,22 +7,26 @@ import HearthClient
 
 /// The fields of documents as columns: maps become columns of their members, everything else is one value.
 enum CSVFields {
+    /// The names of a field and of the maps around it, as bytes: texts that look alike may be different names.
+    typealias Path = [[UInt8]]
+
     /// Calls `body` with the path and the value of each cell of a document.
     static func forEach(
-        _ fields: [UInt8], _ body: ([String], Value) throws -> Void
+        _ fields: [UInt8], _ body: (Path, Value) throws -> Void
     ) throws {
         try forEach(try MapValue(documentBytes: fields.byteSpan), below: [], body)
     }
 
     private static func forEach(
-        _ map: MapValue, below path: [String], _ body: ([String], Value) throws -> Void
+        _ map: MapValue, below path: Path, _ body: (Path, Value) throws -> Void
     ) throws {
         for (name, value) in map.entries {
             // An empty map is a value; so are vectors, which are maps with a type.
+            let place = path + [Array(name.utf8)]
             if case .map(let inner) = value, !inner.isEmpty, inner["__type__"] == nil {
-                try forEach(inner, below: path + [name], body)
+                try forEach(inner, below: place, body)
             } else {
-                try body(path + [name], value)
+                try body(place, value)
             }
         }
     }
@@ -36,7 +40,8 @@ enum CSVFields {
         case .double: .double
         case .timestamp: .timestamp
         case .string: .string
-        case .bytes: .bytes
+        // An empty cell of bytes is none.
+        case .bytes(let bytes): bytes.isEmpty ? .json : .bytes
         case .reference: .reference
         case .geoPoint, .array, .map: .json
         }
@@ -45,7 +50,7 @@ enum CSVFields {
 
 /// Finds the columns of documents.
 final class CSVColumnFinder: ExportOutput {
-    private var types: [[String]: CSVType?] = [:]
+    private var types: [CSVFields.Path: CSVType?] = [:]
 
     /// Columns of a file.
     static let columnsMax = 10_000
@@ -55,7 +60,7 @@ final class CSVColumnFinder: ExportOutput {
         return page.reduce(0) { $0 + $1.content.fields.count }
     }
 
-    private func add(_ path: [String], _ value: Value) throws {
+    private func add(_ path: CSVFields.Path, _ value: Value) throws {
         let type = CSVFields.type(of: value)
         guard let known = types[path] else {
             if types.count == Self.columnsMax {
@@ -72,7 +77,7 @@ final class CSVColumnFinder: ExportOutput {
 
     /// The columns in the order of their paths. One that has only null is a string.
     func columns() throws -> [(path: FieldPath, type: CSVType)] {
-        try types.map { (try FieldPath(segments: $0.key), $0.value ?? .string) }.sorted { $0.0 < $1.0 }
+        try types.map { (try FieldPath(utf8Segments: $0.key), $0.value ?? .string) }.sorted { $0.0 < $1.0 }
     }
 }
 
@@ -81,7 +86,7 @@ final class CSVOutput: ExportOutput {
     private let output: ExportBytes
     private let prefixBytes: Int
     private let columns: [(path: FieldPath, type: CSVType)]
-    private let places: [[String]: Int]
+    private let places: [CSVFields.Path: Int]
     private var writer: JSONLineWriter
     private var hasHeader = false
 
@@ -95,7 +100,7 @@ final class CSVOutput: ExportOutput {
         self.columns = columns
         prefixBytes = prefix.utf8.count
         places = Dictionary(
-            uniqueKeysWithValues: columns.enumerated().map { ($0.element.path.segments, $0.offset + 1) })
+            uniqueKeysWithValues: columns.enumerated().map { ($0.element.path.utf8Segments, $0.offset + 1) })
         writer = JSONLineWriter(database: database)
     }
 

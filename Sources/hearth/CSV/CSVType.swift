@@ -44,8 +44,7 @@ enum CSVType: String, CaseIterable {
         case .reference: text.contains("/") ? #"{"$reference":\#(JSONText.quoted(text))}"# : nil
         case .bytes:
             Base64.decode(Array(text.utf8).span) == nil ? nil : #"{"$bytes":\#(JSONText.quoted(text))}"#
-        case .json:
-            (try? JSONValue.read(Array(text.utf8))) == nil ? nil : String(text.map { $0.isNewline ? " " : $0 })
+        case .json: (try? JSONValue.read(Array(text.utf8))) == nil ? nil : Self.inOneLine(text)
         case .skip: nil
         }
     }
@@ -73,6 +72,11 @@ enum CSVType: String, CaseIterable {
             number.isFinite
         else { return nil }
         return number.description
+    }
+
+    /// JSON has line feeds and carriage returns between values alone. Other line ends of Unicode may be in its strings.
+    private static func inOneLine(_ text: String) -> String {
+        String(decoding: text.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
     }
 
     private static func boolean(_ text: String) -> Bool? {
