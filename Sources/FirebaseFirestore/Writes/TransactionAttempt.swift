@@ -74,7 +74,7 @@ final class TransactionAttempt: Sendable {
             return completion(RequestError(.cancelled, "The task was cancelled."))
         }
         let request = recorder.writes.request(transaction: transactionID)
-        client.commit(request, options: .failFast.cancelled(by: cancellation)) { result in
+        client.commitTransaction(request, options: .failFast.cancelled(by: cancellation)) { result in
             switch result {
             case .success: completion(nil)
             case .failure(let error): completion(error)

@@ -77,16 +77,16 @@ final class TransactionRunner: @unchecked Sendable {
         }
         attempt.commit(recorder) { error in
             guard let error else { return self.completion(result.value, nil) }
-            Self.queue.async { self.attemptFailed(error.asNSError) }
+            Self.queue.async { self.attemptFailed(error.asNSError, isOfCommit: true) }
         }
     }
 
     /// Tries again, or delivers the very error.
-    private func attemptFailed(_ error: NSError) {
+    private func attemptFailed(_ error: NSError, isOfCommit: Bool = false) {
         if cancellation.isCancelled { return completion(nil, .taskWasCancelled) }
         guard let code = error.firestoreStatus,
             case .retry(let wait) = retry.failed(
-                code, error.localizedDescription, hasReachedServer: !lastTransaction.isEmpty)
+                code, error.localizedDescription, isOfCommit: isOfCommit, hasReachedServer: !lastTransaction.isEmpty)
         else { return completion(nil, error) }
         guard wait > 0 else { return beginAttempt() }
         // After the wait, or when the task is cancelled, whichever comes first.

@@ -52,17 +52,20 @@ extension HearthClient {
         var retry = TransactionRetry(attemptsMax: attemptsMax, jitterSeed: .random(in: 0 ... .max))
         var lastTransaction: [UInt8] = []
         while true {
+            var hasCommitted = false
             do {
-                return try await attempt(database, &lastTransaction, body)
+                return try await attempt(database, &lastTransaction, &hasCommitted, body)
             } catch let error as RequestError {
-                guard case .retry(let wait) = retry.failed(error.code, error.message) else { throw error }
+                let decision = retry.failed(error.code, error.message, isOfCommit: hasCommitted)
+                guard case .retry(let wait) = decision else { throw error }
                 if wait > 0 { try await Task.sleep(for: .nanoseconds(Int64(clamping: wait))) }
             }
         }
     }
 
+    /// - Parameter hasCommitted: set once the commit was asked for.
     nonisolated(nonsending) private func attempt<Result>(
-        _ database: DatabaseName, _ lastTransaction: inout [UInt8],
+        _ database: DatabaseName, _ lastTransaction: inout [UInt8], _ hasCommitted: inout Bool,
         _ body: nonisolated(nonsending) (inout ClientTransaction) async throws -> Result
     ) async throws -> Result {
         var id: [UInt8] = []
@@ -85,6 +88,7 @@ extension HearthClient {
         }
         if !transaction.id.isEmpty { lastTransaction = transaction.id }
         if !transaction.id.isEmpty || !transaction.writes.isEmpty {
+            hasCommitted = true
             try await commit(transaction.writes, transaction: transaction.id)
         }
         return result

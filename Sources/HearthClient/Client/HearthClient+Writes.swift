@@ -5,14 +5,14 @@ package import DocumentModel
 package import FirestoreMessages
 
 extension HearthClient {
-    /// Commits the writes in a request of `CommitWrites.request`.
+    /// Commits the writes of a transaction, in a request of `CommitWrites.request`.
     ///
     /// - Parameter completion: called on the loop's thread with the bytes of the `CommitResponse`.
-    package func commit(
+    package func commitTransaction(
         _ request: [UInt8], options: HearthClient.CallOptions,
         completion: @escaping @Sendable (Result<[UInt8], RequestError>) -> Void
     ) {
-        call(.commit, request, kind: .commit, options: options, completion: completion)
+        call(.commit, request, kind: .transactionCommit, options: options, completion: completion)
     }
 
     /// A commit that keeps its place among the ordered commits of a client.
@@ -67,7 +67,8 @@ extension HearthClient {
         _ writes: CommitWrites, transaction: [UInt8] = [], options: HearthClient.CallOptions = .standard
     ) async throws(RequestError) -> CommitResponse {
         let bytes = try await call(
-            .commit, writes.request(transaction: transaction), kind: .commit, options: options)
+            .commit, writes.request(transaction: transaction),
+            kind: transaction.isEmpty ? .commit : .transactionCommit, options: options)
         return try Self.decode { try CommitResponse(wire: bytes.span.bytes) }.get()
     }
 

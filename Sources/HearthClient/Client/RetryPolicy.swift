@@ -10,10 +10,21 @@ enum CallKind: Sendable, Equatable {
     case repeatable
     /// A commit with a request id: the server applies it once however often it arrives.
     case commit
+    /// The commit of a transaction: like `commit`, and it is not given up before its deadline while the server cannot
+    /// say whether it was applied. The transaction must not run again before that is known.
+    case transactionCommit
     /// A write of the SDK: like `commit`, and it is not given up while the server cannot be reached.
     case queuedWrite
     /// Anything that must not be sent twice.
     case once
+
+    /// Whether the call has a request identifier.
+    var hasIdentifier: Bool {
+        switch self {
+        case .commit, .transactionCommit, .queuedWrite: true
+        case .repeatable, .once: false
+        }
+    }
 }
 
 /// Why a try of a call ended without success.
@@ -52,7 +63,7 @@ enum RetryPolicy {
     static func triesMax(_ kind: CallKind, _ code: StatusCode) -> Int {
         switch (code, kind) {
         // The server shuts down and reports that it did not process the call.
-        case (.unavailable, .queuedWrite): .max
+        case (.unavailable, .queuedWrite), (.unavailable, .transactionCommit): .max
         case (.unavailable, _): 5
         // Full, perhaps for a short time: a few tries are made.
         case (.resourceExhausted, .queuedWrite): 10

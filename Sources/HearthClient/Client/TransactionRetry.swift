@@ -27,9 +27,16 @@ package struct TransactionRetry {
 
     /// The present attempt failed.
     ///
-    /// - Parameter hasReachedServer: whether this attempt or one before has got an answer from the server.
-    package mutating func failed(_ code: StatusCode, _ message: String, hasReachedServer: Bool = true) -> Decision {
-        guard Self.isRetryable(code, message), attempt < attemptsMax else { return .giveUp }
+    /// - Parameters:
+    ///   - isOfCommit: whether its commit failed. If that leaves open whether it was applied, another attempt might
+    ///     apply it a second time.
+    ///   - hasReachedServer: whether this attempt or one before has got an answer from the server.
+    package mutating func failed(
+        _ code: StatusCode, _ message: String, isOfCommit: Bool, hasReachedServer: Bool = true
+    ) -> Decision {
+        guard Self.isRetryable(code, message), !(isOfCommit && Self.leavesOpen(code)), attempt < attemptsMax else {
+            return .giveUp
+        }
         defer { attempt += 1 }
         guard attempt > 1 else { return .retry(afterNanoseconds: 0) }
         let policy = policy(after: code, hasReachedServer)
@@ -39,6 +46,14 @@ package struct TransactionRetry {
     private func policy(after code: StatusCode, _ hasReachedServer: Bool) -> BackoffPolicy {
         if code == .aborted { return .contention }
         return code == .unavailable && !hasReachedServer ? .outage : .transaction
+    }
+
+    /// Failures of a commit after which it may have been applied.
+    static func leavesOpen(_ code: StatusCode) -> Bool {
+        switch code {
+        case .deadlineExceeded, .cancelled, .unknown, .internal: true
+        default: false
+        }
     }
 
     /// Failures after which a whole transaction may be tried again: by code, and the one text that reports a

@@ -122,10 +122,7 @@ final class ConnectionPool: @unchecked Sendable {
             call.orderNumber = nextOrderNumber
             nextOrderNumber += 1
         }
-        switch call.kind {
-        case .commit, .queuedWrite: if call.ticket == nil { call.ticket = sequence.begin() }
-        case .repeatable, .once: break
-        }
+        if call.kind.hasIdentifier, call.ticket == nil { call.ticket = sequence.begin() }
         call.submittedAtMilliseconds = loop.nowMilliseconds
         call.deadlineMilliseconds = call.timeoutMilliseconds.map { loop.nowMilliseconds + $0 }
         configuration.log?(.debug) { "\(call.title): started, request of \(call.request.count) bytes" }

@@ -91,7 +91,7 @@ class PooledCall: TimerTarget, @unchecked Sendable {
     /// An attempt begins on a connection. A commit may be applied from now on: only its reply, which it waits for, says
     /// whether it was.
     func sending() {
-        if kind == .commit { waitsForConnection = true }
+        if kind.hasIdentifier { waitsForConnection = true }
     }
 
     /// An attempt has begun, and has not ended.

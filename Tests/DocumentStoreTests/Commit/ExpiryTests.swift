@@ -142,6 +142,18 @@ struct ExpiryTests {
         try harness.finish()
     }
 
+    /// A store whose transactions lock what they read, with documents that expire.
+    private static func lockingStore(_ interval: UInt64) async throws -> (StoreHarness, IndexedModel) {
+        let harness = try Self.harness {
+            $0.concurrencyMode = .pessimistic
+            $0.expiryIntervalMilliseconds = interval
+        }
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        return (harness, model)
+    }
+
     /// A transaction that has read a document, and holds it locked.
     private static func lock(_ path: String, _ harness: StoreHarness) async throws -> TransactionIdentifier {
         let transaction = try await harness.begin()
@@ -155,13 +167,7 @@ struct ExpiryTests {
     @Test
     func `A document that a transaction holds locked goes after its end, unless it has changed`() async throws {
         let interval: UInt64 = 1_000
-        let harness = try Self.harness {
-            $0.concurrencyMode = .pessimistic
-            $0.expiryIntervalMilliseconds = interval
-        }
-        let model = IndexedModel(harness)
-        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
-        try await model.waitForIndexes()
+        let (harness, _) = try await Self.lockingStore(interval)
         let past = MapValue([("until", .timestamp(TimestampValue(microseconds: 1)))])
         try await harness.commit([.set("s/kept", past)])
         let transaction = try await Self.lock("s/kept", harness)
@@ -249,13 +255,7 @@ struct ExpiryTests {
     @Test
     func `A batch that waits for a lock while the policy is removed deletes nothing`() async throws {
         let interval: UInt64 = 1_000
-        let harness = try Self.harness {
-            $0.concurrencyMode = .pessimistic
-            $0.expiryIntervalMilliseconds = interval
-        }
-        let model = IndexedModel(harness)
-        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
-        try await model.waitForIndexes()
+        let (harness, model) = try await Self.lockingStore(interval)
         try await harness.commit([.set("s/kept", ["until": .timestamp(TimestampValue(microseconds: 1))])])
         let transaction = try await Self.lock("s/kept", harness)
         harness.clock.advance(milliseconds: interval)

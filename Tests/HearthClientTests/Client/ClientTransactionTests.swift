@@ -93,6 +93,21 @@ import Testing
     }
 
     @Test
+    func `While the server does not say whether the commit was applied, it is sent again, and no other`() async throws {
+        let server = try server(abortingFirst: 8, code: .unavailable)
+        #expect(try await run(server) == 1)
+        let commits = server.calls.filter { $0.method == .commit }
+        #expect(commits.count == 9 && Set(commits.map(\.requestID!.sequence)).count == 1)
+    }
+
+    @Test
+    func `A commit that may have been applied ends the transaction`() async throws {
+        let server = try server(abortingFirst: 100, code: .deadlineExceeded)
+        await #expect(throws: RequestError(.deadlineExceeded, "conflict")) { _ = try await run(server) }
+        #expect(server.calls.count { $0.method == .commit } == 1)
+    }
+
+    @Test
     func `A final error of the commit ends the transaction`() async throws {
         let server = try server(abortingFirst: 100, code: .notFound)
         await #expect(throws: RequestError(.notFound, "conflict")) { _ = try await run(server) }

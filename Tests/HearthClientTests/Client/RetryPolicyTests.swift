@@ -22,8 +22,9 @@ import Testing
     }
 
     @Test
-    func `A queued write outlasts a server that is unavailable, other calls do not`() {
+    func `Queued writes and commits of transactions outlast a server that is unavailable, other calls do not`() {
         #expect(RetryPolicy.decide(.queuedWrite, .status(.unavailable), answeredTries: 1000) == .afterBackoff)
+        #expect(RetryPolicy.decide(.transactionCommit, .status(.unavailable), answeredTries: 1000) == .afterBackoff)
         #expect(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 4) == .afterBackoff)
         #expect(RetryPolicy.decide(.commit, .status(.unavailable), answeredTries: 5) == .giveUp)
     }

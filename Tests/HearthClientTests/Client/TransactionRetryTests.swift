@@ -19,6 +19,18 @@ import Testing
         #expect(TransactionRetry.isRetryable(code, "") == isRetried)
     }
 
+    @Test(arguments: [
+        (StatusCode.deadlineExceeded, false), (.cancelled, false), (.unknown, false), (.internal, false),
+        (.aborted, true), (.unavailable, true), (.unauthenticated, true),
+    ])
+    func `A commit that may have been applied is not followed by another attempt`(code: StatusCode, isRetried: Bool) {
+        for isOfCommit in [false, true] {
+            var retry = TransactionRetry(jitterSeed: 1)
+            let decision = retry.failed(code, "", isOfCommit: isOfCommit)
+            #expect((decision != .giveUp) == (isRetried || !isOfCommit))
+        }
+    }
+
     @Test
     func `A transaction that the server has forgotten is retried`() {
         #expect(
@@ -29,16 +41,16 @@ import Testing
     @Test
     func `Five attempts in all: the second at once, the others after growing waits`() {
         var retry = TransactionRetry(jitterSeed: 1)
-        #expect(retry.failed(.unavailable, "") == .retry(afterNanoseconds: 0))
+        #expect(retry.failed(.unavailable, "", isOfCommit: true) == .retry(afterNanoseconds: 0))
         for (attempt, seconds) in [1.0, 1.5, 2.25].enumerated() {
-            guard case .retry(let wait) = retry.failed(.unavailable, "") else {
+            guard case .retry(let wait) = retry.failed(.unavailable, "", isOfCommit: true) else {
                 Issue.record("attempt \(attempt + 3) is missing")
                 return
             }
             #expect((seconds * 0.5...seconds * 1.5).contains(Double(wait) / 1e9))
         }
         #expect(retry.attempt == 5)
-        #expect(retry.failed(.unavailable, "") == .giveUp)
+        #expect(retry.failed(.unavailable, "", isOfCommit: true) == .giveUp)
     }
 
     @Test
@@ -46,7 +58,10 @@ import Testing
         for seed in 0..<100 as Range<UInt64> {
             var retry = TransactionRetry(jitterSeed: seed)
             var total: UInt64 = 0
-            while case .retry(let wait) = retry.failed(.unavailable, "", hasReachedServer: false) { total += wait }
+            func next() -> TransactionRetry.Decision {
+                retry.failed(.unavailable, "", isOfCommit: false, hasReachedServer: false)
+            }
+            while case .retry(let wait) = next() { total += wait }
             #expect(retry.attempt == 5 && total < 1_000_000_000)
         }
     }
@@ -54,8 +69,8 @@ import Testing
     @Test
     func `After a conflict the wait is short: the server queues the retried attempt`() {
         var retry = TransactionRetry(jitterSeed: 1)
-        _ = retry.failed(.aborted, "")
-        guard case .retry(let wait) = retry.failed(.aborted, "") else {
+        _ = retry.failed(.aborted, "", isOfCommit: true)
+        guard case .retry(let wait) = retry.failed(.aborted, "", isOfCommit: true) else {
             Issue.record("no third attempt")
             return
         }
@@ -65,6 +80,6 @@ import Testing
     @Test
     func `One attempt means none after a failure`() {
         var retry = TransactionRetry(attemptsMax: 1, jitterSeed: 1)
-        #expect(retry.failed(.aborted, "") == .giveUp)
+        #expect(retry.failed(.aborted, "", isOfCommit: true) == .giveUp)
     }
 }
