@@ -13,7 +13,7 @@ final class AdmittedCaller: CallAccess {
     private let authenticator: Authenticator
     private let generation: Int
     private let origin: RequestOrigin
-    private let authentication: Authentication
+    private var authentication: Authentication
     private let database: DatabaseName
     private let audit: AuditLog
     /// The database's id, as rules see it.
@@ -87,14 +87,20 @@ final class AdmittedCaller: CallAccess {
 
     /// Makes sure that the credential is valid. Looks once a second, and when a user was revoked.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameters:
+    ///   - now: seconds since 1970.
+    ///   - skew: the difference of clocks that is granted, in seconds.
     /// - Throws: `UNAUTHENTICATED`.
-    func checkCredential(_ now: Int64) throws(RequestError) {
+    func checkCredential(_ now: Int64, skew: Int64 = 0) throws(RequestError) {
         // Before the check: a revocation meanwhile is seen the next time.
         let current = (at: now, revocations: authenticator.revocationsVersion)
         if checked == current { return }
         do throws(TokenError) {
-            try authenticator.check(authentication, now: now)
+            if !authenticator.isCurrent(authentication) {
+                // The same token has the same caller.
+                authentication = try authenticator.authenticate(authorization: origin.authorization, now: now)
+            }
+            try authenticator.check(authentication, now: now - skew)
             checked = current
         } catch {
             throw error.requestError

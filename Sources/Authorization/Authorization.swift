@@ -83,6 +83,8 @@ package final class Authorization: AccessControl {
 
     // MARK: Calls of Firestore
 
+    package var admitsEveryone: Bool { isOpen.load(ordering: .acquiring) && !limiter.limitsNetworks }
+
     package func admit(
         _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName, reusing last: (any CallAccess)?
     ) throws(RequestError) -> (any CallAccess)? {
@@ -93,7 +95,7 @@ package final class Authorization: AccessControl {
             try last.limited.beginRequest(call)
             try audited(origin, method, database) { () throws(RequestError) in
                 // As a first call is judged: with the difference of clocks that it is granted.
-                try last.checkCredential(Self.now - Authenticator.clockSkewSeconds)
+                try last.checkCredential(Self.now, skew: Authenticator.clockSkewSeconds)
                 try last.checkRole(method)
             }
             return last
@@ -219,15 +221,22 @@ package final class Authorization: AccessControl {
     }
 
     /// The caller that another server vouches for. A closed server takes its word only if it verifies credentials.
+    /// Since then the token may have expired, and this server may know of a later revocation.
     ///
-    /// - Throws: `UNAUTHENTICATED` for bytes of another form.
+    /// - Throws: `UNAUTHENTICATED`, for bytes of another form too.
     private static func authentication(
-        vouched bytes: [UInt8], _ mode: SecurityMode
+        vouched bytes: [UInt8], _ authenticator: Authenticator
     ) throws(RequestError) -> Authentication {
         guard let vouched = VouchedCaller(bytes: bytes) else {
             throw RequestError(.unauthenticated, "The forwarded caller cannot be read.")
         }
-        return vouched.isVerified || mode.acceptsUnsigned ? vouched.authentication : .anonymous
+        guard vouched.isVerified || authenticator.mode.acceptsUnsigned else { return .anonymous }
+        do throws(TokenError) {
+            try authenticator.check(vouched.authentication, now: now - Authenticator.clockSkewSeconds)
+        } catch {
+            throw error.requestError
+        }
+        return vouched.authentication
     }
 
     // MARK: Credentials
@@ -236,9 +245,7 @@ package final class Authorization: AccessControl {
     static var now: Int64 { SystemClock.wallNanoseconds() / 1_000_000_000 }
 
     private func authenticate(_ origin: RequestOrigin, _ state: State) throws(RequestError) -> Authentication {
-        if let vouched = origin.vouchedCaller {
-            return try Self.authentication(vouched: vouched, state.authenticator.mode)
-        }
+        if let vouched = origin.vouchedCaller { return try Self.authentication(vouched: vouched, state.authenticator) }
         let network = Self.network(of: origin)
         if origin.isProxied, !origin.isForwarded, !hasNotedProxy.exchange(true, ordering: .relaxed) {
             audit.noteProxy(origin)

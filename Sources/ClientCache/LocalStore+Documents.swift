@@ -335,7 +335,7 @@ extension LocalStore {
         guard let path = path(update.name) else { return nil }
         let location = LocalLocation(path: path)
         let known = try remoteVersion(location)
-        guard let state = Self.newer(update.content, than: known) else {
+        guard let state = Self.newer(update, than: known) else {
             if configuration.isEager { eagerCandidates.insert(path) }
             if configuration.bytesMax != nil { uses.note(location.key) }
             return nil
@@ -360,13 +360,23 @@ extension LocalStore {
         return changes
     }
 
+    /// Whether the server's state of a document is known to be newer than one that was changed last at this time.
+    package func isNewer(_ name: String, than updateMicroseconds: UInt64) throws(RequestError) -> Bool {
+        guard let path = path(name) else { return false }
+        defer { finishReading() }
+        return try remoteVersion(LocalLocation(path: path)).microseconds > updateMicroseconds
+    }
+
     /// The new state of a document; nil if what is known is newer, or the same.
-    private static func newer(_ content: RemoteUpdate.Content, than known: RemoteVersion) -> MaybeDocument? {
-        switch content {
+    ///
+    /// A server that was restored to an earlier state has an older document, and reports it for a time at which the
+    /// known one was there. Then the known one is lost.
+    private static func newer(_ update: RemoteUpdate, than known: RemoteVersion) -> MaybeDocument? {
+        switch update.content {
         case .found(let fields, let created, let updated):
-            guard updated > known.microseconds || (updated == known.microseconds && known.isProvisional) else {
-                return nil
-            }
+            let isLost = updated < known.microseconds && update.readMicroseconds ?? 0 >= known.microseconds
+            guard updated > known.microseconds || isLost || (updated == known.microseconds && known.isProvisional)
+            else { return nil }
             return .found(LocalDocument(fields: fields, createMicroseconds: created, updateMicroseconds: updated))
         case .missing(let read):
             guard let read else {

@@ -86,10 +86,13 @@ package struct RemoteUpdate: Sendable {
     /// The full resource name.
     package var name: String
     package var content: Content
+    /// When the server had the document so; nil if that is not known.
+    package var readMicroseconds: UInt64?
 
-    package init(name: String, content: Content) {
+    package init(name: String, content: Content, readMicroseconds: UInt64? = nil) {
         self.name = name
         self.content = content
+        self.readMicroseconds = readMicroseconds
     }
 }
 

@@ -40,16 +40,28 @@ final class LogWriter {
     /// The segment after, taken when the group being built will not fit into this one.
     private var following: LogSegment?
 
-    /// The group being built, and the one that may still be on its way to the disk.
-    private var building = HeapBuffer(capacity: 64 << 10)
-    private var inFlight = HeapBuffer(capacity: 64 << 10)
     /// The bytes of the page at `offset` that come before it.
     private let tail = HeapBuffer(capacity: LogFormat.pageBytes)
-
-    private var recordCount = 0
-    private var payloadBytes = 0
     private var sealedVersion: CommitVersion
-    private(set) var lastVersion: CommitVersion
+    private let hot: Confined<Hot>
+
+    /// What every commit uses.
+    private struct Hot {
+        /// The group being built, and the one that may still be on its way to the disk.
+        var building = HeapBuffer(capacity: 64 << 10)
+        var inFlight = HeapBuffer(capacity: 64 << 10)
+        var recordCount = 0
+        var payloadBytes = 0
+        var lastVersion: CommitVersion
+
+        mutating func swapBuffers() {
+            swap(&building, &inFlight)
+            // The memory of a giant group is released.
+            building.shrink(to: 8 << 20)
+        }
+    }
+
+    var lastVersion: CommitVersion { hot.state.lastVersion }
 
     /// Continues the log at `offset` of `segment`, after the commit `lastVersion`; `tail` is what the page holds
     /// before `offset`.
@@ -62,23 +74,23 @@ final class LogWriter {
         self.segment = segment
         self.offset = segment == nil ? LogFormat.framesStart : offset
         sealedVersion = lastVersion
-        self.lastVersion = lastVersion
+        hot = Confined(Hot(lastVersion: lastVersion))
         unsafe self.tail.all.copyMemory(from: tail)
     }
 
-    var isEmpty: Bool { recordCount == 0 }
+    var isEmpty: Bool { hot.state.recordCount == 0 }
 
     /// Bytes of the group being built.
-    var stagedBytes: Int { payloadBytes }
+    var stagedBytes: Int { hot.state.payloadBytes }
 
     /// Makes sure that the group with one more record of `recordBytes` has its place on the disk.
     /// - Parameter mayUseReserve: the record is of a commit that only deletes.
     /// - Throws: `full`; nothing has changed then.
     func reserve(recordBytes: Int, mayUseReserve: Bool) throws(StorageError) {
-        let payload = payloadBytes + LogFormat.recordHeaderBytes + recordBytes
+        let payload = hot.state.payloadBytes + LogFormat.recordHeaderBytes + recordBytes
         let frame = LogFormat.roundedToWord(LogFormat.frameHeaderBytes + payload)
-        let usedInBuffer = LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
-        building.reserve(
+        let usedInBuffer = LogFormat.pageBytes + LogFormat.frameHeaderBytes + hot.state.payloadBytes
+        hot.state.building.reserve(
             LogFormat.roundedToPage(LogFormat.pageBytes + frame) + LogFormat.pageBytes, keeping: usedInBuffer)
         if frame <= bytesLeft || isDiscarding { return }
         let needed = LogFormat.framesStart + frame
@@ -91,30 +103,31 @@ final class LogWriter {
 
     /// Adds a record, for which there is room.
     func append(_ record: UnsafeRawBufferPointer, version: CommitVersion) {
-        let start = unsafe building.start + LogFormat.pageBytes + LogFormat.frameHeaderBytes + payloadBytes
+        let records = unsafe hot.state.building.start + LogFormat.pageBytes + LogFormat.frameHeaderBytes
+        let start = unsafe records + hot.state.payloadBytes
         unsafe start.storeBytes(of: version.microseconds.littleEndian, as: UInt64.self)
         unsafe start.storeBytes(of: UInt32(record.count).littleEndian, toByteOffset: 8, as: UInt32.self)
         if let bytes = record.baseAddress {
             unsafe (start + LogFormat.recordHeaderBytes).copyMemory(from: bytes, byteCount: record.count)
         }
-        payloadBytes += LogFormat.recordHeaderBytes + record.count
-        recordCount += 1
-        lastVersion = version
+        hot.state.payloadBytes += LogFormat.recordHeaderBytes + record.count
+        hot.state.recordCount += 1
+        hot.state.lastVersion = version
     }
 
     /// Ends the group without a place in the log.
     func discard() {
         sealedVersion = lastVersion
-        recordCount = 0
-        payloadBytes = 0
+        hot.state.recordCount = 0
+        hot.state.payloadBytes = 0
     }
 
     /// Ends the group for a log that is shared. The group before must be done: its buffer is used for the next.
     func sealRecords() -> LogGroup {
-        precondition(recordCount > 0, "an empty group is sealed")
-        let start = unsafe building.start + LogFormat.pageBytes + LogFormat.frameHeaderBytes
+        precondition(hot.state.recordCount > 0, "an empty group is sealed")
+        let start = unsafe hot.state.building.start + LogFormat.pageBytes + LogFormat.frameHeaderBytes
         let group = unsafe LogGroup(
-            segment: nil, bytes: UnsafeRawBufferPointer(start: start, count: payloadBytes), offset: 0,
+            segment: nil, bytes: UnsafeRawBufferPointer(start: start, count: hot.state.payloadBytes), offset: 0,
             lastVersion: lastVersion)
         startNextGroup()
         return group
@@ -122,10 +135,10 @@ final class LogWriter {
 
     /// Ends the group and gives it its place. The group before must be done: its buffer is used for the next.
     func seal() -> LogGroup {
-        precondition(recordCount > 0, "an empty group is sealed")
+        precondition(hot.state.recordCount > 0, "an empty group is sealed")
         var header = LogFrameHeader(
-            recordCount: recordCount, nonce: 0, offset: offset, previousVersion: sealedVersion.microseconds,
-            lastVersion: lastVersion.microseconds, payloadBytes: payloadBytes)
+            recordCount: hot.state.recordCount, nonce: 0, offset: offset, previousVersion: sealedVersion.microseconds,
+            lastVersion: lastVersion.microseconds, payloadBytes: hot.state.payloadBytes)
         if header.frameBytes > bytesLeft {
             segment = following
             following = nil
@@ -134,7 +147,7 @@ final class LogWriter {
         guard let segment else { preconditionFailure("a group is sealed that has no place reserved") }
         header.nonce = segment.nonce
         header.offset = offset
-        let frame = unsafe building.start + LogFormat.pageBytes
+        let frame = unsafe hot.state.building.start + LogFormat.pageBytes
         unsafe header.seal(frame)
         let group = unsafe placeInPages(frame, byteCount: header.frameBytes, in: segment)
         pool.noteGroup(upTo: lastVersion, in: segment.sequence)
@@ -144,11 +157,9 @@ final class LogWriter {
 
     private func startNextGroup() {
         sealedVersion = lastVersion
-        recordCount = 0
-        payloadBytes = 0
-        swap(&building, &inFlight)
-        // The memory of a giant group is released.
-        building.shrink(to: 8 << 20)
+        hot.state.recordCount = 0
+        hot.state.payloadBytes = 0
+        hot.state.swapBuffers()
     }
 
     /// Completes the frame to whole pages, with the old tail before and zeros after it, and advances the offset.

@@ -28,7 +28,8 @@ extension CallConnection {
     }
 
     package func produce() {
-        if core.state.calls.hasReady, !isCongested { channel.needsWork() }
+        let core = core
+        if core.state.calls.hasReady, !isCongested { core.channel.needsWork() }
         endIfDone()
     }
 

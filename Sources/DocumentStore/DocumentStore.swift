@@ -155,7 +155,7 @@ package final class DocumentStore: Sendable {
     ///   thread has nothing to do either, the commit is made durable here and now, which saves two switches of
     ///   threads.
     package func commit(
-        _ request: CommitRequest, maySync: Bool = false,
+        _ request: consuming CommitRequest, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
         let request = QueuedRequest.commit(QueuedCommit(request, completion))
@@ -178,7 +178,7 @@ package final class DocumentStore: Sendable {
             return completion(
                 .failure(.invalidArgument("A batch cannot write the same document twice: \(name)")))
         }
-        submit(.batch(QueuedCommit(request, completion)))
+        submit(.batch(QueuedBatch(request, completion)))
     }
 
     func submit(_ request: QueuedRequest) {

@@ -64,7 +64,12 @@ final class WaitingCommits {
     /// before those of its connection that came later.
     typealias Submission = (_ ready: Result<Void, RequestError>) -> Void
 
-    private var waiting: [ObjectIdentifier: [Submission]] = [:]
+    private let confined = Confined<[ObjectIdentifier: [Submission]]>([:])
+
+    private var waiting: [ObjectIdentifier: [Submission]] {
+        _read { yield confined.state }
+        _modify { yield &confined.state }
+    }
 
     /// Whether a commit must wait: for what it writes and what its transaction has read, or for the commits of its
     /// connection before it.

@@ -27,16 +27,16 @@ package final class FirestoreService {
     package let accessControl: (any AccessControl)?
     /// Whether there is an access control; asking this costs less than looking at it.
     private let isControlled: Bool
-    /// What the last call was permitted, which the next one often is too.
-    private var lastAccess: (any CallAccess)?
+    private let hot = Confined(Hot())
     let log: Log
-    /// The database named last, so that a client's writes do not parse it each time.
-    private var lastDatabase: DatabaseName?
     /// Sources of streaming replies that have ended, for the next ones.
     var spareBatchGets: [BatchGetSource] = []
     package let longLivedStreams = LongLivedStreams()
     /// Has the calls answered that another server must answer; nil where there is no other.
-    package var forwarder: (any CallForwarder)?
+    package var forwarder: (any CallForwarder)? {
+        get { hot.state.forwarder }
+        set { hot.state.forwarder = newValue }
+    }
     let queryReads = QueryReads()
     /// What the queries of this loop have read in the last hour, by their form.
     package var queryCosts: [QueryCost] { queryReads.costs }
@@ -45,8 +45,17 @@ package final class FirestoreService {
     private(set) var coldRead = ColdRead.pends
     /// Bytes of a request that is kept while its call waits for storage.
     private static let parkedRequestBytesMax = 64 << 10
-    private var loneClient = LoneClientDetector()
     private var loopListeners: LoopListeners?
+
+    /// What every call uses.
+    private struct Hot {
+        /// What the last call was permitted, which the next one often is too.
+        var lastAccess: (any CallAccess)?
+        /// The database named last, so that a client's writes do not parse it each time.
+        var lastDatabase: DatabaseName?
+        var forwarder: (any CallForwarder)?
+        var loneClient = LoneClientDetector()
+    }
 
     package init(
         store: DocumentStore, limits: ServiceLimits = ServiceLimits(), accessControl: (any AccessControl)? = nil,
@@ -70,7 +79,7 @@ package final class FirestoreService {
     /// The same; the caller knows the method.
     package func begin(_ call: Call, _ method: Method, _ request: RawSpan) {
         counters.callsStarted.add()
-        loneClient.note(call)
+        hot.state.loneClient.note(call)
         do {
             try perform(call, method, request)
         } catch {
@@ -80,18 +89,29 @@ package final class FirestoreService {
     }
 
     /// Ends a call with what its work has thrown, or makes it again when storage has what it lacked.
-    func failOrRepeat(_ call: Call, _ method: Method, _ request: RawSpan, _ error: any Error) {
+    ///
+    /// - Parameter isStrict: the work was done ``StoreReader/strictly(_:)``. What is visible by then may be newer than
+    ///   what the leader had acknowledged, so it is asked again.
+    func failOrRepeat(
+        _ call: Call, _ method: Method, _ request: RawSpan, _ error: any Error, isStrict: Bool = false
+    ) {
         guard (error as? RequestError)?.isPending == true else { return fail(call, error) }
-        guard request.byteCount <= Self.parkedRequestBytesMax else { return performWaiting(call, method, request) }
+        guard request.byteCount <= Self.parkedRequestBytesMax else {
+            return performWaiting(call, method, request, isStrict: isStrict)
+        }
         let request = [UInt8](copying: request)
-        repeatWhenReady(call) { try $0.performHere(call, method, request.byteSpan) }
+        repeatWhenReady(call) { service in
+            if isStrict { return try service.perform(call, method, request.byteSpan) }
+            try service.performHere(call, method, request.byteSpan)
+        }
     }
 
     /// Performs a call whose request is too large to be kept: its reads wait.
-    private func performWaiting(_ call: Call, _ method: Method, _ request: RawSpan) {
+    private func performWaiting(_ call: Call, _ method: Method, _ request: RawSpan, isStrict: Bool) {
         coldRead = .waits
         defer { coldRead = .pends }
         do {
+            if isStrict { return try reader.strictly { try performHere(call, method, request) } }
             try performHere(call, method, request)
         } catch {
             fail(call, error)
@@ -150,11 +170,11 @@ package final class FirestoreService {
     }
 
     /// Whether the client has this loop to itself: then the loop may wait for the sync of its commit.
-    func isAlone(_ call: Call) -> Bool { loneClient.isAlone(call) }
+    func isAlone(_ call: Call) -> Bool { hot.state.loneClient.isAlone(call) }
 
     /// Releases the state that the reads of one round share.
     package func loopWillWait() {
-        loneClient.newRound()
+        hot.state.loneClient.newRound()
         reader.releaseSnapshots()
     }
 
@@ -280,8 +300,10 @@ package final class FirestoreService {
 
     private func askAccessControl(_ call: Call, _ name: RawSpan) throws(RequestError) -> (any CallAccess)? {
         guard let accessControl else { return nil }
-        let access = try accessControl.admit(call, call.method, in: database(ofName: name), reusing: lastAccess)
-        lastAccess = access
+        if accessControl.admitsEveryone, !call.isProxied { return nil }
+        let access = try accessControl.admit(
+            call, call.method, in: database(ofName: name), reusing: hot.state.lastAccess)
+        hot.state.lastAccess = access
         return access
     }
 
@@ -296,9 +318,9 @@ package final class FirestoreService {
 
     /// The database of this name; the same value again for the same name.
     func database(_ name: RawSpan) throws(RequestError) -> DatabaseName {
-        if let lastDatabase, lastDatabase.utf8.span.bytes.equalsBytes(name) { return lastDatabase }
+        if let last = hot.state.lastDatabase, last.utf8.span.bytes.equalsBytes(name) { return last }
         let database = try DatabaseName(name)
-        lastDatabase = database
+        hot.state.lastDatabase = database
         return database
     }
 

@@ -8,19 +8,18 @@ internal import Storage
 final class LogHistory: @unchecked Sendable {
     // Sendable: `session` and `reader` are used under the lock alone.
 
-    private let database: String
     private let tables: StoreTables
     private let store: StoreIdentity
     private let lock = Monitor(())
     /// Open while a reader has not caught up.
-    private var session: PostgreSQLSession?
+    private let session: KeptSession
     /// Continues where the last call ended.
     private var reader: LogReader?
 
     init(database: String, tables: StoreTables, store: StoreIdentity) {
-        self.database = database
         self.tables = tables
         self.store = store
+        session = KeptSession(address: database)
     }
 
     /// The records of groups after a version.
@@ -62,11 +61,8 @@ final class LogHistory: @unchecked Sendable {
         do {
             return try lock.withLock { _ throws in
                 do {
-                    let session = try self.session ?? PostgreSQLSession(address: database)
-                    self.session = session
-                    return try body(session)
+                    return try session.use(body)
                 } catch {
-                    // The connection may have ended.
                     close()
                     throw error
                 }
@@ -79,8 +75,8 @@ final class LogHistory: @unchecked Sendable {
     }
 
     private func close() {
-        session?.close()
-        (session, reader) = (nil, nil)
+        session.close()
+        reader = nil
     }
 
     /// A reader whose next group is the first one after a version.

@@ -19,9 +19,13 @@ package enum RulesTable {
             """)
 
     /// Number and text of those after a number, in their order.
-    package static func texts(after number: UInt64) -> SQLStatement {
-        SQLStatement(
-            "SELECT number, source FROM hearth.rules WHERE number > $1::bigint ORDER BY number", [.number(number)])
+    ///
+    /// - Parameter withLast: the last one is among them, whatever its number is.
+    package static func texts(after number: UInt64, withLast: Bool) -> SQLStatement {
+        let last = withLast ? "OR number = (SELECT max(number) FROM hearth.rules)" : ""
+        return SQLStatement(
+            "SELECT number, source FROM hearth.rules WHERE number > $1::bigint \(last) ORDER BY number",
+            [.number(number)])
     }
 
     /// Adds a text if a number is that of the last one, or 0 if there is none. One row if that was done.

@@ -93,6 +93,43 @@ struct ColdRulesTests {
         #expect(commit.answer.status == .dataLoss)
     }
 
+    @Test(arguments: [FirestoreMessages.Method.runQuery, .batchGetDocuments, .runAggregationQuery])
+    func `A read that begins a transaction is made again in it`(method: FirestoreMessages.Method) throws {
+        let store = try store()
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "notes")])
+        let begins = ReadConsistency.newTransaction(.readWrite)
+        let request =
+            switch method {
+            case .batchGetDocuments:
+                BatchGetDocumentsRequest(
+                    database: Harness.database, documents: [Harness.name("notes/a")], consistency: begins
+                ).encodedBytes()
+            case .runAggregationQuery:
+                RunAggregationQueryRequest(
+                    parent: Harness.root,
+                    query: StructuredAggregationQuery(
+                        query: query, aggregations: [Aggregation(.count(upTo: nil))]), consistency: begins
+                ).encodedBytes()
+            default: RunQueryRequest(parent: Harness.root, query: query, consistency: begins).encodedBytes()
+            }
+        coldKeys.hold()
+        let calls = ["alice", "bob"].map { uid in
+            TestCall(loop: store.harness.loop, method: method, authorization: TestAuthorization.user(uid))
+        }
+        for call in calls { store.harness.service.begin(call, request) }
+        let hasRun = Monitor(false)
+        store.harness.loop.loop.execute { hasRun.update { $0 = true } }
+        #expect(store.harness.loop.run { hasRun.withLock { $0 } })
+        try coldKeys.waitUntilReached()
+        #expect(store.harness.store.statistics.transactionsOpen == 2)
+        coldKeys.release()
+        #expect(store.harness.loop.run { calls.allSatisfy { $0.answer.status != nil } })
+        #expect(calls[0].answer.isOK, "\(calls[0].answer.text)")
+        #expect(calls[1].answer.status == .permissionDenied)
+        // That of the denied read has ended.
+        #expect(store.harness.store.statistics.transactionsOpen == 1)
+    }
+
     @Test
     func `A listener waits beside its loop for what its rules read`() throws {
         let store = try store()

@@ -90,12 +90,17 @@ extension GuardedStore {
     }
 }
 
-/// The time of this machine, less some seconds that a test gives back.
-final class LateClock: StoreClock {
-    private let late = Atomic<UInt64>(20_000_000)
+/// A clock that is not that of this machine, until it is corrected.
+final class OtherClock: StoreClock {
+    private let offset: Atomic<Int64>
 
-    var nowMicroseconds: UInt64 { SystemClock.microseconds() - late.load(ordering: .relaxed) }
+    /// - Parameter offset: how far it is ahead, in microseconds.
+    init(_ offset: Int64) { self.offset = Atomic(offset) }
+
+    var nowMicroseconds: UInt64 {
+        UInt64(Int64(SystemClock.microseconds()) + offset.load(ordering: .relaxed))
+    }
     var elapsedMilliseconds: UInt64 { SystemClock.monotonicMilliseconds() }
 
-    func catchUp() { late.store(0, ordering: .relaxed) }
+    func correct() { offset.store(0, ordering: .relaxed) }
 }

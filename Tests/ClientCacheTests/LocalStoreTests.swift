@@ -64,6 +64,28 @@ struct LocalStoreTests: LocalStoreFixture {
     }
 
     @Test
+    func `What a server that was restored has lost is replaced by what it has`() throws {
+        let store = try Self.open()
+        func older(readAt time: UInt64) -> RemoteUpdate {
+            var update = Self.found("a", 1, at: 20)
+            update.readMicroseconds = time
+            return update
+        }
+        _ = try store.apply([Self.found("a", 2, at: 30)])
+        // The answer to an earlier read that has come later.
+        #expect(try store.apply([older(readAt: 29)]).isEmpty)
+        #expect(try store.isNewer(Self.name("a"), than: 20))
+        #expect(try store.apply([older(readAt: 40)]).count == 1)
+        #expect(try !store.isNewer(Self.name("a"), than: 20))
+        #expect(Self.number(try store.state(of: Self.name("a"))) == 1)
+        // A known absence too.
+        _ = try store.apply([RemoteUpdate(name: Self.name("b"), content: .missing(readMicroseconds: 30))])
+        var found = Self.found("b", 1, at: 10)
+        found.readMicroseconds = 40
+        #expect(try store.apply([found]).count == 1)
+    }
+
+    @Test
     func `An update of an unknown document, or one that breaks a rule, changes nothing; sets and deletions do`() throws
     {
         let store = try Self.open()

@@ -46,6 +46,7 @@ struct ServiceTests {
 
     /// Permits everything to `owner`, and nothing to others.
     private final class Denial: AccessControl {
+        let admitsEveryone = false
         let generation = 0
 
         func admit(

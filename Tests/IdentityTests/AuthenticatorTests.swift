@@ -88,6 +88,29 @@ import Testing
     }
 
     @Test
+    func `While revocations of another server are awaited users are refused for now, and principals are not`() throws {
+        var list = PrincipalList([])
+        let key = try list.addAPIKey(
+            to: "a", PrincipalList.Grant(role: .reader, scope: Scope(projects: ["shop"])), now: present)
+        let closed = try authenticator(principals: Principals(list.records))
+        let user = try closed.authenticate(bearer: TestIssuer.token(), now: present)
+        revocations.areAwaited = true
+        #expect(throws: TokenError.revocationsUnknown) {
+            try closed.authenticate(bearer: TestIssuer.token(), now: present)
+        }
+        #expect(throws: TokenError.revocationsUnknown) { try closed.check(user, now: present) }
+        #expect(TokenError.revocationsUnknown.requestError.code == .unavailable)
+        _ = try closed.authenticate(bearer: Array(key.utf8), now: present)
+        // What is known already is final.
+        try revocations.revoke(uid: "ada", before: present)
+        #expect(throws: TokenError.revoked) { try closed.check(user, now: present) }
+        revocations.areAwaited = false
+        #expect(throws: TokenError.revoked) { try closed.check(user, now: present) }
+        let later = try TestIssuer.token(["auth_time": .integer(present)])
+        try closed.check(closed.authenticate(bearer: later, now: present), now: present)
+    }
+
+    @Test
     func `A stream ends when its token expires, its user is revoked, or its principal is`() throws {
         let closed = try authenticator()
         let user = try closed.authenticate(bearer: TestIssuer.token(), now: present)

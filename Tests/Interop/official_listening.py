@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,14 +30,18 @@ class Server:
     """A server process, one after the other on the same port."""
 
     def __init__(self, hearth, data):
-        self.hearth, self.data, self.port = hearth, data, 0
+        self.hearth, self.data = hearth, data
+        # Bound, and does not listen: no other program gets the port while the server is away.
+        self.reservation = socket.socket()
+        self.reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.reservation.bind(("127.0.0.1", 0))
+        self.port = self.reservation.getsockname()[1]
 
     def start(self, *arguments):
         command = [self.hearth, "serve", "--data", self.data, "--port", str(self.port), "--log-level", "warning"]
         self.process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if line.startswith("hearth ready on "):
-                self.port = int(line.rsplit(":", 1)[1])
                 return
         raise AssertionError("the server did not become ready")
 

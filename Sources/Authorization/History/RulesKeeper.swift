@@ -16,9 +16,9 @@ package final class RulesKeeper: Sendable {
     private let authorization: Authorization?
     private let file: String?
     private let shared: (any SharedRules)?
-    /// Held during a change: changes are in force in the order in which they are kept. The number of the last one of
-    /// the shared rules that the directory has.
-    private let turn = Mutex(0)
+    /// Held during a change: changes are in force in the order in which they are kept. What the directory has of the
+    /// shared rules.
+    private let turn = Mutex(SeenRules())
 
     /// How often a change is tried while other servers make changes too.
     private static let attemptsMax = 5
@@ -96,9 +96,9 @@ package final class RulesKeeper: Sendable {
         try turn.withLock { seen throws(RequestError) in
             guard file == nil, let shared else { return }
             for _ in 0..<Self.attemptsMax {
-                if try take(&seen) != nil || seen > 0 { return }
+                if try take(&seen) != nil || seen.number > 0 { return }
                 guard let number = try Self.reading({ () throws(StorageError) in try history.newest() }) else { return }
-                if try shared.add(try text(number), as: number, after: 0) { return seen = number }
+                if try shared.add(try text(number), as: number, after: 0) { return seen.number = number }
             }
             throw .othersApply
         }
@@ -151,24 +151,30 @@ package final class RulesKeeper: Sendable {
         return newest.utf8.elementsEqual(text.utf8) ? number : nil
     }
 
-    /// - Parameter seen: the number of the last of the shared rules that the directory has.
+    /// - Parameter seen: what the directory has of the shared rules.
     /// - Returns: nil, and nothing has changed, if another server has applied rules meanwhile.
     private func putInForce(
-        _ text: String, _ ruleset: Ruleset, _ seen: inout Int
+        _ text: String, _ ruleset: Ruleset, _ seen: inout SeenRules
     ) throws(RequestError) -> ApplyRulesResponse? {
         let newest = try Self.reading { () throws(StorageError) in try history.newest() } ?? 0
-        let number = max(seen, newest) + 1
-        if let shared, try !shared.add(text, as: number, after: seen) { return nil }
+        let number = max(seen.number, newest) + 1
+        if let shared, try !shared.add(text, as: number, after: seen.number) { return nil }
         let entry = try Self.reading { () throws(StorageError) in try history.append(text, numberMin: number) }
-        seen = number
+        seen.number = number
         let wasOpen = authorization?.apply(ruleset) ?? false
         return answer(entry, changed: true, wasOpen: wasOpen)
     }
 
-    private func take(_ seen: inout Int) throws(RequestError) -> Int? {
+    private func take(_ seen: inout SeenRules) throws(RequestError) -> Int? {
         guard file == nil, let shared else { return nil }
-        let texts = try shared.texts(after: seen)
-        guard let last = texts.last else { return nil }
+        let news = try shared.news(after: seen)
+        let isKnown = news.texts.last.map { $0.number == seen.number && unchanged($0.text) != nil } ?? true
+        guard let last = news.texts.last, !isKnown else {
+            if news.texts.isEmpty, news.session != seen.session { seen.number = 0 }
+            seen.session = news.session
+            return nil
+        }
+        let texts = news.texts
         // Rules that this version does not know are not kept: it would not start with them.
         let ruleset = try Self.compile(last.text)
         let known = try Self.reading { () throws(StorageError) in try history.newest() } ?? 0
@@ -178,7 +184,7 @@ package final class RulesKeeper: Sendable {
             }
             _ = authorization?.apply(ruleset)
         }
-        seen = last.number
+        (seen.number, seen.session) = (last.number, news.session)
         return last.number
     }
 

@@ -247,7 +247,7 @@ void   held__admin__single_field_index__init
   static const Held__Admin__SingleFieldIndex init_value = HELD__ADMIN__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor held__admin__revoke_user_request__field_descriptors[1] =
+static const ProtobufCFieldDescriptor held__admin__revoke_user_request__field_descriptors[2] =
 {
   {
     "uid",
@@ -261,14 +261,27 @@ static const ProtobufCFieldDescriptor held__admin__revoke_user_request__field_de
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "revocations",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__RevokeUserRequest, revocations),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__revoke_user_request__field_indices_by_name[] = {
+  1,   /* field[1] = revocations */
   0,   /* field[0] = uid */
 };
 static const ProtobufCIntRange held__admin__revoke_user_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor held__admin__revoke_user_request__descriptor =
 {
@@ -278,14 +291,14 @@ const ProtobufCMessageDescriptor held__admin__revoke_user_request__descriptor =
   "Held__Admin__RevokeUserRequest",
   "held.admin",
   sizeof(Held__Admin__RevokeUserRequest),
-  1,
+  2,
   held__admin__revoke_user_request__field_descriptors,
   held__admin__revoke_user_request__field_indices_by_name,
   1,  held__admin__revoke_user_request__number_ranges,
   (ProtobufCMessageInit) held__admin__revoke_user_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor held__admin__revoke_user_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor held__admin__revoke_user_response__field_descriptors[3] =
 {
   {
     "before",
@@ -311,15 +324,28 @@ static const ProtobufCFieldDescriptor held__admin__revoke_user_response__field_d
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "source",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__RevokeUserResponse, source),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned held__admin__revoke_user_response__field_indices_by_name[] = {
   0,   /* field[0] = before */
   1,   /* field[1] = in_cluster */
+  2,   /* field[2] = source */
 };
 static const ProtobufCIntRange held__admin__revoke_user_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor held__admin__revoke_user_response__descriptor =
 {
@@ -329,7 +355,7 @@ const ProtobufCMessageDescriptor held__admin__revoke_user_response__descriptor =
   "Held__Admin__RevokeUserResponse",
   "held.admin",
   sizeof(Held__Admin__RevokeUserResponse),
-  2,
+  3,
   held__admin__revoke_user_response__field_descriptors,
   held__admin__revoke_user_response__field_indices_by_name,
   1,  held__admin__revoke_user_response__number_ranges,

@@ -22,6 +22,28 @@ extension DocumentWalk {
         }
     }
 
+    /// Walks a string, which most values are, in its shortest spelling. False for anything else; nothing is counted
+    /// then.
+    @inline(__always)
+    @_lifetime(self: copy self)
+    mutating func string(_ from: Int, _ end: Int) throws(WalkFailure) -> Bool {
+        guard end &- from >= 3, UInt32(byte(from) & 0x7f) | UInt32(byte(from &+ 1)) << 7 == ValueTag.string,
+            byte(from) >= 0x80
+        else { return false }
+        var at = from &+ 2
+        return try stringPayload(&at, end)
+    }
+
+    @inline(__always)
+    @_lifetime(self: copy self)
+    private mutating func stringPayload(_ at: inout Int, _ end: Int) throws(WalkFailure) -> Bool {
+        if try length(&at, end) != end { return false }
+        if end &- at > Limits.stringOrBytesValueBytes { throw WalkFailure(.stringTooLong, at) }
+        if !isUTF8(at, end) { throw WalkFailure(.invalidUTF8, at) }
+        size &+= end &- at &+ 1
+        return true
+    }
+
     /// Walks the payload of one typed field when it reaches exactly to `end`, and says whether it did. False also for a
     /// tag that is not a value's; nothing is counted then.
     @inline(__always)
@@ -30,11 +52,7 @@ extension DocumentWalk {
         _ tag: UInt32, _ at: inout Int, _ end: Int, depth: Int, inArray: Bool
     ) throws(WalkFailure) -> Bool {
         switch tag {
-        case ValueTag.string:
-            if try length(&at, end) != end { return false }
-            if end &- at > Limits.stringOrBytesValueBytes { throw WalkFailure(.stringTooLong, at) }
-            if !isUTF8(at, end) { throw WalkFailure(.invalidUTF8, at) }
-            size &+= end &- at &+ 1
+        case ValueTag.string: return try stringPayload(&at, end)
         case ValueTag.integer:
             _ = try varint(&at, end)
             if at != end { return false }

@@ -119,6 +119,12 @@ struct DocumentWalk: ~Escapable {
     @inline(never)
     @_lifetime(self: copy self)
     private mutating func longLength(_ start: Int, _ end: Int) throws(WalkFailure) -> (from: Int, to: Int) {
+        // Most have two bytes.
+        if end &- start >= 2, byte(start) >= 0x80, byte(start &+ 1) &- 1 < 0x7f {
+            let at = start &+ 2
+            let length = Int(byte(start) & 0x7f) | Int(byte(start &+ 1)) &<< 7
+            if length <= end &- at { return (at, at &+ length) }
+        }
         var at = start
         let length = try varint(&at, end)
         if length > UInt64(truncatingIfNeeded: end &- at) { throw WalkFailure(.truncated, start) }
@@ -185,7 +191,9 @@ struct DocumentWalk: ~Escapable {
                 return try sentinel(kind, from, end, depth: depth)
             }
             size &+= entry.keyEnd &- entry.key &+ 1
-            try value(entry.value, entry.valueEnd, depth: depth, inArray: false)
+            if try !string(entry.value, entry.valueEnd) {
+                try value(entry.value, entry.valueEnd, depth: depth, inArray: false)
+            }
             at = entryEnd
         }
     }

@@ -24,6 +24,12 @@ extension ByteBuffer {
     @usableFromInline
     mutating func appendLongVarint(_ value: UInt64) {
         reserve(10)
+        storeVarint(value)
+    }
+
+    /// Appends a varint for which ten bytes are reserved.
+    @inline(__always)
+    private mutating func storeVarint(_ value: UInt64) {
         if value < 1 << 56 {
             // Seven bits to a byte, by bisection; then the continuation bit on all bytes except the last.
             var spread = (value & 0x00FF_FFFF_F000_0000) &<< 4 | (value & 0x0FFF_FFFF)
@@ -92,10 +98,24 @@ extension ByteBuffer {
 
     /// A `google.protobuf.Timestamp` message; it is written even when it is all zero, because its presence counts.
     package mutating func appendField(_ field: Int, timestamp value: TimestampValue) {
-        withLengthPrefix(field: field) { writer in
-            writer.writeIfSet(FieldNumber.Protobuf.Timestamp.seconds, int64: value.seconds)
-            writer.writeIfSet(FieldNumber.Protobuf.Timestamp.nanos, int64: Int64(value.nanoseconds))
-        }
+        appendTag(field: field, .lengthDelimited)
+        // A length of one byte, and two fields of a tag and a varint.
+        reserve(1 + 2 * 11)
+        let place = count
+        count &+= 1
+        storeField(FieldNumber.Protobuf.Timestamp.seconds, ifSet: UInt64(bitPattern: value.seconds))
+        storeField(FieldNumber.Protobuf.Timestamp.nanos, ifSet: UInt64(bitPattern: Int64(value.nanoseconds)))
+        endLength(at: place)
+    }
+
+    /// Appends a field of a number below 16, unless it is zero. Eleven bytes are reserved for it.
+    @inline(__always)
+    private mutating func storeField(_ field: Int, ifSet value: UInt64) {
+        if value == 0 { return }
+        let tag = UInt8(truncatingIfNeeded: WireTag(field: field, .varint).rawValue)
+        unsafe base.storeBytes(of: tag, toByteOffset: count, as: UInt8.self)
+        count &+= 1
+        storeVarint(value)
     }
 
     // MARK: Proto3 scalars, left out when they hold their default

@@ -923,11 +923,13 @@ extension FieldNumber {
         /// The fields of `hearth.admin.v1.RevokeUserRequest`.
         @usableFromInline package enum RevokeUserRequest {
             @inlinable @inline(__always) package static var uid: Int { 1 }
+            @inlinable @inline(__always) package static var revocations: Int { 2 }
         }
         /// The fields of `hearth.admin.v1.RevokeUserResponse`.
         @usableFromInline package enum RevokeUserResponse {
             @inlinable @inline(__always) package static var before: Int { 1 }
             @inlinable @inline(__always) package static var inCluster: Int { 2 }
+            @inlinable @inline(__always) package static var source: Int { 3 }
         }
         /// The fields of `hearth.admin.v1.MoveDatabaseRequest`.
         @usableFromInline package enum MoveDatabaseRequest {

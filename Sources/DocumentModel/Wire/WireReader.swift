@@ -70,16 +70,20 @@
     @_lifetime(self: copy self)
     mutating func longVarint() throws(InvalidDocument) -> UInt64 {
         let start = position
+        var at = start
         var result: UInt64 = 0
         var shift: UInt64 = 0
-        while position < bytes.byteCount {
-            let next = byte(at: position)
-            position += 1
+        while at < bytes.byteCount {
+            let next = byte(at: at)
+            at &+= 1
             // The tenth byte has room for the top bit alone.
             if shift == 63, next > 1 { throw InvalidDocument(.varintTooLong, offset: start) }
-            result |= UInt64(next & 0x7f) << shift
-            if next < 0x80 { return result }
-            shift += 7
+            result |= UInt64(next & 0x7f) &<< shift
+            if next < 0x80 {
+                position = at
+                return result
+            }
+            shift &+= 7
         }
         throw InvalidDocument(.truncated, offset: start)
     }

@@ -35,20 +35,18 @@ final class CommitPipeline: @unchecked Sendable {
     let counters: StoreCounters
     let validation: ReadValidation
     let stage: CommitStage
-    var locks: LockManager
+    private let hot: Confined<Hot>
     /// In elapsed milliseconds.
     var nextLockCheckMilliseconds: UInt64 = 0
-    /// Replies of the group being built.
-    var replies: [PendingReply] = []
 
     private let queue: CommitQueue
     private let writer: EngineWriter
     private let housekeeper: Housekeeper
-    private var decider: CommitDecider
     let standing: WriteStanding
     private var replay: RecordReplay
-    private var encodedResult = ByteBuffer(capacity: 256)
     private let replySender: ReplySender
+    /// How often clients have declared indexes and overrides.
+    private var declarations = 0
     /// Whether indexes for searches are in line with this machine's libraries, as far as this server decides that.
     private var areSearchesRenewed: Bool
     /// Set while a group is on its way to the disk and its replies have not been sent.
@@ -56,6 +54,25 @@ final class CommitPipeline: @unchecked Sendable {
     private var groupPause: GroupPause
     /// Requests that were taken before the last group was on its way.
     private var takenBefore = 0
+
+    /// What every commit uses.
+    private struct Hot: ~Copyable {
+        var locks: LockManager
+        var replies: [PendingReply] = []
+        var decider: CommitDecider
+        var encodedResult = ByteBuffer(capacity: 256)
+    }
+
+    var locks: LockManager {
+        _read { yield hot.state.locks }
+        _modify { yield &hot.state.locks }
+    }
+
+    /// Replies of the group being built.
+    var replies: [PendingReply] {
+        _read { yield hot.state.replies }
+        _modify { yield &hot.state.replies }
+    }
 
     /// - Parameters:
     ///   - history: reads earlier states, to validate the reads of transactions.
@@ -83,10 +100,12 @@ final class CommitPipeline: @unchecked Sendable {
             changedPaths: services.changedPaths, onDerived: configuration.onDerived)
         stage = CommitStage(
             writer: writer, versions: services.versions, draft: draft, indexState: services.indexState)
-        decider = CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)
+        hot = Confined(
+            Hot(
+                locks: LockManager(configuration: configuration),
+                decider: CommitDecider(latest: writer.latest, workMax: configuration.commitWorkBytesMax)))
         validation = ReadValidation(
             latest: writer.latest, history: history, rescanMax: configuration.rangeRescanMax)
-        locks = LockManager(configuration: configuration)
         replay = RecordReplay(latest: writer.latest, nowMilliseconds: configuration.clock.elapsedMilliseconds)
         housekeeper = Housekeeper(services, stage: stage)
         replySender = ReplySender(
@@ -193,7 +212,9 @@ final class CommitPipeline: @unchecked Sendable {
         }
         housekeeper.takeIndexStep()
         housekeeper.takeRemovalStep(isIdle: isIdle, isAllVisible: !writer.hasStaged && !isSyncing.isSet)
-        if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle) { process(batch) }
+        if !isSyncing.isSet, let batch = housekeeper.nextExpiryBatch(isIdle: isIdle, declarations: declarations) {
+            process(batch)
+        }
     }
 
     /// Updates the statistics of the memory that the tables of this thread take.
@@ -259,7 +280,16 @@ final class CommitPipeline: @unchecked Sendable {
         case .follow(let records, let completion):
             let result = Result { () throws(RequestError) in try follow(records) }
             replies.append(.followed(PendingResult(result), completion))
+        case .stepDown(let completion):
+            let result = Result { () throws(RequestError) in try stepDown() }
+            replies.append(.declaration(PendingResult(result), completion))
         }
+    }
+
+    /// Ends the commits of this store. The last of them is above all times that were handed out, and no later time is.
+    private func stepDown() throws(RequestError) {
+        stage.versions.stopLeading()
+        do throws(StorageError) { _ = try stage.perform(.clockNote) } catch { throw RequestError(error) }
     }
 
     /// Takes one commit as far as staging, unless that was done before.
@@ -272,6 +302,7 @@ final class CommitPipeline: @unchecked Sendable {
                 return PendingResult(.success(first), isRepeat: true)
             }
             if let refusal = standing.refusal { throw refusal }
+            if let known = request.declarations, known != declarations { throw .contention }
             return PendingResult(.success(try commit(request, isBatch: isBatch)))
         } catch {
             return PendingResult(.failure(error))
@@ -292,10 +323,10 @@ final class CommitPipeline: @unchecked Sendable {
         // From here on an error rolls the commit back and returns its version.
         let commit = stage.begin(
             database: reserved.number, newDatabase: reserved.isStored ? nil : request.writes.database)
-        let result = try Self.decide(request.writes, isBatch: isBatch, with: &decider, into: &stage.draft)
+        let result = try Self.decide(request.writes, isBatch: isBatch, with: &hot.state.decider, into: &stage.draft)
         if let identifier = request.identifier {
-            EncodedResult.write(result, into: &encodedResult)
-            addAnswer(encodedResult, to: identifier)
+            EncodedResult.write(result, into: &hot.state.encodedResult)
+            addAnswer(hot.state.encodedResult, to: identifier)
         } else if stage.draft.isEmpty {
             commit.endUnchanged()
             return result
@@ -378,6 +409,7 @@ final class CommitPipeline: @unchecked Sendable {
         defer { withExtendedLifetime(reserved.claim) {} }
         do throws(StorageError) {
             if !reserved.isStored { try stage.begin(database: reserved.number, newDatabase: name).keep() }
+            declarations += 1
             _ = try stage.perform(.declaration(wanted, database: reserved.number, analysis: analysis))
         } catch {
             throw RequestError(error)

@@ -6,10 +6,8 @@ internal import Indexing
 
 /// What the commit thread is asked to do.
 enum QueuedRequest: Sendable {
-    /// Writes that apply all or none.
-    case commit(QueuedCommit<CommitResult>)
-    /// Writes that apply each by itself.
-    case batch(QueuedCommit<BatchWriteResult>)
+    case commit(QueuedCommit)
+    case batch(QueuedBatch)
     /// A transaction that waits for its turn.
     case begin(BeginRequest)
     /// Documents that a pessimistic transaction reads.
@@ -26,11 +24,13 @@ enum QueuedRequest: Sendable {
     case collectResults(UInt32, @Sendable (Result<[RememberedResult], RequestError>) -> Void)
     /// Records of the leader.
     case follow(FollowedRecords, @Sendable (Result<Void, RequestError>) -> Void)
+    /// Another server takes the writes from now on.
+    case stepDown(@Sendable (Result<Void, RequestError>) -> Void)
 
     /// Whether the request ends with a commit to the log.
     var needsLog: Bool {
         switch self {
-        case .commit, .batch, .declare, .changeDatabase, .move: true
+        case .commit, .batch, .declare, .changeDatabase, .move, .stepDown: true
         case .begin, .lock, .release, .follow, .collectResults: false
         }
     }
@@ -44,7 +44,7 @@ enum QueuedRequest: Sendable {
         case .declare(let change, _, _): 256 + change.byteCount
         case .follow(let records, _): 256 + records.bytes.count
         case .move(let step, _): 256 + step.byteCount
-        case .begin, .release, .collectResults: 256
+        case .begin, .release, .collectResults, .stepDown: 256
         case .changeDatabase: 1_024
         }
     }
@@ -60,27 +60,51 @@ enum QueuedRequest: Sendable {
         case .changeDatabase(_, _, let completion): completion(.failure(error))
         case .move(_, let completion): completion(.failure(error))
         case .collectResults(_, let completion): completion(.failure(error))
-        case .follow(_, let completion): completion(.failure(error))
+        case .follow(_, let completion), .stepDown(let completion): completion(.failure(error))
         case .release: break
         }
     }
 }
 
-/// Writes, and who wants to know what has become of them. An object, because a request is passed on several times, and
-/// copying all that it consists of costs more than an allocation.
-final class QueuedCommit<Outcome: Sendable>: Sendable {
+/// Writes, and who wants to know what has become of them. Objects, because a request is passed on several times, and
+/// copying all that it consists of costs more than an allocation. Two classes, since a closure in a generic one is
+/// wrapped in another one each time it is taken out.
+class QueuedWrites: @unchecked Sendable {
+    // Sendable: never changed.
     let request: CommitRequest
-    let completion: @Sendable (Result<Outcome, RequestError>) -> Void
 
-    init(_ request: CommitRequest, _ completion: @escaping @Sendable (Result<Outcome, RequestError>) -> Void) {
-        self.request = request
-        self.completion = completion
-    }
+    fileprivate init(_ request: consuming CommitRequest) { self.request = request }
 
     /// Memory that the request holds, roughly.
     var byteCount: Int {
         request.writes.bytes.count + request.writes.count * MemoryLayout<Write>.stride + 256
             + (request.basis?.byteCount ?? 0)
+    }
+}
+
+/// Writes that apply all or none.
+final class QueuedCommit: QueuedWrites, @unchecked Sendable {
+    let completion: @Sendable (Result<CommitResult, RequestError>) -> Void
+
+    init(
+        _ request: consuming CommitRequest,
+        _ completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
+    ) {
+        self.completion = completion
+        super.init(request)
+    }
+}
+
+/// Writes that apply each by itself.
+final class QueuedBatch: QueuedWrites, @unchecked Sendable {
+    let completion: @Sendable (Result<BatchWriteResult, RequestError>) -> Void
+
+    init(
+        _ request: consuming CommitRequest,
+        _ completion: @escaping @Sendable (Result<BatchWriteResult, RequestError>) -> Void
+    ) {
+        self.completion = completion
+        super.init(request)
     }
 }
 

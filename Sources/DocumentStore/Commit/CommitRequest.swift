@@ -25,6 +25,10 @@ package struct CommitRequest: Sendable {
     /// allowed.
     package var refusal: RequestError?
 
+    /// How often indexes and overrides had been declared when the store decided on the request by itself; the request
+    /// stands only if that is unchanged at its turn. Nil for a client's.
+    var declarations: Int?
+
     package init(
         writes: WriteList, transaction: TransactionIdentifier? = nil, identifier: RequestIdentifier? = nil,
         basis: CommitBasis? = nil, refusal: RequestError? = nil

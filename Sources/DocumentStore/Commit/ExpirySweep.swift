@@ -4,7 +4,8 @@
 // values, so the expired ones are together: timestamps up to now. From time to time a round walks that part of each
 // such index, one batch of documents at a time between groups of commits, and returns batches of deletes. They are
 // committed like those of clients: logged, published, validated by transactions, held up by locks. Each delete
-// requires the update time that the walk has seen, so a document that has changed meanwhile stays.
+// requires the update time that the walk has seen, so a document that has changed meanwhile stays. Where the override
+// is lifted during a round, what is left of the round does not count.
 //
 // Nothing is remembered over a crash: the next round finds what is left.
 
@@ -21,7 +22,8 @@ struct ExpirySweep {
     /// One index still to be gone over in the round.
     private struct Part {
         let database: DatabaseName
-        let databaseNumber: UInt32
+        let group: String
+        let index: DeclaredIndex
         let condition: FieldTest
         /// The key to continue at, and the end of what has expired.
         var from: [UInt8]
@@ -33,6 +35,8 @@ struct ExpirySweep {
     private var nextRoundMilliseconds: UInt64 = 0
     private var nextBatchMilliseconds: UInt64 = 0
     private var parts: [Part] = []
+    /// The wall time at which the round began.
+    private var begunMicroseconds: UInt64 = 0
 
     /// Documents in a batch, and bytes of their fields, whose index entries go with them: what it may hold up a
     /// commit that comes meanwhile.
@@ -63,31 +67,59 @@ struct ExpirySweep {
     ) {
         if isInProgress { return }
         nextRoundMilliseconds = nowMilliseconds + intervalMilliseconds
+        begunMicroseconds = nowMicroseconds
         let expiring = states.groups.all.filter { $0.expiringField != nil }
         if expiring.isEmpty { return }
         let now = EncodedValue(.timestamp(TimestampValue(microseconds: Int64(clamping: nowMicroseconds))))
         for group in expiring {
-            guard let field = group.expiringField, let name = databases.name(of: group.database),
-                databases.entry(of: name)?.exists == true,
+            guard let name = databases.name(of: group.database), databases.entry(of: name)?.exists == true,
+                let (field, index) = Self.index(of: group, states),
                 let condition = try? FieldTest(field, .lessThanOrEqual, now),
-                let interval = ValueIntervals(condition).intervals.first,
-                let index = states.declared.first(where: {
-                    $0.database == group.database && $0.state.phase == .complete
-                        && $0.shape == .group(group.collectionID, field, .ascending)
-                })
+                let interval = ValueIntervals(condition).intervals.first
             else { continue }
             let prefix = index.entries.from
             parts.append(
                 Part(
-                    database: name, databaseNumber: group.database, condition: condition, from: prefix + interval.lower,
-                    to: prefix + interval.upper))
+                    database: name, group: group.collectionID, index: index, condition: condition,
+                    from: prefix + interval.lower, to: prefix + interval.upper))
         }
     }
 
+    /// The field that expires the documents of a group, and the complete index over it; nil if there is none.
+    private static func index(of group: GroupFields, _ states: IndexStates) -> (FieldPath, DeclaredIndex)? {
+        guard let field = group.expiringField,
+            let index = states.declared.first(where: {
+                $0.database == group.database && $0.state.phase == .complete
+                    && $0.shape == .group(group.collectionID, field, .ascending)
+            })
+        else { return nil }
+        return (field, index)
+    }
+
+    /// Whether documents still expire by the index that a part goes over: the policy may have been removed since the
+    /// round began.
+    private static func isValid(_ part: Part, _ states: IndexStates) -> Bool {
+        let id = Array(part.group.utf8)
+        guard let group = states.groups.group(id.byteSpan, in: part.index.database) else { return false }
+        guard let index = index(of: group, states)?.1 else { return false }
+        return index.number == part.index.number && index.shape == part.index.shape
+    }
+
     /// The next batch of deletes; nil if the round has come to its end.
-    mutating func nextBatch(_ latest: LatestReader, nowMilliseconds: UInt64) throws(RequestError) -> WriteList? {
+    ///
+    /// - Parameters:
+    ///   - states: of this moment.
+    ///   - nowMicroseconds: wall time. Should the clock have been set back since the round began, the round ends.
+    mutating func nextBatch(
+        _ latest: LatestReader, _ states: IndexStates, nowMilliseconds: UInt64, nowMicroseconds: UInt64
+    ) throws(RequestError) -> WriteList? {
         nextBatchMilliseconds = nowMilliseconds + UInt64(ExpirySweep.paceMilliseconds)
+        if nowMicroseconds < begunMicroseconds { endRound() }
         while var part = parts.first {
+            guard Self.isValid(part, states) else {
+                parts.removeFirst()
+                continue
+            }
             var writes = WriteList(database: part.database, rules: .stored)
             let isFinished = try ExpirySweep.collect(&part, latest, into: &writes)
             if isFinished { parts.removeFirst() } else { parts[0] = part }
@@ -96,7 +128,7 @@ struct ExpirySweep {
         return nil
     }
 
-    /// Gives the round up: something could not be read.
+    /// Gives the round up.
     mutating func endRound() { parts = [] }
 
     /// Adds deletes of the next expired documents.
@@ -115,7 +147,7 @@ struct ExpirySweep {
                     part.from = [UInt8](copying: cursor.key)
                     return false
                 }
-                guard IndexKey.writeDocumentKey(ofGroupEntry: cursor.key, cursor.value, part.databaseNumber, into: &key)
+                guard IndexKey.writeDocumentKey(ofGroupEntry: cursor.key, cursor.value, part.index.database, into: &key)
                 else { throw RequestError(.dataLoss, "An index entry is damaged.") }
                 bytes += try add(
                     documentAt: key, part, latest, path: &path, name: &name, to: &writes)

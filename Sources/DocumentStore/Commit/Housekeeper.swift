@@ -199,8 +199,11 @@ final class Housekeeper {
     // MARK: Expired documents
 
     /// The next batch of deletes of expired documents, if it is time for one. Its outcome is counted.
-    /// - Parameter isIdle: no client has anything to write.
-    func nextExpiryBatch(isIdle: Bool) -> QueuedRequest? {
+    ///
+    /// - Parameters:
+    ///   - isIdle: no client has anything to write.
+    ///   - declarations: see ``CommitRequest/declarations``.
+    func nextExpiryBatch(isIdle: Bool, declarations: Int) -> QueuedRequest? {
         let now = configuration.clock.elapsedMilliseconds
         guard expiry.isDue(nowMilliseconds: now, isIdle: isIdle) else { return nil }
         expiry.begin(
@@ -212,14 +215,21 @@ final class Housekeeper {
             return nil
         }
         do throws(RequestError) {
-            guard let writes = try expiry.nextBatch(stage.writer.latest, nowMilliseconds: now) else { return nil }
-            let batch = QueuedCommit<BatchWriteResult>(CommitRequest(writes: writes)) { [counters] result in
+            let batch = try expiry.nextBatch(
+                stage.writer.latest, indexState.current, nowMilliseconds: now,
+                nowMicroseconds: configuration.clock.nowMicroseconds)
+            guard let writes = batch else { return nil }
+            var request = CommitRequest(writes: writes)
+            request.declarations = declarations
+            let queued = QueuedBatch(request) { [counters] result in
                 switch result {
                 case .success(let batch): counters.noteExpired(batch)
+                // It waited for a lock while something was declared: the next round finds what still expires.
+                case .failure(let error) where error.code == .aborted: break
                 case .failure: counters.housekeepingFailures.add(1, ordering: .relaxed)
                 }
             }
-            return .batch(batch)
+            return .batch(queued)
         } catch {
             // What is left is found again by the next round.
             expiry.endRound()

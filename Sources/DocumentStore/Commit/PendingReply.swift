@@ -40,7 +40,7 @@ enum PendingReply: Sendable {
     case followed(PendingResult<Void>, @Sendable (Result<Void, RequestError>) -> Void)
 
     /// Sends the reply, or what the failure of the sync makes of it.
-    func send(_ failure: StorageError?, begin: (BeginRequest) -> Void) {
+    fileprivate func send(_ failure: StorageError?, by sender: borrowing ReplySender) {
         switch self {
         case .commit(let result, let completion): completion(result.reply(failure))
         case .batch(let result, let completion): completion(result.reply(failure))
@@ -48,7 +48,7 @@ enum PendingReply: Sendable {
             completion(result.reply(failure))
         case .locked(let request): request.completion(PendingResult(.success(())).reply(failure))
         case .begin(let request):
-            if let failure { request.completion(.failure(RequestError(failure))) } else { begin(request) }
+            if let failure { request.completion(.failure(RequestError(failure))) } else { sender.begin(request) }
         }
     }
 }
@@ -65,7 +65,7 @@ struct ReplySender: Sendable {
     func send(_ replies: [PendingReply], after result: Result<CommitVersion, StorageError>) {
         var failure: StorageError?
         if case .failure(let error) = result { failure = error }
-        for reply in replies { reply.send(failure, begin: begin) }
+        for reply in replies { reply.send(failure, by: self) }
         switch result {
         case .success(let version):
             versions.endWaits()
@@ -77,10 +77,10 @@ struct ReplySender: Sendable {
 
     /// Has replies fail whose requests have staged nothing. Reads and listeners wait on.
     func refuse(_ replies: [PendingReply], _ error: StorageError) {
-        for reply in replies { reply.send(error, begin: begin) }
+        for reply in replies { reply.send(error, by: self) }
     }
 
-    private func begin(_ request: BeginRequest) {
+    fileprivate func begin(_ request: BeginRequest) {
         do throws(RequestError) {
             try transactions.begin(
                 request.identifier, in: request.database, kind: request.kind, retried: request.retried,

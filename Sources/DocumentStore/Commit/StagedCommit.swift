@@ -10,19 +10,33 @@ internal import StorageEngines
 final class CommitStage {
     let writer: EngineWriter
     let versions: VersionClock
-    var draft: CommitDraft
-    /// The version of the last commit staged.
-    private(set) var lastVersion: CommitVersion
+    private let hot: Confined<Hot>
     private let indexState: SharedIndexStates
+
+    /// What every commit uses.
+    private struct Hot: ~Copyable {
+        var draft: CommitDraft
+        var lastVersion: CommitVersion
+    }
+
+    var draft: CommitDraft {
+        _read { yield hot.state.draft }
+        _modify { yield &hot.state.draft }
+    }
+
+    /// The version of the last commit staged.
+    private(set) var lastVersion: CommitVersion {
+        get { hot.state.lastVersion }
+        set { hot.state.lastVersion = newValue }
+    }
 
     init(
         writer: EngineWriter, versions: VersionClock, draft: consuming CommitDraft, indexState: SharedIndexStates
     ) {
         self.writer = writer
         self.versions = versions
-        self.draft = draft
+        hot = Confined(Hot(draft: draft, lastVersion: writer.lastVersion))
         self.indexState = indexState
-        lastVersion = writer.lastVersion
         indexState.set(self.draft.applier.indexes.states)
     }
 

@@ -43,6 +43,9 @@ extension DocumentStore {
 
     /// Takes no writes from now on, because another server does. The completion is called once, on a thread of the
     /// store, when all commits before are durable and visible: with the version of the last of them.
+    ///
+    /// The version is above all times that the store has given out. It gives out no later one, since the other server
+    /// makes commits there: a listener that comes to it with such a time would miss them.
     package func stepDown(
         completion: @escaping @Sendable (Result<CommitVersion, RequestError>) -> Void
     ) {
@@ -50,7 +53,7 @@ extension DocumentStore {
             RequestError(.failedPrecondition, "This server takes no writes: a replica takes its place."))
         // Everything that was queued before comes before it, and is refused or staged.
         submit(
-            .follow(FollowedRecords()) { [engine] result in
+            .stepDown { [engine] result in
                 completion(result.map { engine.publishedVersion })
             })
     }

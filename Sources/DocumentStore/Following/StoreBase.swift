@@ -153,9 +153,14 @@ package final class BaseReceiver {
     }
 
     /// The base is complete: it takes the place of the directory's contents, except for what belongs to the server.
-    /// - Parameter source: of the replica, for its marker.
-    package func complete(source: String) throws {
-        try complete { try ReplicaFile.write(source: source, in: $0) }
+    /// - Parameters:
+    ///   - source: of the replica, for its marker.
+    ///   - add: gets the directory before it takes its place, with what belongs to the server.
+    package func complete(source: String, _ add: (String) throws -> Void) throws {
+        try complete {
+            try ReplicaFile.write(source: source, in: $0)
+            try add($0)
+        }
     }
 
     /// The same for a directory that is marked in another way.
@@ -165,8 +170,8 @@ package final class BaseReceiver {
         guard Directory.exists("\(partial)/\(BaseDirectory.format)") else {
             throw StorageError(.refused, "the source ended a base before its last file")
         }
-        try mark(partial)
         try CompanionFiles.copyServersOwn(from: directory, to: partial)
+        try mark(partial)
         for folder in BaseDirectory.folders { try Directory.sync("\(partial)/\(folder)") }
         try Directory.sync(partial)
         if Directory.exists(directory) { try Directory.removeAll(directory) }

@@ -56,6 +56,9 @@ package final class StoreReader {
         engineReader.whenReady { ready in completion(ready.mapError { RequestError($0) }) }
     }
 
+    /// The version of the newest commit that is visible, in microseconds.
+    package var publishedMicroseconds: UInt64 { store.engine.publishedVersion.microseconds }
+
     // MARK: Strict reads
 
     /// Makes reads of the newest state that other servers of a cluster must not contradict: they fail if they may see a

@@ -144,7 +144,7 @@ struct LockManager: ~Copyable {
             if winners.isEmpty { return false }
             park(request, nil, writes: [], Set(winners.map(Blocker.ticket)), sinceMilliseconds)
             return true
-        case .release, .declare, .changeDatabase, .move, .collectResults, .follow: return false
+        case .release, .declare, .changeDatabase, .move, .collectResults, .follow, .stepDown: return false
         }
     }
 

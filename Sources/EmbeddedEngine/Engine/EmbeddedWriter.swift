@@ -31,18 +31,24 @@ package final class EmbeddedWriter: KeyValueWriter {
     private let core: EngineCore
     private let log: LogAppender
 
-    /// The active memtable, while a group is open.
-    private var memtable: Memtable?
+    private let hot = Confined(Hot())
     /// Entries of the open group that are not in order yet.
     private let collected: CollectedEntries
-    /// Bytes that runs may take for the frozen memtable when the group was opened.
-    private var frozenBytes = 0
-    private var stagedMutationBytes = 0
     /// Bytes of the last sealed group.
     private var lastGroupBytes = 0
 
+    /// What every commit uses.
+    private struct Hot {
+        /// The active memtable, while a group is open.
+        var memtable: Memtable?
+        /// Bytes that runs may take for the frozen memtable when the group was opened.
+        var frozenBytes = 0
+        var mutationBytes = 0
+        var entries = 0
+    }
+
     /// Keys put and deleted by what is staged and not sealed yet.
-    package private(set) var stagedEntries = 0
+    package var stagedEntries: Int { hot.state.entries }
 
     /// The state with everything staged so far, durable or not.
     package let latest: EmbeddedLatest
@@ -58,7 +64,7 @@ package final class EmbeddedWriter: KeyValueWriter {
     package var lastVersion: CommitVersion { log.lastVersion }
 
     /// Bytes of records and mutations staged and not sealed yet.
-    package var stagedBytes: Int { log.stagedBytes + stagedMutationBytes }
+    package var stagedBytes: Int { log.stagedBytes + hot.state.mutationBytes }
 
     package var hasStaged: Bool { !log.isEmpty }
 
@@ -109,8 +115,8 @@ package final class EmbeddedWriter: KeyValueWriter {
         // From here on nothing can fail.
         log.append(record, version: version)
         mutations.insert(into: memtable, version: version, collecting: collected)
-        stagedMutationBytes += mutations.byteCount
-        stagedEntries += mutations.count
+        hot.state.mutationBytes += mutations.byteCount
+        hot.state.entries += mutations.count
     }
 
     /// Hands the staged group to the log thread, which writes and syncs it, publishes its last version and then calls
@@ -176,7 +182,7 @@ extension EmbeddedWriter {
         let isBegun = core.progress.update { progress in
             guard progress.failure == nil, progress.writeFailure == nil, progress.frozen == nil else { return false }
             guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
-            frozenBytes = frozen.runBytesMax
+            hot.state.frozenBytes = frozen.runBytesMax
             return true
         }
         return isBegun && waitForCheckpoint()
@@ -185,13 +191,13 @@ extension EmbeddedWriter {
     /// The memtable to stage into. When the group is empty, makes room first: freezes a full memtable; or if the one
     /// before is not in a run yet and this one has grown to its limit, waits until it is.
     private func openGroup(mayUseReserve: Bool) throws(StorageError) -> Memtable {
-        if let memtable { return memtable }
+        if let memtable = hot.state.memtable { return memtable }
         latest.finish()
         throttle()
         var hasWaited = false
         let isPressed = core.isSpacePressed
         let opened = try core.progress.wait { progress throws(StorageError) -> (memtable: Memtable, hasFrozen: Bool)? in
-            frozenBytes = progress.frozen?.runBytesMax ?? 0
+            hot.state.frozenBytes = progress.frozen?.runBytesMax ?? 0
             if progress.isClosed { throw StorageError(.closed, "the engine is closed") }
             if let failure = progress.failure { throw failure.asFinalRefusal }
             let active = core.registry.viewForUpdate.active
@@ -214,7 +220,7 @@ extension EmbeddedWriter {
             }
             if progress.frozen == nil {
                 try core.freeze(&progress)
-                frozenBytes = active.runBytesMax
+                hot.state.frozenBytes = active.runBytesMax
                 progress.isGroupOpen = true
                 return (core.registry.viewForUpdate.active, true)
             }
@@ -228,7 +234,7 @@ extension EmbeddedWriter {
             return nil
         }
         if opened.hasFrozen { core.progress.wake() }
-        memtable = opened.memtable
+        hot.state.memtable = opened.memtable
         return opened.memtable
     }
 
@@ -245,7 +251,8 @@ extension EmbeddedWriter {
     private func reserveSpace(recordBytes: Int, memtableBytes: Int, mayUseReserve: Bool) throws(StorageError) {
         do throws(StorageError) {
             try core.runs.space.admit(
-                heldBytes: frozenBytes + memtableBytes, mayUseReserve: mayUseReserve, isFinal: frozenBytes == 0)
+                heldBytes: hot.state.frozenBytes + memtableBytes, mayUseReserve: mayUseReserve,
+                isFinal: hot.state.frozenBytes == 0)
             try log.reserve(recordBytes: recordBytes, mayUseReserve: mayUseReserve)
         } catch {
             guard error.code == .full, waitForCheckpoint() else { throw error }
@@ -257,7 +264,7 @@ extension EmbeddedWriter {
     /// Waits for the end of the checkpoint that was under way when the group was opened; false if there was none or it
     /// did not succeed.
     private func waitForCheckpoint() -> Bool {
-        guard frozenBytes > 0 else { return false }
+        guard hot.state.frozenBytes > 0 else { return false }
         // With a view open, the memtable that goes would keep its memory.
         latest.finish()
         core.counters.writerStalls.add(1, ordering: .relaxed)
@@ -267,14 +274,14 @@ extension EmbeddedWriter {
             }
             return progress.frozen == nil ? true : nil
         }
-        if isDone { frozenBytes = 0 }
+        if isDone { hot.state.frozenBytes = 0 }
         return isDone
     }
 
     private func closeGroup() {
-        memtable = nil
-        stagedMutationBytes = 0
-        stagedEntries = 0
+        hot.state.memtable = nil
+        hot.state.mutationBytes = 0
+        hot.state.entries = 0
         let isAwaited = core.progress.withLock { progress in
             progress.isGroupOpen = false
             progress.lastSealNanoseconds = SystemClock.monotonicNanoseconds()
@@ -285,7 +292,7 @@ extension EmbeddedWriter {
 
     /// Makes the group visible in an engine that only reads, until it is closed.
     private func publishUnwritten() -> CommitVersion {
-        if let memtable { collected.settle(into: memtable) }
+        if let memtable = hot.state.memtable { collected.settle(into: memtable) }
         latest.finish()
         log.discard()
         closeGroup()
@@ -307,7 +314,7 @@ extension EmbeddedWriter {
 
     /// Ends the group, after the one before it is durable.
     private func sealGroup() throws(StorageError) -> LogGroup {
-        if let memtable { collected.settle(into: memtable) }
+        if let memtable = hot.state.memtable { collected.settle(into: memtable) }
         log.waitUntilIdle()
         latest.finish()
         try checkFailure()
@@ -356,7 +363,7 @@ extension MutationBatch {
 package final class EmbeddedLatest: KeyValueState {
     private let reader: EmbeddedReader
     private let collected: CollectedEntries
-    private var view: ReadView?
+    private let view = Confined<ReadView?>(nil)
 
     /// What is read: everything, or during recovery what is before the record being replayed.
     var version: CommitVersion {
@@ -375,15 +382,15 @@ package final class EmbeddedLatest: KeyValueState {
     }
 
     func finish() {
-        guard let open = view else { return }
-        view = nil
+        guard let open = view.state else { return }
+        view.state = nil
         reader.close(open)
     }
 
     private func current() throws(StorageError) -> ReadView {
-        if let view { return view }
+        if let view = view.state { return view }
         let opened = try reader.open(at: version.microseconds)
-        view = opened
+        view.state = opened
         return opened
     }
 

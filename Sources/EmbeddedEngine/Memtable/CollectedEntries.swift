@@ -1,9 +1,11 @@
+internal import Basics
+
 /// Entries of the memtable that are in no order yet: those of the scanned spaces, of the group that is being staged.
 /// Belongs to the writer's thread.
 ///
 /// `settle` sorts them as a batch if there are many, and enters them into the list if there are few.
 final class CollectedEntries {
-    private var entries: [UInt32] = []
+    private let confined = Confined<[UInt32]>([])
     private var sort = BatchSort()
     private let batchEntriesMin: Int
 
@@ -14,6 +16,11 @@ final class CollectedEntries {
 
     /// - Parameter batchEntriesMin: so many entries are sorted as a batch.
     init(batchEntriesMin: Int) { self.batchEntriesMin = batchEntriesMin }
+
+    private var entries: [UInt32] {
+        _read { yield confined.state }
+        _modify { yield &confined.state }
+    }
 
     var isEmpty: Bool { entries.isEmpty }
 

@@ -8,7 +8,8 @@
 //
 // The slack is for what other processes take in between, for blocks, filters and the manifest. The reserve is for
 // commits that only delete: they can free space on a full disk. Merges give the space back. They need some for the
-// moment, which is allocated too when the disk has less than four times as much.
+// moment, which is allocated too when the disk has less than four times as much. Merges that free space may take half
+// of slack and reserve; the other half is left to deletes, also if the process is killed and its files are removed.
 //
 // The blocks outlive the process. On a full disk the reserve may be smaller than it should be, and deletes still use
 // what is left of it.
@@ -26,9 +27,12 @@ final class RunSpace: Sendable {
     private struct State {
         /// Every block of `space` before this offset is allocated.
         var allocatedEnd = 0
-        /// Bytes of memtables that were admitted last.
+        /// Bytes of memtables when it was looked last whether there is space.
         var heldBytes = 0
-        /// Bytes that merges may need for the moment, and what of `space` is for that.
+        /// Bytes that memtables may have at most by what was admitted since.
+        var admittedBytes = 0
+        /// Bytes that merges may need for the moment, and what of `space` is for that. While merges have taken it, or
+        /// there was no space for it, it is not there.
         var mergeBytes = 0
         var mergeAllocated = 0
         /// Why ordinary commits are refused, and when to look again (monotonic clock).
@@ -103,9 +107,15 @@ final class RunSpace: Sendable {
         }
     }
 
-    private func updateCovered(_ state: State) {
+    private func updateCovered(_ state: inout State) {
         let left = state.allocatedEnd - Self.slackBytes - reserveBytes - state.mergeAllocated
         coveredBytes.store(left < 0 ? -1 : left, ordering: .relaxed)
+        state.admittedBytes = max(state.admittedBytes, left)
+    }
+
+    /// What merges leave of `space`: the place of memtables, and half of slack and reserve for deletes.
+    private func leastEnd(_ state: State) -> Int {
+        state.admittedBytes + (Self.slackBytes + reserveBytes) / 2
     }
 }
 
@@ -120,12 +130,28 @@ extension RunSpace {
     func admit(heldBytes: Int, mayUseReserve: Bool, isFinal: Bool) throws(StorageError) {
         if isReadOnly || heldBytes <= coveredBytes.load(ordering: .relaxed) { return }
         try state.withLock { state throws(StorageError) in
-            if mayUseReserve, heldBytes <= state.allocatedEnd - state.mergeAllocated / 2 { return }
+            if mayUseReserve, admitDeletes(&state, heldBytes: heldBytes) { return }
             if let shortage = state.shortage, SystemClock.monotonicNanoseconds() < state.retryNanoseconds {
                 throw shortage
             }
-            try cover(&state, heldBytes: heldBytes, isFinal: isFinal)
+            do throws(StorageError) {
+                try cover(&state, heldBytes: heldBytes, isFinal: isFinal)
+            } catch {
+                // What could be allocated may be enough for this commit.
+                if mayUseReserve, admitDeletes(&state, heldBytes: heldBytes) { return }
+                throw error
+            }
         }
+    }
+
+    /// Whether memtables with a commit that only deletes have their place. Half of what there is for merges is left to
+    /// them: they free space.
+    private func admitDeletes(_ state: inout State, heldBytes: Int) -> Bool {
+        let others = state.heldBytes + Self.slackBytes + reserveBytes
+        let forMerges = min(max(state.allocatedEnd - others, 0), state.mergeAllocated)
+        guard heldBytes <= state.allocatedEnd - forMerges / 2 else { return false }
+        state.admittedBytes = max(state.admittedBytes, heldBytes)
+        return true
     }
 
     /// Looks again whether there is space, and fills up the reserve. Gives back what is allocated for much more.
@@ -157,10 +183,10 @@ extension RunSpace {
     /// Allocates what memtables of `heldBytes` need, with slack and reserve, and notes whether that was possible.
     private func cover(_ state: inout State, heldBytes: Int, isFinal: Bool) throws(StorageError) {
         defer {
-            updateCovered(state)
+            updateCovered(&state)
             shortageFlag.store(state.shortage != nil, ordering: .relaxed)
         }
-        state.heldBytes = heldBytes
+        (state.heldBytes, state.admittedBytes) = (heldBytes, heldBytes)
         let wanted = heldBytes + Self.slackBytes + reserveBytes
         do throws(StorageError) {
             let free = try file.freeBytes() + max(0, state.allocatedEnd - wanted)
@@ -181,6 +207,11 @@ extension RunSpace {
                 state.lastShortage = (error, now)
             }
             state.retryNanoseconds = now + Self.retryAfterNanoseconds
+            // Others may take what is free, for example of the files of a merge that was killed.
+            if error.code == .full, let free = try? file.freeBytes() {
+                let pieces = free / Self.pieceBytes - 1
+                try? extend(&state, to: min(leastEnd(state), state.allocatedEnd + pieces * Self.pieceBytes))
+            }
             throw error
         }
     }
@@ -205,7 +236,7 @@ extension RunSpace {
         let end = max(0, state.allocatedEnd - bytes)
         guard state.hasAllocation, (try? file.resize(to: end)) != nil else { return false }
         state.allocatedEnd = end
-        updateCovered(state)
+        updateCovered(&state)
         return true
     }
 }
@@ -217,7 +248,7 @@ extension RunSpace {
     enum Purpose {
         /// A checkpoint, for which the space was allocated.
         case checkpoint
-        /// A merge that frees space. It may take from the reserve, but nothing that memtables need.
+        /// A merge that frees space. It may take half of slack and reserve, but nothing that memtables need.
         case mergeForSpace
         /// Another merge, which takes what was allocated for merges.
         case merge
@@ -238,8 +269,8 @@ extension RunSpace {
                 let kept =
                     switch purpose {
                     case .checkpoint: 0
-                    case .mergeForSpace: state.heldBytes + Self.slackBytes / 2
-                    case .merge: state.heldBytes + Self.slackBytes + reserveBytes
+                    case .mergeForSpace: leastEnd(state)
+                    case .merge: state.admittedBytes + Self.slackBytes + reserveBytes
                     }
                 guard try move(&state, to: target, from: end, to: newEnd, keeping: kept) else { throw error }
             }

@@ -37,11 +37,42 @@ extension SyncEngine {
                 return completion(self.cached(name, before: next, "Failed to get document from cache."))
             }
             let start = self.beginRead()
-            self.client.getDocument(name, options: .failFast.cancelled(by: cancellation)) { result in
+            let options = HearthClient.CallOptions.failFast.cancelled(by: cancellation)
+            self.client.getDocument(name, options: options) { result in
                 self.queue.async {
-                    completion(self.finish(name, source: source, result, start: start))
+                    if case .success(let document?) = result, self.isNewerCached(name, than: document) {
+                        return self.readAgain(name, source: source, options, start: start, completion: completion)
+                    }
+                    let update = result.map { document in
+                        RemoteUpdate(name: name, content: document?.remoteContent ?? .missing(readMicroseconds: nil))
+                    }
+                    completion(self.finish(name, source: source, update, start: start))
                     self.endRead(start)
                 }
+            }
+        }
+    }
+
+    private func isNewerCached(_ name: String, than document: StoredDocument) -> Bool {
+        if isClosed { return false }
+        return (try? store.isNewer(name, than: UInt64(clamping: document.updateTime.microseconds))) ?? false
+    }
+
+    /// Reads a document with the time of its state. Either the cache has learnt of a later change meanwhile, or the
+    /// server does not have the cached state any more: it was restored to an earlier one.
+    private func readAgain(
+        _ name: String, source: FirestoreSource, _ options: HearthClient.CallOptions,
+        start: ReadStart, completion: @escaping Completion
+    ) {
+        let request = BatchGetDocumentsRequest(database: "\(database)", documents: [name])
+        client.collectBatchGet(request, options: options) { result in
+            self.queue.async {
+                let update = result.flatMap { reply in
+                    reply.remoteUpdates.first.map { .success($0) }
+                        ?? .failure(RequestError(.internal, "The server has sent no result."))
+                }
+                completion(self.finish(name, source: source, update, start: start))
+                self.endRead(start)
             }
         }
     }
@@ -68,8 +99,7 @@ extension SyncEngine {
     }
 
     private func finish(
-        _ name: String, source: FirestoreSource, _ result: Result<StoredDocument?, RequestError>,
-        start: ReadStart
+        _ name: String, source: FirestoreSource, _ result: Result<RemoteUpdate, RequestError>, start: ReadStart
     ) -> Result<ReadResult, RequestError> {
         if isClosed { return .failure(RequestError(.cancelled, "The client is closed.")) }
         switch result {
@@ -81,12 +111,11 @@ extension SyncEngine {
                 return .failure(RequestError(.unavailable, "\(missing.message) \(error.message)"))
             }
             return found
-        case .success(let document):
+        case .success(let update):
             do throws(RequestError) {
                 let isNewer = acknowledged.contains { $0.event > start.event && $0.name == name }
-                if document != nil || !isNewer {
-                    let content = document?.remoteContent ?? .missing(readMicroseconds: nil)
-                    let changes = try store.apply([RemoteUpdate(name: name, content: content)])
+                if update.isFound || !isNewer {
+                    let changes = try store.apply([update])
                     if !changes.isEmpty { broadcast(changes) }
                 }
                 let found = try store.state(of: name, before: start.nextBatch).document.map {
@@ -224,7 +253,10 @@ extension SyncEngine {
             let mayBeCached = error.code == .unavailable && source == .default
             return completion(mayBeCached ? cached(query, before: start.nextBatch) : .failure(error))
         }
-        let updates = reply.documents.map { RemoteUpdate(name: $0.name, content: $0.content.remoteContent) }
+        let read = reply.readTime.map { UInt64(clamping: $0.microseconds) }
+        let updates = reply.documents.map {
+            RemoteUpdate(name: $0.name, content: $0.content.remoteContent, readMicroseconds: read)
+        }
         let recent = acknowledged.filter { $0.event > start.event }.map(\.name)
         let isPlain = store.isQueueEmpty && recent.isEmpty
         if !store.configuration.isEager { readQueries.insert(query.canonical(database)) }
@@ -279,4 +311,8 @@ extension SyncEngine {
         if stale.isEmpty { return }
         broadcast(try store.forget(stale))
     }
+}
+
+extension RemoteUpdate {
+    fileprivate var isFound: Bool { if case .found = content { true } else { false } }
 }

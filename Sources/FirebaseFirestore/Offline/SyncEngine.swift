@@ -429,21 +429,21 @@ final class SyncEngine: @unchecked Sendable {
     private static func update(
         of snapshot: WatchedSnapshot, _ target: UInt32, _ updates: inout [String: RemoteUpdate]
     ) -> TargetUpdate {
-        var update = TargetUpdate(
-            id: target, token: snapshot.token, snapshotMicroseconds: UInt64(clamping: snapshot.readTime.microseconds))
+        let read = UInt64(clamping: snapshot.readTime.microseconds)
+        var update = TargetUpdate(id: target, token: snapshot.token, snapshotMicroseconds: read)
         for (name, change) in snapshot.changes {
             switch change {
             case .found(let document):
                 update.added.append(name)
-                updates[name] = RemoteUpdate(name: name, content: document.remoteContent)
+                updates[name] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
             case .left(let document):
                 update.removed.append(name)
-                if let document { updates[name] = RemoteUpdate(name: name, content: document.remoteContent) }
+                guard let document else { continue }
+                updates[name] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
             case .deleted(let time):
                 update.removed.append(name)
-                let read = time ?? snapshot.readTime
-                updates[name] = RemoteUpdate(
-                    name: name, content: .missing(readMicroseconds: UInt64(clamping: read.microseconds)))
+                let missing = time.map { UInt64(clamping: $0.microseconds) } ?? read
+                updates[name] = RemoteUpdate(name: name, content: .missing(readMicroseconds: missing))
             }
         }
         return update
@@ -477,12 +477,7 @@ final class SyncEngine: @unchecked Sendable {
         resolving.subtract(names)
         var updates: [RemoteUpdate] = []
         switch result {
-        case .success(let reply):
-            let read = reply.readTime.map { UInt64(clamping: $0.microseconds) }
-            for (name, content) in reply.results {
-                updates.append(
-                    RemoteUpdate(name: name, content: content?.remoteContent ?? .missing(readMicroseconds: read)))
-            }
+        case .success(let reply): updates = reply.remoteUpdates
         case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
             // What may not be read does not exist for this program.
             updates = names.map { RemoteUpdate(name: $0, content: .missing(readMicroseconds: nil)) }

@@ -57,6 +57,18 @@ struct VisibleDocument: Sendable, Equatable {
     func looksLike(_ other: VisibleDocument) -> Bool { fields == other.fields && estimates == other.estimates }
 }
 
+extension BatchGetReply {
+    /// What the cache stores of the documents.
+    var remoteUpdates: [RemoteUpdate] {
+        let read = readTime.map { UInt64(clamping: $0.microseconds) }
+        return results.map { name, content in
+            RemoteUpdate(
+                name: name, content: content?.remoteContent ?? .missing(readMicroseconds: read),
+                readMicroseconds: read)
+        }
+    }
+}
+
 extension StoredDocument {
     /// What the cache stores of the document.
     var remoteContent: RemoteUpdate.Content {

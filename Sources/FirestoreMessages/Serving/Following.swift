@@ -121,6 +121,15 @@ package enum FollowResponse: FirestoreMessage, Equatable, Sendable {
     /// (4) and the identifier.
     case revocations([UInt8])
 
+    /// Whether it is one of those before the first commits of a stream: all rules and revocations of that moment are
+    /// among them.
+    package var isOpening: Bool {
+        switch self {
+        case .accepted, .rules, .revocations: true
+        default: false
+        }
+    }
+
     package init(wire: RawSpan) throws {
         var reader = WireReader(wire)
         var found: FollowResponse?

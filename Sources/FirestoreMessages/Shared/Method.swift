@@ -66,7 +66,8 @@ package enum Method: UInt16, Sendable, CaseIterable {
     package var isServedOverTCP: Bool {
         switch self {
         case .adminListIndexes, .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules, .adminFollow,
-            .adminStepDown, .adminForward, .adminNewestVersion, .adminMoveDatabase, .adminReceiveDatabase:
+            .adminStepDown, .adminForward, .adminNewestVersion, .adminMoveDatabase, .adminReceiveDatabase,
+            .adminRevokeUser:
             true
         // What is left of this service writes files where its caller says, or blocks threads.
         default: service != .administration

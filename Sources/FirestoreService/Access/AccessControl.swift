@@ -22,6 +22,9 @@ package protocol AccessControl: AnyObject, Sendable {
         _ call: Call, _ method: FirestoreMessages.Method, in database: DatabaseName, reusing last: (any CallAccess)?
     ) throws(RequestError) -> (any CallAccess)?
 
+    /// Whether each call that came through no proxy may do everything, so that nobody need look at it.
+    var admitsEveryone: Bool { get }
+
     /// Asks for what a refused call may have lacked, for example keys of a token's issuer.
     ///
     /// - Parameter then: called on any thread when the call may be tried again.
@@ -120,8 +123,12 @@ package struct JudgedState {
 
     /// The present state if this one is of the past; nil if it is of the last seconds.
     package func present() throws(RequestError) -> JudgedState? {
+        let newest = reader.publishedMicroseconds
+        if point.readMicroseconds >= newest { return nil }
         let now = SystemClock.microseconds()
-        if now <= point.readMicroseconds + Self.presentMicroseconds { return nil }
+        // By a clock that was set back, for which commits are in the future, no state is of the past.
+        let isSetBack = newest > now + Self.presentMicroseconds
+        if !isSetBack, now <= point.readMicroseconds + Self.presentMicroseconds { return nil }
         return JudgedState(reader, try reader.readPoint(.latest, in: point.database), cold)
     }
 }

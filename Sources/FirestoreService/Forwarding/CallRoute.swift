@@ -85,7 +85,7 @@ extension FirestoreService {
                     try reader.strictly { try performHere(call, method, request.byteSpan) }
                 } catch {
                     if case .failure = outcome { call.noteRetry(afterSeconds: 1) }
-                    failOrRepeat(call, method, request.byteSpan, error)
+                    failOrRepeat(call, method, request.byteSpan, error, isStrict: true)
                 }
             }
             return true

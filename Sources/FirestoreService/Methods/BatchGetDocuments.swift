@@ -25,8 +25,7 @@ extension FirestoreService {
                     do {
                         try service.start(source, call, .transaction(transaction), in: database, access)
                     } catch {
-                        // Nobody knows its id.
-                        service.store.rollback(transaction)
+                        service.rollBackUnknown(transaction, after: error)
                         throw error
                     }
                 }

@@ -51,9 +51,10 @@ extension FirestoreService {
         let request = CommitRequest(writes: writes, transaction: transaction, identifier: call.requestIdentifier)
         let then = LoopBound((service: self, body: body))
         commit(call, request, permittedBy: access, maySync: isAlone(call)) { outcome in
+            let loop = call.loop
             // The loop itself makes the commit of a client that is alone.
-            if call.loop.isCurrent { return then.value.service.finish(call, outcome, then.value.body) }
-            call.loop.execute { then.value.service.finish(call, outcome, then.value.body) }
+            if loop.isCurrent { return then.value.service.finish(call, outcome, then.value.body) }
+            loop.execute { then.value.service.finish(call, outcome, then.value.body) }
         }
     }
 
@@ -74,7 +75,7 @@ extension FirestoreService {
     ///   - maySync: whether this loop may wait for the sync.
     ///   - completion: called once, on any thread.
     func commit(
-        _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool = false,
+        _ call: Call, _ request: consuming CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool = false,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
         do throws(RequestError) {
@@ -84,6 +85,7 @@ extension FirestoreService {
         }
         if waitingCommits.mustWait(call, request, reader) {
             // What cannot be read is met again by the commit.
+            let request = request
             return waitingCommits.add(call, reader) { [self] _ in
                 submit(call, request, permittedBy: access, maySync: false, completion: completion)
             }
@@ -93,7 +95,7 @@ extension FirestoreService {
 
     /// The same when its turn has come.
     private func submit(
-        _ call: Call, _ request: CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool,
+        _ call: Call, _ request: consuming CommitRequest, permittedBy access: (any CallAccess)?, maySync: Bool,
         completion: @escaping @Sendable (Result<CommitResult, RequestError>) -> Void
     ) {
         guard let access, !access.isUnrestricted else {

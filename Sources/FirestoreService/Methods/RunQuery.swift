@@ -78,8 +78,7 @@ extension FirestoreService {
                 do {
                     try body(service, point, transaction.bytes)
                 } catch {
-                    // Nobody knows its id.
-                    service.store.rollback(transaction)
+                    service.rollBackUnknown(transaction, after: error)
                     throw error
                 }
             }

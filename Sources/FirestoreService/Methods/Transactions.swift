@@ -28,6 +28,12 @@ extension FirestoreService {
             completion: continuation(call, body))
     }
 
+    /// Ends the transaction of a read that has begun it and has failed: nobody has its id. A read that waits for
+    /// storage is made again in it.
+    func rollBackUnknown(_ transaction: TransactionIdentifier, after error: any Error) {
+        if (error as? RequestError)?.isPending != true { store.rollback(transaction) }
+    }
+
     /// The connection of a call, as one that begins transactions.
     private func owner(of call: Call) -> TransactionOwner {
         let owners = call.carrier.connectionContext as? TransactionOwners ?? TransactionOwners()

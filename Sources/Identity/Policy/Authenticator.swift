@@ -139,7 +139,15 @@ package final class Authenticator: Sendable {
     }
 
     private func checkRevocation(_ user: User) throws(TokenError) {
+        // Before the look: what was awaited is there when it is over.
+        let areAwaited = revocations.areAwaited
         if revocations.isRevoked(uid: user.uid, signedInAt: user.signedInAt) { throw .revoked }
+        if areAwaited { throw .revocationsUnknown }
+    }
+
+    /// Whether what verified the credential is as it was. Otherwise the credential has to be shown again.
+    package func isCurrent(_ authentication: Authentication) -> Bool {
+        if case .user(let user) = authentication.caller { user.hasCurrentKeys } else { true }
     }
 
     /// Grows with each revocation: who was admitted before may be revoked now.

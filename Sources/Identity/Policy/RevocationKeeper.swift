@@ -3,6 +3,9 @@ internal import Synchronization
 
 /// Revocations that several servers have in common. Thread-safe. Each call may block.
 package protocol SharedRevocations: Sendable {
+    /// The address of the source, if these are those of a replica; else empty.
+    var source: String { get }
+
     /// What was added since the last call.
     /// - Throws: `UNAVAILABLE`.
     func news() throws(RequestError) -> RevocationNews
@@ -11,6 +14,10 @@ package protocol SharedRevocations: Sendable {
     /// changes nothing.
     /// - Throws: `UNAVAILABLE`: whether they were added is not known. `RESOURCE_EXHAUSTED` if there are too many.
     func add(_ moments: Revocations.Moments) throws(RequestError)
+}
+
+extension SharedRevocations {
+    package var source: String { "" }
 }
 
 /// What others have added to the revocations that several servers have in common.
@@ -57,6 +64,15 @@ package final class RevocationKeeper: Sendable {
     /// Whether other servers have these revocations too.
     package var isShared: Bool { shared != nil }
 
+    /// ``SharedRevocations/source``.
+    package var source: String { shared?.source ?? "" }
+
+    /// ``Revocations/areAwaited``.
+    package var areAwaited: Bool {
+        get { revocations.areAwaited }
+        set { revocations.areAwaited = newValue }
+    }
+
     /// Those of this server. The version grows with each change.
     package var moments: Revocations.Moments { revocations.moments }
     package var version: UInt64 { revocations.version }
@@ -78,11 +94,19 @@ package final class RevocationKeeper: Sendable {
     ///   be kept here; nothing has changed then. `UNAVAILABLE`, `RESOURCE_EXHAUSTED` if it is in force here, and the
     ///   other servers do not know it yet: ``takeShared()`` adds it later.
     package func revoke(uid: String, before moment: Int64) throws(RequestError) {
-        guard Self.lengths.contains(uid.unicodeScalars.count) else {
-            let (least, most) = (Self.lengths.lowerBound, Self.lengths.upperBound)
-            throw .invalidArgument("A user's identifier has \(least) to \(most) characters.")
+        try revoke([Array(uid.utf8): moment])
+    }
+
+    /// The same for several users.
+    package func revoke(_ moments: Revocations.Moments) throws(RequestError) {
+        for uid in moments.keys {
+            guard let uid = String(validating: uid, as: UTF8.self), Self.lengths.contains(uid.unicodeScalars.count)
+            else {
+                let (least, most) = (Self.lengths.lowerBound, Self.lengths.upperBound)
+                throw .invalidArgument("A user's identifier has \(least) to \(most) characters.")
+            }
         }
-        try keeping { () throws(PrincipalFault) in try revocations.revoke(uid: uid, before: moment) }
+        try keeping { () throws(PrincipalFault) in try revocations.add(moments) }
         guard let shared else { return }
         do throws(RequestError) {
             _ = try comparison.withLock { comparison throws(RequestError) in try compare(&comparison, shared) }

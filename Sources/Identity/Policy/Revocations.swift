@@ -25,6 +25,7 @@ package final class Revocations: Sendable {
     private let state = Mutex(State())
     /// Changes while ``state`` is held; an atomic, since each call looks at it.
     private let changes = Atomic<UInt64>(0)
+    private let isAwaiting = Atomic<Bool>(false)
     /// Held while the file is read or written, so that nobody who asks waits for the disk.
     private let changing = Mutex(())
 
@@ -70,6 +71,13 @@ package final class Revocations: Sendable {
 
     /// Grows with each change; callers that were admitted before are looked at again then.
     package var version: UInt64 { changes.load(ordering: .acquiring) }
+
+    /// Whether those of another server, which count here too, are not known yet. Nobody knows then whether a token of a
+    /// user is void.
+    package var areAwaited: Bool {
+        get { isAwaiting.load(ordering: .acquiring) }
+        set { isAwaiting.store(newValue, ordering: .releasing) }
+    }
 
     /// Whether a user's token of a sign-in at `signedInAt` is void.
     package func isRevoked(uid: String, signedInAt: Int64) -> Bool {

@@ -27,6 +27,8 @@ package enum TokenError: Error, Equatable, Sendable, CaseIterable {
     /// The lifetime is longer than permitted.
     case lifetime
     case revoked
+    /// The server does not know yet whom another one, whose revocations count here, has revoked.
+    case revocationsUnknown
     /// An API key, an access token or a client certificate that belongs to no principal.
     case unknownPrincipal
     /// An unsigned token, or `owner`, on a server that is not in the emulator's mode.
@@ -52,14 +54,17 @@ package enum TokenError: Error, Equatable, Sendable, CaseIterable {
         case .authTime: "the token's time of sign-in (auth_time) is missing or in the future"
         case .lifetime: "the token is valid for longer than an hour"
         case .revoked: "the user's tokens have been revoked"
+        case .revocationsUnknown: "this replica does not know yet which users its source has revoked; try again"
         case .unknownPrincipal: "the credential belongs to no principal"
         case .emulatorOnly: "unsigned tokens and 'owner' are accepted by a server in the emulator's mode alone"
         case .scheme: "the field Authorization is not 'Bearer TOKEN'"
         }
     }
 
-    /// The refusal of a request: UNAUTHENTICATED.
-    package var requestError: RequestError { RequestError(.unauthenticated, message) }
+    /// The refusal of a request: UNAUTHENTICATED; UNAVAILABLE if the same token may be accepted later.
+    package var requestError: RequestError {
+        RequestError(self == .revocationsUnknown ? .unavailable : .unauthenticated, message)
+    }
 }
 
 extension TokenError: CustomStringConvertible {

@@ -38,7 +38,9 @@ package struct TokenIssuer: Sendable {
         "https://www.googleapis.com/robot/v1/metadata/x509/securetoken@system.gserviceaccount.com"
 
     /// Checks the claims of a token whose signature has been verified.
-    func user(_ values: JSONValue, now: Int64) throws(TokenError) -> User {
+    ///
+    /// - Parameter keys: the issuer's that verified it.
+    func user(_ values: JSONValue, verifiedBy keys: KeySet, now: Int64) throws(TokenError) -> User {
         let claims = Claims(values: values, now: now)
         let (issuedAt, expiresAt) = try claims.lifetime()
         guard claims.hasAudience(audiences) else { throw .audience }
@@ -46,6 +48,7 @@ package struct TokenIssuer: Sendable {
         let uid = userClaim == "sub" ? subject : try claims.identifier(userClaim)
         let signedInAt = try claims.signedInAt(isRequired: needsSignInTime)
         return User(
-            uid: uid, claims: values, projects: projects, expiresAt: expiresAt, signedInAt: signedInAt ?? issuedAt)
+            uid: uid, claims: values, projects: projects, expiresAt: expiresAt, signedInAt: signedInAt ?? issuedAt,
+            verification: User.Verification(keys: keys, source: self.keys))
     }
 }

@@ -3,14 +3,7 @@
 /// Verifies the tokens of users against the configured issuers. Thread-safe.
 package final class TokenVerifier: Sendable {
     private let issuers: [TokenIssuer]
-    private let recent: RecentTokens<Verified>
-
-    /// A user, and the keys that verified the token: a key that the issuer no longer has verifies nothing.
-    private struct Verified {
-        let user: User
-        let keys: KeySet
-        let source: any KeySource
-    }
+    private let recent: RecentTokens<User>
 
     /// - Parameter cachedMax: verified tokens that are remembered.
     package init(_ issuers: [TokenIssuer], cachedMax: Int = 10_000) {
@@ -32,9 +25,9 @@ package final class TokenVerifier: Sendable {
 
     /// The user of a token that was verified before, with keys that are still the issuer's.
     func remembered(_ hash: SHA256Hash, now: Int64) throws(TokenError) -> User? {
-        guard let verified = recent.value(of: hash), verified.source.keys === verified.keys else { return nil }
-        if verified.user.isExpired(at: now) { throw .expired }
-        return verified.user
+        guard let user = recent.value(of: hash), user.hasCurrentKeys else { return nil }
+        if user.isExpired(at: now) { throw .expired }
+        return user
     }
 
     /// Verifies a token.
@@ -44,8 +37,8 @@ package final class TokenVerifier: Sendable {
         let keys = issuer.keys.keys
         guard let key = keys.key(parts.keyIdentifier) else { throw .unknownKey }
         try parts.verify(with: key)
-        let user = try issuer.user(parts.claims, now: now)
-        recent.remember(hash, Verified(user: user, keys: keys, source: issuer.keys))
+        let user = try issuer.user(parts.claims, verifiedBy: keys, now: now)
+        recent.remember(hash, user)
         return user
     }
 

@@ -51,7 +51,10 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
     // Every call uses these: here they need no way over the witness table of CallConnection.
     var channel: Channel { core.channel }
     var loop: EventLoop { core.loop }
+    var handler: any ServiceHandler { core.handler }
     var isOver: Bool { core.state.isOver }
+    package var loopThread: any LoopThread { core.loop }
+    package var isProxied: Bool { core.proxyHeader != nil }
 
     // MARK: Incoming frames
 

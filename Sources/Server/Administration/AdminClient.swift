@@ -47,10 +47,8 @@ package enum AdminClient {
     }
 
     /// Has the server refuse the tokens of a user from sign-ins before this moment.
-    /// - Returns: whether all servers of its cluster do.
-    package static func revoke(uid: String, directory: String) throws(Failure) -> Bool {
-        let request = RevokeUserRequest(uid: uid)
-        return try call(.adminRevokeUser, request, directory, as: RevokeUserResponse.self).isInCluster
+    package static func revoke(uid: String, directory: String) throws(Failure) -> RevokeUserResponse {
+        try call(.adminRevokeUser, RevokeUserRequest(uid: uid), directory, as: RevokeUserResponse.self)
     }
 
     /// Has the server write everything committed so far into a sorted run.

@@ -4,25 +4,36 @@ internal import FirestoreMessages
 internal import Identity
 
 extension AdminService {
-    /// Revokes a user. That writes a file, and at a server of a cluster it waits for the database, so it has a thread.
+    /// Revokes a user, or those whom a replica refuses. That writes a file, and it waits for the database of a cluster
+    /// or the source of a replica, so it has a thread.
     func revokeUser(_ call: Call, _ message: RevokeUserRequest) throws {
-        try onThread(call) { try $0.revokeUser(message.uid) }
+        let now = Int64(clamping: SystemClock.microseconds() / 1_000_000)
+        guard message.uid.isEmpty, !message.revocations.isEmpty else {
+            return try onThread(call) { try $0.revoke([Array(message.uid.utf8): now], now) }
+        }
+        let moments: Revocations.Moments
+        do throws(PrincipalFault) {
+            moments = try Revocations.decode(message.revocations)
+        } catch {
+            throw RequestError.invalidArgument("\(error)")
+        }
+        try onThread(call) { try $0.revoke(moments, now) }
     }
 }
 
 extension AdminService.Context {
-    fileprivate func revokeUser(_ uid: String) throws(RequestError) -> RevokeUserResponse {
+    fileprivate func revoke(_ moments: Revocations.Moments, _ now: Int64) throws(RequestError) -> RevokeUserResponse {
         guard let revocations else {
             throw RequestError(.failedPrecondition, "This server does not keep revocations.")
         }
-        let now = Int64(clamping: SystemClock.microseconds() / 1_000_000)
         do throws(RequestError) {
-            try revocations.revoke(uid: uid, before: now)
+            try revocations.revoke(moments)
         } catch {
             log(.warning, "user_not_revoked", ["message": error.message])
             throw error
         }
         log(.info, "user_revoked", [:])
-        return RevokeUserResponse(before: now, isInCluster: revocations.isShared)
+        return RevokeUserResponse(
+            before: now, isInCluster: revocations.isShared && revocations.source.isEmpty, source: revocations.source)
     }
 }

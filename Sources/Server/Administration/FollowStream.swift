@@ -388,7 +388,9 @@ private struct FollowSource: Sendable {
             }
             guard isWanted else { return }
         }
-        guard put(.baseIsComplete) else { return }
+        // The replica may come without its source.
+        var sent = SentPolicy()
+        guard putRevocations(unless: &sent), put(.baseIsComplete) else { return }
         log(.info, "base_sent", ["bytes": String(base.byteCount)])
     }
 

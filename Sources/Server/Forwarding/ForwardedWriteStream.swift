@@ -104,7 +104,14 @@ final class ForwardedWriteStream: ForwardedWork, CallStream, LongLivedStream, @u
     }
 
     func checkAccess() {
-        do throws(RequestError) { _ = try link.vouch(for: call) } catch { fail(error) }
+        do throws(RequestError) {
+            // The other server goes by what this one has said when the stream began.
+            if try link.callerBytes(of: call) != head.caller {
+                throw RequestError(.unavailable, "The rights of the caller have changed: open the stream again.")
+            }
+        } catch {
+            fail(error)
+        }
     }
 
     private func pauseIfFull() {

@@ -100,14 +100,17 @@ final class LeaderLink: CallForwarder {
         if origin.isProxied { approach.insert(.proxied) }
         if origin.isForwarded { approach.insert(.trustedProxy) }
         return ForwardedHead(
-            method: method, caller: forms.bytes(of: try vouch(for: call)), address: origin.address?.bytes ?? [],
+            method: method, caller: try callerBytes(of: call), address: origin.address?.bytes ?? [],
             approach: approach,
             client: UInt32(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(call.carrier).hashValue)))
     }
 
-    /// Who makes a call. Without an access control nobody is known.
-    func vouch(for call: Call) throws(RequestError) -> VouchedCaller {
-        try context.authorization?.vouch(for: call) ?? VouchedCaller(.anonymous, isVerified: false)
+    /// Who makes a call, for the other server. Without an access control nobody is known.
+    ///
+    /// - Throws: `UNAUTHENTICATED` for a credential that is refused, `RESOURCE_EXHAUSTED` after many failures.
+    func callerBytes(of call: Call) throws(RequestError) -> [UInt8] {
+        forms.bytes(
+            of: try context.authorization?.vouch(for: call) ?? VouchedCaller(.anonymous, isVerified: false))
     }
 
     /// Keeps work that is under way, until ``remove(_:)``.

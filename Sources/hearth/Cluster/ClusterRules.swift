@@ -4,6 +4,9 @@
 //
 // Rules name databases in their paths, and every server serves all databases of all stores. So they belong to the
 // cluster and not to a store: a database that moves is judged by the same rules before, during and after.
+//
+// Each new session with the database compares the last text: the database may have lost some, and then the servers go
+// back with it.
 
 import Authorization
 import Basics
@@ -13,10 +16,12 @@ import PostgreSQLLog
 struct ClusterRules: SharedRules {
     let home: HomeDatabase
 
-    func texts(after number: Int) throws(RequestError) -> [(number: Int, text: String)] {
-        try home.run(RulesTable.texts(after: UInt64(clamping: number))).map { row in
-            (Int(clamping: row.number(0) ?? 0), row.text(1))
+    func news(after seen: SeenRules) throws(RequestError) -> RulesNews {
+        let (session, rows) = try home.run { session in
+            RulesTable.texts(after: UInt64(clamping: seen.number), withLast: session != seen.session)
         }
+        return RulesNews(
+            texts: rows.map { (Int(clamping: $0.number(0) ?? 0), $0.text(1)) }, session: session)
     }
 
     func add(_ text: String, as number: Int, after last: Int) throws(RequestError) -> Bool {

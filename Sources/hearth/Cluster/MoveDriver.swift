@@ -36,7 +36,8 @@ final class MoveDriver {
 
     private let moves: DatabaseMoves
     private let served: [ServedStore]
-    private var session: PostgreSQLSession?
+    /// With the home database.
+    private let session: KeptSession
     private var actives: [DatabaseName: Active] = [:]
     /// The moves of databases that were found in both stores.
     private var twice: [DatabaseName: UInt64] = [:]
@@ -44,7 +45,6 @@ final class MoveDriver {
     private var lookAt: UInt64 = 0
 
     private static let intervalMilliseconds: UInt64 = 1_000
-    private static let connectMilliseconds: UInt64 = 5_000
     /// How long one move continues before the others have their turn.
     private static let shareMilliseconds: UInt64 = 200
     /// How long nothing is read after there was nothing.
@@ -55,12 +55,10 @@ final class MoveDriver {
     init(_ moves: DatabaseMoves, _ served: [ServedStore]) {
         self.moves = moves
         self.served = served
+        session = KeptSession(address: moves.address)
     }
 
-    func close() {
-        session?.close()
-        session = nil
-    }
+    func close() { session.close() }
 
     /// Does what is due.
     /// - Returns: when the next work is due, in milliseconds.
@@ -69,7 +67,7 @@ final class MoveDriver {
         if now >= lookAt {
             lookAt = now + Self.intervalMilliseconds
             // The thread of the places says why the database cannot be reached.
-            do { try look() } catch { close() }
+            try? look()
         }
         for var active in Array(actives.values) where active.dueAt <= now {
             drive(&active)
@@ -78,19 +76,15 @@ final class MoveDriver {
         return min(lookAt, actives.values.map(\.dueAt).min() ?? .max)
     }
 
-    private func connected() throws -> PostgreSQLSession {
-        if let session { return session }
-        let session = try PostgreSQLSession(address: moves.address, withinMilliseconds: Self.connectMilliseconds)
-        self.session = session
-        return session
-    }
-
     // MARK: Rows
 
     /// Learns which databases move away from the stores that this server leads, and what is left of earlier moves.
     private func look() throws {
         if moves.own.allSatisfy({ !moves.stores[$0].holdsLease }) { return endAll { _ in true } }
-        let session = try connected()
+        try session.use(look)
+    }
+
+    private func look(_ session: PostgreSQLSession) throws {
         for index in moves.own where leads(index) { try sweep(index, session) }
         let rows = StoreTables.moveRows(try session.run(StoreTables.moves))
         var wanted: [DatabaseName: DatabaseMove] = [:]
@@ -179,7 +173,6 @@ final class MoveDriver {
     }
 
     private func fail(_ active: inout Active, _ error: any Error) {
-        if error is SQLFailure { close() }
         active.move.fail()
         let text = ErrorText.describe(error)
         if active.note != text {
@@ -205,11 +198,11 @@ final class MoveDriver {
         case .announcing:
             // Nobody has the database between the release and the last chunk.
             _ = try leader(of: active.move.target)
-            let rows = try connected().run(StoreTables.announcingRelease(name, generation: generation))
+            let rows = try session.run(StoreTables.announcingRelease(name, generation: generation))
             return .row(isDone: !rows.isEmpty)
         case .releasing: return try release(&active)
         case .recording:
-            let rows = try connected().run(StoreTables.recordingMove(name, generation: generation))
+            let rows = try session.run(StoreTables.recordingMove(name, generation: generation))
             moves.places.look()
             return .row(isDone: !rows.isEmpty)
         }
@@ -252,7 +245,7 @@ final class MoveDriver {
     /// Gives a move up that cannot reach its end: nothing is in the database, or it is being deleted.
     private func giveUp(_ active: Active, _ note: String) throws -> DatabaseMove.Reply {
         let statement = StoreTables.givingUp("\(active.name)", generation: active.move.generation, note: note)
-        if try connected().run(statement).isEmpty { throw MoveFailure.isAnnounced(note) }
+        if try session.run(statement).isEmpty { throw MoveFailure.isAnnounced(note) }
         moves.places.look()
         moves.log(.warning, "database_move_given_up", ["database": "\(active.name)", "message": note])
         return .sourceRefuses

@@ -15,9 +15,8 @@ import Storage
 final class PlacesTable {
     private let places: ClusterPlaces
     private let served: [ServedStore]
-    private let address: String
-    private var session: PostgreSQLSession?
-    private var isMade = false
+    /// With the home database.
+    private let session: KeptSession
     /// What the rows had in common when they were read last.
     private var mark: [UInt64] = []
     /// Whether a database was moving when the table was looked at last.
@@ -31,8 +30,6 @@ final class PlacesTable {
     /// What was logged last about the database that has the table, and about a database in two stores.
     private var lastFailure = ""
     private var lastConflict = ""
-    /// Stores of which it was logged that their database has another address now.
-    private var moved: Set<String> = []
     private var spread = LeaseSpread()
     /// When the leaders are looked at again, in milliseconds.
     private var spreadAt: UInt64 = 0
@@ -41,12 +38,16 @@ final class PlacesTable {
     /// While a database moves.
     private static let movingMilliseconds: UInt64 = 200
     private static let waitedForMilliseconds: UInt64 = 100
-    private static let connectMilliseconds: UInt64 = 5_000
-
     init(_ places: ClusterPlaces, _ served: [ServedStore], address: String) {
         self.places = places
         self.served = served
-        self.address = address
+        var isMade = false
+        var moved: Set<String> = []
+        session = KeptSession(address: address) { session in
+            try Self.check(places, session, &moved)
+            if !isMade { try session.run(StoreTables.creationOfDatabases) }
+            isMade = true
+        }
     }
 
     /// When to look again, in milliseconds.
@@ -58,14 +59,10 @@ final class PlacesTable {
     /// The table is looked at in the next turn.
     func lookSoon() { lookAt = 0 }
 
-    func close() {
-        session?.close()
-        session = nil
-    }
+    func close() { session.close() }
 
-    /// A session has failed. What the stores have by their own logs is served all the same.
+    /// The home database cannot be used. What the stores have by their own logs is served all the same.
     private func failed(_ error: any Error) {
-        close()
         learnOwned()
         lookAt = SystemClock.monotonicMilliseconds() + Self.intervalMilliseconds
         let message = ErrorText.describe(error)
@@ -77,16 +74,17 @@ final class PlacesTable {
     /// - Returns: those that have to wait for stores that do not share yet.
     func answer(_ questions: [ClusterPlaces.Question]) -> [ClusterPlaces.Question] {
         // The home database may take its time to refuse a connection.
-        let isAway = session == nil && !lastFailure.isEmpty
+        let isAway = !session.isOpen && !lastFailure.isEmpty
         var left = (isAway ? questions.filter { !answerFromLog($0) } : questions)[...]
         var postponed: [ClusterPlaces.Question] = []
         do {
-            let session = try connected()
-            try lookIfDue(session, isWaitedFor: !questions.isEmpty)
-            while let question = left.first {
-                let outcome = try place(of: question, session)
-                left.removeFirst()
-                if let outcome { question.completion(outcome) } else { postponed.append(question) }
+            try session.use { session in
+                try lookIfDue(session, isWaitedFor: !questions.isEmpty)
+                while let question = left.first {
+                    let outcome = try place(of: question, session)
+                    left.removeFirst()
+                    if let outcome { question.completion(outcome) } else { postponed.append(question) }
+                }
             }
             lastFailure = ""
         } catch {
@@ -98,29 +96,17 @@ final class PlacesTable {
         return postponed
     }
 
-    private func connected() throws -> PostgreSQLSession {
-        if let session { return session }
-        let session = try PostgreSQLSession(address: address, withinMilliseconds: Self.connectMilliseconds)
-        do {
-            try checkStores(session)
-            if !isMade { try session.run(StoreTables.creationOfDatabases) }
-        } catch {
-            session.close()
-            throw error
-        }
-        isMade = true
-        self.session = session
-        return session
-    }
-
     /// Compares the stores of the home database with those that this server serves: it may have begun without the home
     /// database, or that one was replaced.
-    private func checkStores(_ session: PostgreSQLSession) throws {
+    /// - Parameter moved: stores of which it was logged that their database has another address now.
+    private static func check(
+        _ places: ClusterPlaces, _ session: PostgreSQLSession, _ moved: inout Set<String>
+    ) throws {
         guard try session.run(StoreTables.exists).first?.number(0) == 1 else { return }
         for row in try session.run(StoreTables.identities) {
-            guard let index = number(of: row.text(0)), let identity = places.stores[index].identity else { continue }
+            let store = places.stores.first { $0.tables.name == row.text(0) }
             let found = StoreIdentity(high: row.number(1) ?? 0, low: row.number(2) ?? 0)
-            if found != identity { throw OtherStore(name: row.text(0)) }
+            if let identity = store?.identity, found != identity { throw OtherStore(name: row.text(0)) }
         }
         let found = try StorePlace.all(session)
         for store in places.stores {
@@ -288,8 +274,8 @@ final class PlacesTable {
     func carryOut(_ orders: [ClusterPlaces.MoveOrder]) {
         for order in orders {
             do {
-                let session = try connected()
-                order.completion(.success(MovedDatabase(try carryOut(order, session))))
+                let row = try session.use { try carryOut(order, $0) }
+                order.completion(.success(MovedDatabase(row)))
             } catch let error as RequestError {
                 order.completion(.failure(error))
             } catch {

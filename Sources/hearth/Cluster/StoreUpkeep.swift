@@ -22,7 +22,6 @@ final class StoreUpkeep: Sendable {
     private let state = Monitor(State())
 
     private static let intervalMilliseconds: UInt64 = 2_000
-    private static let connectMilliseconds: UInt64 = 5_000
     private static let statementMilliseconds: UInt64 = 10_000
     /// A lock that something else holds must not hold up the other stores.
     private static let settings = "SET lock_timeout = 2000"
@@ -51,22 +50,20 @@ final class StoreUpkeep: Sendable {
     // MARK: The thread
 
     private func run() {
-        var session: PostgreSQLSession?
+        let session = KeptSession(address: database, answerMilliseconds: Self.statementMilliseconds) { session in
+            try session.run(SQLStatement(script: Self.settings))
+        }
+        defer { session.close() }
         var looks: [ObjectIdentifier: BaseMaker.Looks] = [:]
         while let makers = pause() {
             let current = Set(makers.map { ObjectIdentifier($0) })
             looks = looks.filter { current.contains($0.key) }
             do {
-                let open = try session ?? connect()
-                session = open
-                try round(makers, open, &looks)
+                try session.use { try round(makers, $0, &looks) }
             } catch {
-                session?.close()
-                session = nil
                 for maker in makers { maker.report(error, &looks[ObjectIdentifier(maker), default: .init()]) }
             }
         }
-        session?.close()
     }
 
     /// Waits until it is time to look.
@@ -80,13 +77,6 @@ final class StoreUpkeep: Sendable {
             state.hasThread = false
             return nil
         }
-    }
-
-    private func connect() throws -> PostgreSQLSession {
-        let session = try PostgreSQLSession(address: database, withinMilliseconds: Self.connectMilliseconds)
-        try session.run(SQLStatement(script: Self.settings))
-        session.waitsMilliseconds = Self.statementMilliseconds
-        return session
     }
 
     private func round(

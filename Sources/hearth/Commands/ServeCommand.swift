@@ -75,8 +75,10 @@ enum ServeCommand: MainThreadSubcommand {
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
             hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: data,
             history: history, log: log)
-        let revocations = RevocationKeeper(security.revocations, shared: cluster?.security.revocations)
+        let revocations = RevocationKeeper(
+            security.revocations, shared: cluster?.security.revocations ?? replica?.revocations)
         try cluster?.security.join(revocations)
+        if replica != nil { revocations.areAwaited = true }
         configuration.revocations = revocations
         CallerFlags.set(&configuration, arguments, security.mode)
         let indexes = try ServeIndexes.read(arguments)

@@ -25,7 +25,8 @@ enum TokenCommand: MainThreadSubcommand {
 
         revoke-user asks the server that runs on --data, and writes to the directory if none
         does. The user's streams end within seconds. All servers of a cluster refuse the
-        tokens: ask any of them on its machine, or give the home database with --cluster.
+        tokens: ask any of them on its machine, or give the home database with --cluster. A
+        replica and its source refuse the tokens wherever it is asked.
 
         Examples:
 

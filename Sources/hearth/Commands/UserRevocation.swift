@@ -1,6 +1,6 @@
 // `hearth token revoke-user`: a user's tokens are refused from now on.
 //
-//     a server runs on DIR        it is asked; all servers of its cluster learn of it
+//     a server runs on DIR        it is asked; all servers of its cluster learn of it, and the source of a replica
 //     a cluster, and no server    --cluster names the database in which the servers look
 //     another directory           its file is changed
 
@@ -19,27 +19,31 @@ enum UserRevocation {
         guard RevocationKeeper.lengths.contains(uid.unicodeScalars.count) else {
             throw CommandFailure("a user's identifier has 1 to 128 characters")
         }
-        let isInCluster = try revoke(uid, arguments)
-        let place = isInCluster ? ", at all servers of the cluster within seconds" : ""
-        try StandardOutput.print("tokens of \(uid) from sign-ins before this moment are refused\(place)")
+        let places = try revoke(uid, arguments)
+        try StandardOutput.print("tokens of \(uid) from sign-ins before this moment are refused\(places)")
     }
 
-    /// - Returns: whether all servers of a cluster refuse the tokens.
-    private static func revoke(_ uid: String, _ arguments: ParsedArguments) throws -> Bool {
+    private static let inCluster = ", at all servers of the cluster within seconds"
+
+    /// - Returns: where the tokens are refused, beside one server.
+    private static func revoke(_ uid: String, _ arguments: ParsedArguments) throws -> String {
         let (directory, cluster) = (arguments[data], arguments.value(of: ClusterCommand.cluster))
         if let cluster, !arguments.has(data) {
             try revoke(uid, inCluster: cluster)
-            return true
+            return inCluster
         }
         do throws(AdminClient.Failure) {
-            return try AdminClient.revoke(uid: uid, directory: directory)
+            let answer = try AdminClient.revoke(uid: uid, directory: directory)
+            if answer.isInCluster { return inCluster }
+            if answer.source.isEmpty { return "" }
+            return ", also at the source \(answer.source), and at its replicas within seconds"
         } catch {
             guard case .noServer = error else { throw error }
         }
         let isCache = try ClusterStores.isCache(directory)
         if let cluster, isCache || arguments.given.contains(ClusterCommand.cluster.name) {
             try revoke(uid, inCluster: cluster)
-            return true
+            return inCluster
         }
         if isCache {
             throw CommandFailure(
@@ -47,7 +51,7 @@ enum UserRevocation {
                     + "or name the home database with --cluster")
         }
         try revoke(uid, inDirectory: directory)
-        return false
+        return ""
     }
 
     private static func revoke(_ uid: String, inCluster address: String) throws {

@@ -5,6 +5,7 @@ import DocumentStore
 import FirestoreMessages
 import FirestoreService
 import HearthClient
+import Identity
 import Storage
 import Synchronization
 
@@ -147,6 +148,7 @@ final class FollowerTask: Sendable {
     ) async throws {
         let stream = client.follow(FollowRequest(version: 0, timeline: 0))
         var receiver: BaseReceiver?
+        var revocations: Revocations.Moments = [:]
         var all = 0
         while let message = try await stream.next() {
             switch message {
@@ -159,8 +161,12 @@ final class FollowerTask: Sendable {
                 progress(receiver?.byteCount ?? 0, all)
             case .baseIsComplete:
                 guard let receiver else { break }
-                return try receiver.complete(source: source)
-            case .accepted, .records, .closed, .derived, .rules, .revocations, .groups: break
+                return try receiver.complete(source: source) { directory in
+                    if revocations.isEmpty { return }
+                    try IdentityDirectory(dataDirectory: directory).revocations().add(revocations)
+                }
+            case .revocations(let bytes): revocations.merge(try Revocations.decode(bytes), uniquingKeysWith: max)
+            case .accepted, .records, .closed, .derived, .rules, .groups: break
             }
         }
         throw FollowFailure(description: "the source ended before the base was complete")

@@ -8,6 +8,7 @@ import FirestoreMessages
 import FirestoreService
 import Glibc
 import HearthClient
+import Identity
 import Storage
 
 /// Makes the directory of a replica one that takes writes.
@@ -95,7 +96,9 @@ enum PromoteCommand: MainThreadSubcommand {
                 version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds))
         var (line, byteCount) = (progress, 0)
         defer { line.clear() }
-        while store.publishedVersion.microseconds < last, let message = try await stream.next() {
+        var hasPolicy = false
+        while !hasPolicy || store.publishedVersion.microseconds < last, let message = try await stream.next() {
+            hasPolicy = hasPolicy || !message.isOpening
             switch message {
             case .records(let bytes):
                 try await FollowerTask.apply(bytes, to: store)
@@ -104,7 +107,9 @@ enum PromoteCommand: MainThreadSubcommand {
             case .base(let reason, _):
                 throw CommandFailure(
                     "the replica cannot continue from what it has: \(reason); serve it with --follow first")
-            case .accepted, .closed, .file, .contents, .baseIsComplete, .derived, .rules, .revocations, .groups: break
+            case .revocations(let bytes):
+                try IdentityDirectory(dataDirectory: directory).revocations().add(try Revocations.decode(bytes))
+            case .accepted, .closed, .file, .contents, .baseIsComplete, .derived, .rules, .groups: break
             }
         }
         guard store.publishedVersion.microseconds == last else {

@@ -24,6 +24,8 @@ final class Replica: Sendable {
     private let configuration: HearthClient.Configuration
     private let client: HearthClient
     private let task: FollowerTask
+    /// What it has in common with the source.
+    let revocations: SourceRevocations
     private let stream = Mutex<ReplicaStream?>(nil)
 
     private init(
@@ -35,6 +37,7 @@ final class Replica: Sendable {
         self.configuration = configuration
         client = try HearthClient(configuration)
         task = FollowerTask(client: client, source: source, log: log)
+        revocations = SourceRevocations(source: source, client)
     }
 
     /// The replica that a command line asks for; nil without `--follow`.
@@ -130,7 +133,8 @@ final class Replica: Sendable {
 
     /// Begins to follow. If the replica must be copied again the process gets SIGTERM; see ``rebuildIfNeeded()``.
     func start(_ store: DocumentStore, rules: RulesKeeper?, revocations: RevocationKeeper) {
-        let stream = ReplicaStream(source: source, store, rules: rules, revocations: revocations, log: log)
+        let stream = ReplicaStream(
+            source: source, store, rules: rules, revocations: revocations, self.revocations, log: log)
         self.stream.withLock { $0 = stream }
         task.start(stream) { [log, source] in
             log(.error, "replica_outdated", ["source": source, "message": stream.rebuildReason ?? ""])

@@ -15,17 +15,30 @@ final class ReplicaStream: FollowTarget {
     private let store: DocumentStore
     private let rules: RulesKeeper?
     private let revocations: RevocationKeeper
+    private let ofSource: SourceRevocations
     private let log: Log
     private let rebuild = Mutex<String?>(nil)
+    private let policy = Mutex(Policy())
+
+    /// What has come of the policy of the source with the present stream.
+    private struct Policy {
+        var isAccepted = false
+        var isWhole = false
+    }
 
     /// - Parameters:
     ///   - rules: the keeper of the replica's rules, which become those of the source; nil if it has none.
     ///   - revocations: those of the replica, which gets the source's too.
-    init(source: String, _ store: DocumentStore, rules: RulesKeeper?, revocations: RevocationKeeper, log: Log) {
+    ///   - ofSource: what it has in common with the source.
+    init(
+        source: String, _ store: DocumentStore, rules: RulesKeeper?, revocations: RevocationKeeper,
+        _ ofSource: SourceRevocations, log: Log
+    ) {
         self.source = source
         self.store = store
         self.rules = rules
         self.revocations = revocations
+        self.ofSource = ofSource
         self.log = log
     }
 
@@ -33,19 +46,30 @@ final class ReplicaStream: FollowTarget {
     var rebuildReason: String? { rebuild.withLock { $0 } }
 
     func request(follower: UInt64) -> FollowRequest {
-        FollowRequest(
+        policy.withLock { $0 = Policy() }
+        ofSource.beginStream()
+        return FollowRequest(
             version: store.publishedVersion.microseconds, timeline: store.timelineStart.microseconds,
             follower: follower)
     }
 
-    func ended() { store.replication.isConnected = false }
+    func ended() {
+        store.replication.isConnected = false
+        guard revocations.areAwaited, !policy.withLock({ $0.isAccepted }) else { return }
+        log(
+            .error, "revocations_not_followed",
+            ["source": source, "message": "the source cannot be asked: the revocations of before are in force"])
+        revocations.areAwaited = false
+    }
 
     func take(_ message: FollowResponse) async throws -> Bool {
+        if case .base(let reason, _) = message { return mustRebuild(reason) }
+        if !message.isOpening { policyIsWhole() }
         switch message {
         case .accepted:
+            policy.withLock { $0.isAccepted = true }
             store.replication.isConnected = true
             log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
-        case .base(let reason, _): return mustRebuild(reason)
         case .records(let bytes): try await FollowerTask.apply(bytes, to: store)
         case .closed(let time):
             store.closeTimes(through: time)
@@ -57,7 +81,7 @@ final class ReplicaStream: FollowTarget {
             return mustRebuild("the replica has derived something else from the commit \(version)")
         case .rules(let text): apply(rules: text, rules)
         case .revocations(let bytes): try apply(revocations: bytes)
-        case .file, .contents, .baseIsComplete, .groups:
+        case .base, .file, .contents, .baseIsComplete, .groups:
             throw FollowFailure(description: "the source sends something unasked")
         }
         return true
@@ -66,6 +90,30 @@ final class ReplicaStream: FollowTarget {
     private func mustRebuild(_ reason: String) -> Bool {
         rebuild.withLock { $0 = reason }
         return false
+    }
+
+    /// All revocations of the source have come: users are served, and the source gets those that it lacks.
+    private func policyIsWhole() {
+        let wasWhole = policy.withLock { policy in
+            defer { policy.isWhole = true }
+            return policy.isWhole
+        }
+        if wasWhole { return }
+        revocations.areAwaited = false
+        do {
+            // It waits for the source, which tasks must not.
+            try SystemThread(name: "revocations") { [self] in offerRevocations() }.detach()
+        } catch {
+            log(.warning, "revocations_not_sent", ["message": ErrorText.describe(error)])
+        }
+    }
+
+    private func offerRevocations() {
+        do throws(RequestError) {
+            _ = try revocations.takeShared()
+        } catch {
+            log(.warning, "revocations_not_sent", ["source": source, "message": error.message])
+        }
     }
 
     /// Puts the rules of the source in force.
@@ -83,7 +131,9 @@ final class ReplicaStream: FollowTarget {
     /// - Throws: if they cannot be read or kept: the source sends all again with the next stream.
     private func apply(revocations bytes: [UInt8]) throws {
         do {
-            let count = try revocations.add(try Revocations.decode(bytes))
+            let moments = try Revocations.decode(bytes)
+            ofSource.note(moments)
+            let count = try revocations.add(moments)
             if count > 0 { log(.info, "revocations_followed", ["users": String(count)]) }
         } catch {
             throw FollowFailure(description: "the revocations of the source cannot be kept: \(error)")

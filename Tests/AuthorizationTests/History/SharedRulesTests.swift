@@ -11,7 +11,8 @@ import Testing
 struct SharedRulesTests {
     /// What the database of a cluster does, in memory.
     private final class Table: SharedRules {
-        private let state = Mutex((texts: [(number: Int, text: String)](), isAway: false, intruders: [String]()))
+        private let state = Mutex(
+            (texts: [(number: Int, text: String)](), isAway: false, intruders: [String](), session: UInt64(1)))
 
         var texts: [Int] { state.withLock { $0.texts.map(\.number) } }
 
@@ -20,13 +21,25 @@ struct SharedRulesTests {
         /// Another server adds these right before the next texts.
         func intrude(_ texts: [String]) { state.withLock { $0.intruders = texts } }
 
+        /// The texts after a number are lost, as when a standby takes over that lacks them.
+        func lose(after number: Int) {
+            state.withLock { state in
+                state.texts.removeAll { $0.number > number }
+                state.session += 1
+            }
+        }
+
         private func check() throws(RequestError) {
             if state.withLock({ $0.isAway }) { throw RequestError(.unavailable, "away") }
         }
 
-        func texts(after number: Int) throws(RequestError) -> [(number: Int, text: String)] {
+        func news(after seen: SeenRules) throws(RequestError) -> RulesNews {
             try check()
-            return state.withLock { $0.texts.filter { $0.number > number } }
+            return state.withLock { state in
+                let last = state.session == seen.session ? nil : state.texts.last?.number
+                return RulesNews(
+                    texts: state.texts.filter { $0.number > seen.number || $0.number == last }, session: state.session)
+            }
         }
 
         func add(_ text: String, as number: Int, after last: Int) throws(RequestError) -> Bool {
@@ -123,6 +136,33 @@ struct SharedRulesTests {
             #expect(try server.keeper.takeShared() == 5)
             #expect(try server.inForce == Self.text("c") && server.history.newest() == 5)
         }
+    }
+
+    @Test
+    func `Where the table has lost rules, the servers go back with it, and on together`() throws {
+        let table = Table()
+        let servers = try (0..<2).map { _ in try Server(table) }
+        for name in ["a", "b", "c", "d"] { _ = try servers[0].keeper.apply(Self.text(name)) }
+        _ = try servers[1].keeper.takeShared()
+        table.lose(after: 2)
+        #expect(try servers[1].keeper.takeShared() == 2)
+        #expect(servers[1].inForce == Self.text("b"))
+        #expect(try servers[1].keeper.takeShared() == nil)
+        // Others take the numbers of those that were lost before this server looks.
+        let late = try Server(table)
+        try late.keeper.joinShared()
+        for name in ["e", "f"] { _ = try late.keeper.apply(Self.text(name)) }
+        #expect(table.texts == [1, 2, 3, 4])
+        for server in servers {
+            _ = try server.keeper.takeShared()
+            #expect(server.inForce == Self.text("f"))
+        }
+        // Everything is lost.
+        table.lose(after: 0)
+        for server in servers { #expect(try server.keeper.takeShared() == nil) }
+        #expect(try servers[0].keeper.apply(Self.text("g")).changed)
+        _ = try servers[1].keeper.takeShared()
+        #expect(servers.allSatisfy { $0.inForce == Self.text("g") })
     }
 
     @Test

@@ -1,5 +1,6 @@
 // Expired documents, with a clock that the test sets.
 
+import Basics
 import DocumentModel
 import TestSupport
 import Testing
@@ -141,6 +142,16 @@ struct ExpiryTests {
         try harness.finish()
     }
 
+    /// A transaction that has read a document, and holds it locked.
+    private static func lock(_ path: String, _ harness: StoreHarness) async throws -> TransactionIdentifier {
+        let transaction = try await harness.begin()
+        try await withCheckedContinuation { continuation in
+            harness.store.lock(transaction, [Array(harness.name(path).utf8)]) { continuation.resume(returning: $0) }
+        }.get()
+        #expect(try harness.get(path, .transaction(transaction)) != nil)
+        return transaction
+    }
+
     @Test
     func `A document that a transaction holds locked goes after its end, unless it has changed`() async throws {
         let interval: UInt64 = 1_000
@@ -153,11 +164,7 @@ struct ExpiryTests {
         try await model.waitForIndexes()
         let past = MapValue([("until", .timestamp(TimestampValue(microseconds: 1)))])
         try await harness.commit([.set("s/kept", past)])
-        let transaction = try await harness.begin()
-        try await withCheckedContinuation { continuation in
-            harness.store.lock(transaction, [Array(harness.name("s/kept").utf8)]) { continuation.resume(returning: $0) }
-        }.get()
-        #expect(try harness.get("s/kept", .transaction(transaction)) != nil)
+        let transaction = try await Self.lock("s/kept", harness)
         harness.clock.advance(milliseconds: interval)
         #expect(try await Self.expired(harness) == 0)
         // The delete waits for the lock; the holder's commit removes the expiry time.
@@ -166,6 +173,98 @@ struct ExpiryTests {
         #expect(try harness.integer("s/kept") == 1)
         try await harness.commit([.set("s/kept", past)])
         try await Self.round(harness, until: 1)
+        try harness.finish()
+    }
+
+    /// Holds up the second batch of the first round, and all steps of indexes from then on. Thread-safe.
+    private final class HeldRound: Sendable {
+        private struct State {
+            var batches = 0
+            var isReleased = false
+        }
+
+        private let state = Monitor(State())
+
+        func admits(_ task: HousekeepingTask) -> Bool {
+            switch task {
+            case .expiry:
+                let isSecond = state.withLock { state in
+                    state.batches += 1
+                    return state.batches == 2
+                }
+                if isSecond { state.wait { $0.isReleased ? () : nil } }
+                return true
+            case .indexStep: return state.withLock { $0.batches < 2 }
+            default: return true
+            }
+        }
+
+        func waitUntilHeld() throws { try waitUntil("a batch is held up") { state.withLock { $0.batches >= 2 } } }
+        func release() { state.update { $0.isReleased = true } }
+    }
+
+    /// A store with 2,000 expired documents, whose round is held up at its second batch.
+    private static func storeInRound(_ held: HeldRound) async throws -> StoreHarness {
+        let harness = try Self.harness { $0.admitsHousekeeping = held.admits }
+        let old = (0..<2_000).map { number in
+            StepWrite.set("s/d\(number)", ["until": .timestamp(TimestampValue(microseconds: Int64(number)))])
+        }
+        try await harness.commit(old)
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        harness.clock.advance(milliseconds: intervalMilliseconds)
+        harness.store.noticeTime()
+        try held.waitUntilHeld()
+        return harness
+    }
+
+    @Test
+    func `A round ends when its policy is removed`() async throws {
+        let held = HeldRound()
+        let harness = try await Self.storeInRound(held)
+        let isDeclared = Monitor(false)
+        harness.store.declareIndexes(IndexDeclaration(), in: harness.database) { _ in
+            isDeclared.update { $0 = true }
+        }
+        held.release()
+        try await eventually("the policy is removed") { isDeclared.withLock { $0 } }
+        // The batch that had begun, and no further one, though the entries are still there.
+        #expect(try await Self.expired(harness) == UInt64(2 * ExpirySweep.documentsPerBatch))
+        #expect(try harness.ids("s").count == 2_000 - 2 * ExpirySweep.documentsPerBatch)
+        try harness.finish()
+    }
+
+    @Test
+    func `A round ends when the clock is set back`() async throws {
+        let held = HeldRound()
+        let harness = try await Self.storeInRound(held)
+        harness.clock.stepBack(milliseconds: 3_600_000)
+        held.release()
+        #expect(try await Self.expired(harness) == UInt64(ExpirySweep.documentsPerBatch))
+        try await Self.round(harness, until: 2_000)
+        try harness.finish()
+    }
+
+    @Test
+    func `A batch that waits for a lock while the policy is removed deletes nothing`() async throws {
+        let interval: UInt64 = 1_000
+        let harness = try Self.harness {
+            $0.concurrencyMode = .pessimistic
+            $0.expiryIntervalMilliseconds = interval
+        }
+        let model = IndexedModel(harness)
+        try await model.declare(IndexDeclaration(fieldOverrides: [try Self.expiring("s", "until")]))
+        try await model.waitForIndexes()
+        try await harness.commit([.set("s/kept", ["until": .timestamp(TimestampValue(microseconds: 1))])])
+        let transaction = try await Self.lock("s/kept", harness)
+        harness.clock.advance(milliseconds: interval)
+        #expect(try await Self.expired(harness) == 0)
+        try await model.declare(IndexDeclaration())
+        harness.store.rollback(transaction)
+        #expect(try await Self.expired(harness) == 0)
+        #expect(try harness.get("s/kept") != nil)
+        #expect(harness.store.statistics.housekeepingFailures == 0)
         try harness.finish()
     }
 

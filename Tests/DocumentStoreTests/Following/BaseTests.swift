@@ -23,7 +23,7 @@ struct BaseTests {
             try base.read(part) { try receiver.append($0) }
         }
         #expect(receiver.byteCount == base.byteCount)
-        try receiver.complete(source: "source:1")
+        try receiver.complete(source: "source:1") { _ in }
         #expect(try ReplicaFile.source(in: directory.path(of: "data")) == "source:1")
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
 
@@ -51,7 +51,7 @@ struct BaseTests {
             try receiver.begin(part.path)
             try base.read(part) { try receiver.append($0) }
         }
-        try receiver.complete(source: "source:1")
+        try receiver.complete(source: "source:1") { _ in }
         #expect(try String(contentsOfFile: "\(data)/\(file)", encoding: .utf8) == "kept")
         #expect(!FileManager.default.fileExists(atPath: "\(data)/other"))
         try source.finish()
@@ -65,7 +65,7 @@ struct BaseTests {
         let receiver = try BaseReceiver(directory: directory.path(of: "data"))
         #expect(throws: StorageError.self) { try receiver.begin(path) }
         #expect(throws: StorageError.self) { try receiver.append([1]) }
-        #expect(throws: StorageError.self) { try receiver.complete(source: "source:1") }
+        #expect(throws: StorageError.self) { try receiver.complete(source: "source:1") { _ in } }
         #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data")))
     }
 }

@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import Storage
 import Testing
 
 @testable import DocumentStore
@@ -77,5 +78,27 @@ struct ReplacedLeaderTests {
         #expect(try harness.integer("c/x", "n", .time(before)) == 1)
         try harness.finish()
         #expect(throws: RequestError.self) { try outcome.wait { $0 }.get() }
+    }
+
+    @Test
+    func `A source that steps down gives out no time at which its replica may commit`() async throws {
+        let harness = try StoreHarness()
+        let store = harness.store
+        try await harness.commit([.set("c/x", ["n": 1])])
+        harness.clock.advance(milliseconds: 1_000)
+        let given = store.currentReadTime
+        let outcome = Monitor<Result<CommitVersion, RequestError>?>(nil)
+        store.stepDown { result in outcome.update { $0 = result } }
+        let last = try outcome.wait { $0 }.get().microseconds
+        #expect(last > given && store.publishedVersion.microseconds == last)
+        // The replica commits from here on.
+        harness.clock.advance(milliseconds: 60_000)
+        #expect(store.currentReadTime == last)
+        let transaction = try await harness.begin(.readOnly(readTime: nil))
+        #expect(transaction.readTime == TimestampValue(microseconds: Int64(last)))
+        #expect(try store.mustWait(for: .time(TimestampValue(microseconds: Int64(last) + 1))))
+        #expect(try harness.integer("c/x") == 1)
+        #expect(try await harness.failure([.set("c/x", ["n": 2])])?.code == .failedPrecondition)
+        try harness.finish()
     }
 }

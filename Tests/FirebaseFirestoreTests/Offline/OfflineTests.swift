@@ -207,6 +207,39 @@ struct OfflineTests {
         #expect(server.stop() == 0)
     }
 
+    @Test
+    func `After its server was restored to an earlier state a client shows that state`() async throws {
+        let (data, copy) = (directory.path(of: "server"), directory.path(of: "copy"))
+        var server = try server()
+        let port = server.port
+        // One with a listener, one that only reads.
+        let (listening, reading) = (firestore(port), firestore(port))
+        for n in 1...2 { try await listening.document("c/d\(n)").setData(["n": n]) }
+        #expect(server.stop() == 0)
+        try FileManager.default.copyItem(atPath: data, toPath: copy)
+        server = try ServerProcess(data: data, port: port)
+        let events = Events()
+        listening.collection("c").order(by: "n").addSnapshotListener { snapshot, _ in
+            events.append(snapshot.map(Self.text) ?? "error")
+        }
+        let batch = reading.batch()
+        for (id, n) in [("d1", 10), ("d3", 3)] { batch.setData(["n": n], forDocument: reading.document("c/\(id)")) }
+        try await batch.commit()
+        try await eventually("the later state") { events.all.last == "2,3,10" }
+        #expect(Self.text(try await reading.collection("c").order(by: "n").getDocuments(source: .server)) == "2,3,10")
+        #expect(server.stop() == 0)
+        // As `hearth restore` leaves it.
+        try FileManager.default.removeItem(atPath: data)
+        try FileManager.default.copyItem(atPath: copy, toPath: data)
+        for name in ["TIMELINE", "IDENTITY"] { try FileManager.default.removeItem(atPath: "\(data)/\(name)") }
+        server = try ServerProcess(data: data, port: port)
+        try await eventually("the earlier state") { events.all.last == "1,2" }
+        #expect(Self.text(try await reading.document("c/d1").getDocument(source: .server)) == "1")
+        #expect(Self.text(try await reading.collection("c").order(by: "n").getDocuments(source: .server)) == "1,2")
+        for firestore in [listening, reading] { try await firestore.terminate() }
+        #expect(server.stop() == 0)
+    }
+
     // MARK: Persistence
 
     /// A Firestore with a cache in a directory, as a program that starts again would have it.

@@ -3,7 +3,6 @@
 import DocumentJSON
 import Foundation
 import PostgreSQLLog
-import TLSTestSupport
 import TestSupport
 import Testing
 
@@ -11,59 +10,23 @@ import Testing
 struct ClusterRevocationsTests {
     private let directory = TemporaryDirectory("cluster-revocations")
     private let database: PostgreSQLServer
-    /// Flags of servers that know users.
-    private let flags: [String]
-    /// What servers show each other.
-    private let environment: [String: String]
-    private static let issuer = "https://securetoken.google.com/hearth"
+    private let users: SignedInUsers
 
     init() throws {
         database = try PostgreSQLServer()
-        let (key, principals, rules) = (
-            TestKey(), directory.path(of: "p.json"), directory.path(of: "firestore.rules")
-        )
-        try FileManager.default.createDirectory(
-            atPath: directory.path(of: "keys"), withIntermediateDirectories: true)
-        try Data(key.publicPEM).write(to: URL(fileURLWithPath: directory.path(of: "keys/k.pem")))
-        try Data(key.privatePEM).write(to: URL(fileURLWithPath: directory.path(of: "k.key")))
-        let text =
-            "service cloud.firestore { match /databases/{d}/documents/{p=**} { allow read: if request.auth != null; } }"
-        try Data(text.utf8).write(to: URL(fileURLWithPath: rules))
-        let made = try HearthBinary.run(
-            [
-                "token", "create", "servers", "--principals", principals, "--role", "admin", "--project", "*",
-                "--api-key",
-            ])
-        environment = ["HEARTH_FOLLOW_TOKEN": String(made.output.dropLast())]
-        flags = [
-            "--rules", rules, "--principals", principals, "--token-issuer", Self.issuer, "--token-keys",
-            directory.path(of: "keys"),
-        ]
+        users = try SignedInUsers(directory)
     }
 
     private func node(_ name: String) throws -> ClusterNode {
-        try ClusterNode(database.address, data: directory.path(of: name), arguments: flags)
+        try ClusterNode(database.address, data: directory.path(of: name), arguments: users.flags)
     }
 
-    private func start(_ node: ClusterNode) throws { try node.start(environment: environment) }
+    private func start(_ node: ClusterNode) throws { try node.start(environment: users.environment) }
 
-    /// A token of a user who has signed in a minute ago.
-    private func token(_ uid: String) throws -> String {
-        let signedIn = Int(Date().timeIntervalSince1970) - 60
-        let minted = try HearthBinary.run([
-            "token", "mint", "--uid", uid, "--key", directory.path(of: "k.key"), "--issuer", Self.issuer, "--claims",
-            "{\"auth_time\":\(signedIn)}",
-        ])
-        try #require(minted.status == 0, "\(minted)")
-        return String(minted.output.dropLast())
-    }
+    private func token(_ uid: String) throws -> String { try users.token(uid) }
 
-    /// What a server replies to a user who reads a document that does not exist: 404, or 401 if the token is refused.
     private func status(_ token: String, at node: ClusterNode) -> Int? {
-        HTTPTestClient(ifListening: node.port, address: node.host, patienceSeconds: 20)?
-            .request(
-                "GET", "/v1/projects/hearth/databases/(default)/documents/c/d",
-                headers: ["Authorization: Bearer \(token)"])?.status
+        SignedInUsers.status(token, port: node.port, host: node.host)
     }
 
     private func expect(_ wanted: Int, _ token: String, at nodes: [ClusterNode], _ comment: String) async throws {
@@ -108,7 +71,9 @@ struct ClusterRevocationsTests {
         #expect(revoked.status == 0 && revoked.output.contains("at all servers of the cluster"), "\(revoked)")
         #expect(status(ada, at: nodes[0]) == 401)
         try await expect(401, ada, at: nodes, "to a user who is revoked")
-        #expect(nodes[1].log.contains("event=revocations_taken users=1"), "\(nodes[1].log)")
+        try await eventually("the log says it: \(nodes[1].log)") {
+            nodes[1].log.contains("event=revocations_taken users=1")
+        }
         // Without a server.
         let direct = try revoke("eve", "--cluster", database.address)
         #expect(direct.status == 0 && direct.output.contains("at all servers of the cluster"), "\(direct)")
@@ -135,7 +100,7 @@ struct ClusterRevocationsTests {
     func `An access token that one server gives is accepted by the others`() async throws {
         let nodes = [try node("a"), try node("b")]
         for node in nodes { try start(node) }
-        let key = try #require(environment["HEARTH_FOLLOW_TOKEN"])
+        let key = try #require(users.environment["HEARTH_FOLLOW_TOKEN"])
         let client = HTTPTestClient(port: nodes[0].port)
         let session = try #require(
             client.request("POST", "/console/session", body: "", headers: ["Authorization: Bearer \(key)"]))
@@ -212,7 +177,7 @@ struct ClusterRevocationsTests {
         let returned = try HearthBinary.run(["migrate", "--from", database.address, "--to", back])
         #expect(returned.status == 0, "\(returned)")
         _ = node.stop()
-        let server = try ServerProcess(data: back, arguments: flags)
+        let server = try ServerProcess(data: back, arguments: users.flags)
         let client = HTTPTestClient(port: server.port)
         for token in [ada, eve, bob] {
             let reply = client.request(

@@ -12,10 +12,12 @@ import time
 READY_SECONDS = 60
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def reserve_port():
+    """A socket that is bound and does not listen: no other program gets its port, and a server can listen on it."""
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind(("127.0.0.1", 0))
+    return reservation
 
 
 class Server:
@@ -27,7 +29,8 @@ class Server:
 
     def __init__(self, scratch):
         self.scratch = pathlib.Path(scratch)
-        self.port = free_port()
+        self.reservation = reserve_port()
+        self.port = self.reservation.getsockname()[1]
         self.process = None
 
     def command(self):

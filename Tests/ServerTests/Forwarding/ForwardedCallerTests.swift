@@ -6,6 +6,7 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
+import Foundation
 import Identity
 import NativeProtocol
 import Server
@@ -80,6 +81,72 @@ struct ForwardedCallerTests {
             #expect(Self.write(pair.follower, "Bearer \(credential)x") == 401)
             #expect(Self.write(pair.follower, nil) == 401)
         }
+    }
+
+    @Test
+    func `A write stream ends when its principal has other rights at the follower`() throws {
+        let (records, key) = try Self.principal(.admin)
+        let directory = TemporaryDirectory("principals")
+        let path = directory.path(of: "principals.json")
+        let writer = try PrincipalFile.edit(path) { (list) throws(PrincipalFault) in
+            let grant = PrincipalList.Grant(role: .writer, scope: Scope(projects: nil), bypassesRules: true)
+            return try list.addAPIKey(to: "batch", grant, now: 1)
+        }
+        let authorization = try TestAuthorization.make(
+            nil, mode: .closed, records: try PrincipalFile.read(path))
+        let pair = try ServerPair(token: key) {
+            $0.authorization = try? TestAuthorization.make(nil, mode: .closed, records: records)
+        } follower: {
+            $0.authorization = authorization
+        }
+        let connection = pair.follower.connect()
+        defer { connection.close() }
+        connection.show(try #require(Credential(writer)))
+        let stream = MessageListener()
+        var first = ByteBuffer()
+        WriteRequestMessage(database: Harness.database).encode(into: &first)
+        connection.stream(
+            FirestoreMessages.Method.write.rpc, first.copyBytes(), isComplete: false, handler: stream)
+        try stream.came.wait(until: "the stream is open")
+        // The same key, of a principal that may only read from now on.
+        let text = try String(contentsOfFile: path, encoding: .utf8).replacing("\"writer\"", with: "\"reader\"")
+        let file = try FileHandle(forWritingTo: URL(filePath: path))
+        try file.truncate(atOffset: 0)
+        try file.write(contentsOf: Data(text.utf8))
+        try file.close()
+        authorization.replace(
+            try TestAuthorization.authenticator(mode: .closed, records: try PrincipalFile.read(path)))
+        try stream.ended.wait(until: "the stream has ended")
+        #expect(stream.state.withLock { $0.outcome.code } == .unavailable)
+    }
+
+    @Test
+    func `The source looks at the user whom a follower vouches for`() throws {
+        let (records, key) = try Self.principal(.admin)
+        let revocations = Revocations()
+        let authorization = try TestAuthorization.make(Self.rules, mode: .closed, records: records)
+        authorization.replace(
+            try TestAuthorization.authenticator(mode: .closed, records: records, revocations: revocations))
+        let source = try LiveDatabaseServer { $0.authorization = authorization }
+        let connection = source.connect()
+        defer { connection.close() }
+        connection.show(try #require(Credential(key)))
+        let now = Int64(SystemClock.microseconds() / 1_000_000)
+        func write(_ uid: String, signedInAt: Int64, expiresAt: Int64) throws -> StatusCode {
+            let user = """
+                {"verified":true,"kind":"user","uid":"\(uid)","claims":{"kind":"k"},
+                "signed_in_at":\(signedInAt),"expires_at":\(expiresAt)}
+                """
+            let head = ForwardedHead(method: .commit, caller: Array(user.utf8))
+            let message = try LiveDatabaseServer.commitRequest("c/x", [])
+            return source.stream(.adminForward, head.request(message.byteSpan), on: connection).outcome.code
+        }
+        #expect(try write("alice", signedInAt: now - 100, expiresAt: now + 1_000) == .ok)
+        #expect(try write("alice", signedInAt: now - 200, expiresAt: now - 100) == .unauthenticated)
+        try revocations.revoke(uid: "alice", before: now - 50)
+        // Other bytes than those of the caller before.
+        #expect(try write("alice", signedInAt: now - 101, expiresAt: now + 1_001) == .unauthenticated)
+        #expect(try write("alice", signedInAt: now - 40, expiresAt: now + 1_000) == .ok)
     }
 
     @Test(arguments: [nil, Role.reader, .writer])

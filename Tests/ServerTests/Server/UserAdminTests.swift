@@ -13,18 +13,26 @@ import Testing
 @Suite(.timeLimit(.minutes(20)))
 struct UserAdminTests {
     @Test
-    func `A user is revoked over the socket, and not over the TCP port`() throws {
+    func `A user is revoked over the socket, and several are by a replica over the TCP port`() throws {
         let revocations = Revocations()
         let live = try LiveDatabaseServer { $0.revocations = RevocationKeeper(revocations) }
-        #expect(try !AdminClient.revoke(uid: "ada", directory: live.directory.path(of: "data")))
+        let answer = try AdminClient.revoke(uid: "ada", directory: live.directory.path(of: "data"))
+        #expect(!answer.isInCluster && answer.source.isEmpty)
         #expect(revocations.isRevoked(uid: "ada", signedInAt: 1) && !revocations.isRevoked(uid: "eve", signedInAt: 1))
         #expect(!revocations.isRevoked(uid: "ada", signedInAt: Int64.max))
         #expect(throws: AdminClient.Failure.self) {
             try AdminClient.revoke(uid: "", directory: live.directory.path(of: "data"))
         }
-        let request = RevokeUserRequest(uid: "eve").encodedBytes()
-        #expect(live.call(.adminRevokeUser, request).outcome.code == .unimplemented)
-        #expect(!revocations.isRevoked(uid: "eve", signedInAt: 1))
+        func send(_ bytes: [UInt8]) -> StatusCode {
+            live.call(.adminRevokeUser, RevokeUserRequest(revocations: bytes).encodedBytes()).outcome.code
+        }
+        #expect(send(Revocations.encode([Array("eve".utf8): 100, Array("bob".utf8): 200])) == .ok)
+        #expect(revocations.isRevoked(uid: "eve", signedInAt: 99))
+        #expect(!revocations.isRevoked(uid: "eve", signedInAt: 100))
+        #expect(revocations.isRevoked(uid: "bob", signedInAt: 199))
+        #expect(send([1, 2, 3]) == .invalidArgument)
+        #expect(send(Revocations.encode([[]: 1])) == .invalidArgument)
+        #expect(send(Revocations.encode([[0xFF]: 1])) == .invalidArgument)
         let plain = try LiveDatabaseServer()
         let refusal = #expect(throws: AdminClient.Failure.self) {
             try AdminClient.revoke(uid: "ada", directory: plain.directory.path(of: "data"))

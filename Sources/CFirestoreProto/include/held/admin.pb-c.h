@@ -91,13 +91,18 @@ struct  Held__Admin__RevokeUserRequest
 {
   ProtobufCMessage base;
   /*
-   * The identifier of the user: the claim "sub" of a token, or the one that the issuer's settings name.
+   * The identifier of the user: the claim "sub" of a token, or the one that the issuer's settings name. Empty if the
+   * next field is set.
    */
   ProtobufCBinaryData uid;
+  /*
+   * Users whom a replica refuses, as FollowResponse.revocations has them.
+   */
+  ProtobufCBinaryData revocations;
 };
 #define HELD__ADMIN__REVOKE_USER_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__revoke_user_request__descriptor) \
-    , {0,NULL} }
+    , {0,NULL}, {0,NULL} }
 
 
 struct  Held__Admin__RevokeUserResponse
@@ -111,10 +116,14 @@ struct  Held__Admin__RevokeUserResponse
    * All servers of the cluster refuse them within seconds.
    */
   protobuf_c_boolean in_cluster;
+  /*
+   * The source of this replica, which refuses them too, and its replicas within seconds; empty if this is none.
+   */
+  ProtobufCBinaryData source;
 };
 #define HELD__ADMIN__REVOKE_USER_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__revoke_user_response__descriptor) \
-    , 0, 0 }
+    , 0, 0, {0,NULL} }
 
 
 struct  Held__Admin__MoveDatabaseRequest

@@ -247,7 +247,7 @@ void   hearth__admin__v1__single_field_index__init
   static const Hearth__Admin__V1__SingleFieldIndex init_value = HEARTH__ADMIN__V1__SINGLE_FIELD_INDEX__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_request__field_descriptors[1] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_request__field_descriptors[2] =
 {
   {
     "uid",
@@ -261,14 +261,27 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_request__fi
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "revocations",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__RevokeUserRequest, revocations),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__revoke_user_request__field_indices_by_name[] = {
+  1,   /* field[1] = revocations */
   0,   /* field[0] = uid */
 };
 static const ProtobufCIntRange hearth__admin__v1__revoke_user_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_request__descriptor =
 {
@@ -278,14 +291,14 @@ const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_request__descrip
   "Hearth__Admin__V1__RevokeUserRequest",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__RevokeUserRequest),
-  1,
+  2,
   hearth__admin__v1__revoke_user_request__field_descriptors,
   hearth__admin__v1__revoke_user_request__field_indices_by_name,
   1,  hearth__admin__v1__revoke_user_request__number_ranges,
   (ProtobufCMessageInit) hearth__admin__v1__revoke_user_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_response__field_descriptors[3] =
 {
   {
     "before",
@@ -311,15 +324,28 @@ static const ProtobufCFieldDescriptor hearth__admin__v1__revoke_user_response__f
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "source",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_STRING,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__RevokeUserResponse, source),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned hearth__admin__v1__revoke_user_response__field_indices_by_name[] = {
   0,   /* field[0] = before */
   1,   /* field[1] = in_cluster */
+  2,   /* field[2] = source */
 };
 static const ProtobufCIntRange hearth__admin__v1__revoke_user_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_response__descriptor =
 {
@@ -329,7 +355,7 @@ const ProtobufCMessageDescriptor hearth__admin__v1__revoke_user_response__descri
   "Hearth__Admin__V1__RevokeUserResponse",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__RevokeUserResponse),
-  2,
+  3,
   hearth__admin__v1__revoke_user_response__field_descriptors,
   hearth__admin__v1__revoke_user_response__field_indices_by_name,
   1,  hearth__admin__v1__revoke_user_response__number_ranges,

@@ -91,13 +91,18 @@ struct  Hearth__Admin__V1__RevokeUserRequest
 {
   ProtobufCMessage base;
   /*
-   * The identifier of the user: the claim "sub" of a token, or the one that the issuer's settings name.
+   * The identifier of the user: the claim "sub" of a token, or the one that the issuer's settings name. Empty if the
+   * next field is set.
    */
   char *uid;
+  /*
+   * Users whom a replica refuses, as FollowResponse.revocations has them.
+   */
+  ProtobufCBinaryData revocations;
 };
 #define HEARTH__ADMIN__V1__REVOKE_USER_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__revoke_user_request__descriptor) \
-    , (char *)protobuf_c_empty_string }
+    , (char *)protobuf_c_empty_string, {0,NULL} }
 
 
 struct  Hearth__Admin__V1__RevokeUserResponse
@@ -111,10 +116,14 @@ struct  Hearth__Admin__V1__RevokeUserResponse
    * All servers of the cluster refuse them within seconds.
    */
   protobuf_c_boolean in_cluster;
+  /*
+   * The source of this replica, which refuses them too, and its replicas within seconds; empty if this is none.
+   */
+  char *source;
 };
 #define HEARTH__ADMIN__V1__REVOKE_USER_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__revoke_user_response__descriptor) \
-    , 0, 0 }
+    , 0, 0, (char *)protobuf_c_empty_string }
 
 
 struct  Hearth__Admin__V1__MoveDatabaseRequest

@@ -1,0 +1,121 @@
+// Users whose tokens a replica refuses, as processes.
+
+import Foundation
+import Identity
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(20)))
+struct ReplicaRevocationsTests {
+    private let directory = TemporaryDirectory("replica-revocations")
+    private let users: SignedInUsers
+    private var data: String { directory.path(of: "data") }
+    private var copy: String { directory.path(of: "copy") }
+
+    init() throws { users = try SignedInUsers(directory) }
+
+    private func source(port: Int? = nil) throws -> ServerProcess {
+        try ServerProcess(data: data, port: port, arguments: users.flags + ["--log-keep", "16MiB"])
+    }
+
+    private func replica(of source: ServerProcess, _ name: String = "copy") throws -> ServerProcess {
+        try ServerProcess(
+            data: directory.path(of: name), arguments: users.flags + ["--follow", "127.0.0.1:\(source.port)"],
+            environment: users.environment)
+    }
+
+    private func revoke(_ uid: String, _ data: String) throws -> HearthBinary.Outcome {
+        try HearthBinary.run(["token", "revoke-user", uid, "--data", data])
+    }
+
+    private func status(_ token: String, _ server: ServerProcess) -> Int? {
+        SignedInUsers.status(token, port: server.port)
+    }
+
+    private func expect(_ wanted: Int, _ token: String, _ server: ServerProcess, _ comment: String) async throws {
+        try await eventually("\(wanted) \(comment): \(server.process.errors.suffix(2_000))") {
+            status(token, server) == wanted
+        }
+    }
+
+    @Test
+    func `A replica serves no user before it knows whom its source has revoked`() async throws {
+        let (ada, eve, bob) = (try users.token("ada"), try users.token("eve"), try users.token("bob"))
+        let source = try source()
+        #expect(try revoke("ada", data).status == 0)
+        var replica = try replica(of: source)
+        // The copy of the source has its revocations.
+        #expect(try IdentityDirectory(dataDirectory: copy).revocations().isRevoked(uid: "ada", signedInAt: 0))
+        try await expect(401, ada, replica, "to a user who is revoked")
+        try await expect(404, eve, replica, "to another one")
+        #expect(replica.stop() == 0)
+
+        #expect(try revoke("eve", data).status == 0)
+        // The source takes connections and says nothing.
+        source.process.signal(SIGSTOP)
+        replica = try self.replica(of: source)
+        for (token, wanted) in [(ada, 401), (eve, 503), (bob, 503)] {
+            let status = status(token, replica)
+            // On a slow machine the replica may have waited for its source for as long as it waits.
+            let isOver = replica.process.errors.contains("event=revocations_not_followed")
+            #expect(status == wanted || isOver, "\(replica.process.errors)")
+        }
+        let key = try #require(users.environment["HEARTH_FOLLOW_TOKEN"])
+        #expect(status(key, replica) == 404)
+        source.process.signal(SIGCONT)
+        try await expect(404, bob, replica, "to a user when the revocations have come")
+        #expect(status(eve, replica) == 401 || replica.process.errors.contains("event=revocations_not_followed"))
+        try await expect(401, eve, replica, "to a user who was revoked meanwhile")
+        #expect(replica.stop() == 0)
+        #expect(source.stop() == 0)
+
+        // Its source is away: what it had before is in force.
+        replica = try self.replica(of: source)
+        try await expect(404, bob, replica, "to a user without the source")
+        #expect(replica.process.errors.contains("event=revocations_not_followed"))
+        for token in [ada, eve] { #expect(status(token, replica) == 401) }
+        #expect(replica.stop() == 0)
+    }
+
+    @Test
+    func `A user who is revoked at a replica is refused by its source and the other replicas, later if it is away`()
+        async throws
+    {
+        let (ada, eve, bob) = (try users.token("ada"), try users.token("eve"), try users.token("bob"))
+        var source = try source()
+        let port = source.port
+        let replicas = [try replica(of: source), try replica(of: source, "other")]
+        for token in [ada, eve] { try await expect(404, token, replicas[1], "at first") }
+        let revoked = try revoke("ada", copy)
+        #expect(revoked.status == 0 && revoked.output.contains("also at the source 127.0.0.1:\(port)"), "\(revoked)")
+        #expect(status(ada, replicas[0]) == 401)
+        #expect(status(ada, source) == 401)
+        try await expect(401, ada, replicas[1], "to a user who is revoked at another replica")
+
+        source.kill()
+        let away = try revoke("eve", copy)
+        #expect(away.status == 1 && away.errors.contains("at this server only"), "\(away)")
+        #expect(status(eve, replicas[0]) == 401)
+        // Who signs in again is not revoked by what is sent later.
+        let again = try users.token("eve", secondsAgo: 0)
+        source = try self.source(port: port)
+        try await expect(401, eve, source, "from the source that is back")
+        try await expect(401, eve, replicas[1], "from its other replica")
+        for server in replicas + [source] {
+            try await expect(404, again, server, "to a user who has signed in since")
+            try await expect(404, bob, server, "to another user")
+        }
+
+        // A promoted replica has what was revoked while it did not run.
+        #expect(replicas[1].stop() == 0)
+        #expect(try revoke("bob", data).status == 0)
+        let promoted = try HearthBinary.run(
+            ["promote", "--data", directory.path(of: "other")], environment: users.environment)
+        #expect(promoted.status == 0, "\(promoted.errors)")
+        #expect(
+            try IdentityDirectory(dataDirectory: directory.path(of: "other")).revocations()
+                .isRevoked(uid: "bob", signedInAt: 0))
+        #expect(replicas[0].stop() == 0)
+        #expect(source.stop() == 0)
+    }
+}

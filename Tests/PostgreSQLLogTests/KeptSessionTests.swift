@@ -1,0 +1,88 @@
+// Sessions that are kept, over a real PostgreSQL.
+
+import Glibc
+import PostgreSQLLog
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(20)))
+struct KeptSessionTests {
+    private let server: PostgreSQLServer
+
+    init() throws { server = try PostgreSQLServer() }
+
+    private static let process = SQLStatement("SELECT pg_backend_pid()")
+
+    private func process(of kept: KeptSession) throws -> UInt64? { try kept.run(Self.process).first?.number(0) }
+
+    @Test
+    func `A session is kept, and made and prepared again after a failure of the database alone`() throws {
+        var prepared = 0
+        let kept = KeptSession(address: server.address) { session in
+            prepared += 1
+            try session.run(SQLStatement(script: "SET lock_timeout = 1234"))
+        }
+        #expect(!kept.isOpen && kept.number == 0)
+        let first = try process(of: kept)
+        #expect(try process(of: kept) == first)
+        struct Other: Error {}
+        #expect(throws: Other.self) { try kept.use { _ in throw Other() } }
+        #expect(try process(of: kept) == first)
+        #expect(kept.isOpen && kept.number == 1 && prepared == 1)
+
+        #expect(throws: SQLFailure.self) { try kept.run(SQLStatement("SELECT 1 / 0")) }
+        #expect(!kept.isOpen)
+        #expect(try process(of: kept) != first)
+        #expect(try kept.run(SQLStatement("SHOW lock_timeout")).first?.text(0) == "1234ms")
+        #expect(kept.number == 2 && prepared == 2)
+        kept.close()
+        #expect(!kept.isOpen)
+        _ = try process(of: kept)
+        #expect(kept.number == 3)
+    }
+
+    @Test
+    func `What lost its session is not executed again, and fails until there is a database`() throws {
+        let kept = KeptSession(address: server.address)
+        try kept.run(SQLStatement("CREATE TABLE counted (n integer)"))
+        var executed = 0
+        func add() throws {
+            try kept.use { session in
+                executed += 1
+                try session.run(SQLStatement("INSERT INTO counted VALUES (1)"))
+            }
+        }
+        try add()
+        let other = try PostgreSQLSession(address: server.address)
+        let first = try #require(try process(of: kept))
+        try other.run(SQLStatement("SELECT pg_terminate_backend(\(first), 10000)"))
+        other.close()
+        #expect(kept.isOpen)
+        #expect(throws: SQLFailure.self) { try add() }
+        #expect(executed == 2)
+        try add()
+        #expect(try kept.run(SQLStatement("SELECT count(*) FROM counted")).first?.number(0) == 2)
+
+        server.stop(SIGQUIT)
+        #expect(throws: SQLFailure.self) { try add() }
+        let failure = #expect(throws: SQLFailure.self) { try add() }
+        #expect(failure?.isConnectionLost == true)
+        #expect(executed == 4)
+        try server.start()
+        try add()
+        #expect(executed == 5)
+    }
+
+    @Test
+    func `A session that cannot be prepared is not used`() throws {
+        var isBroken = true
+        let kept = KeptSession(address: server.address) { session in
+            try session.run(SQLStatement(isBroken ? "SELECT broken" : "SELECT 1"))
+        }
+        #expect(throws: SQLFailure.self) { try kept.use { _ in Issue.record("it is used") } }
+        #expect(!kept.isOpen && kept.number == 0)
+        isBroken = false
+        _ = try process(of: kept)
+        #expect(kept.number == 1)
+    }
+}
