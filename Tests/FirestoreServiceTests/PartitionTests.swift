@@ -3,6 +3,7 @@
 import DocumentModel
 import FirestoreMessages
 import ServiceTestSupport
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -70,7 +71,7 @@ struct PartitionTests {
         #expect(sizes.allSatisfy { $0 >= 290 && $0 <= 310 }, "\(sizes)")
     }
 
-    @Test(arguments: [true, false])
+    @Test(arguments: CaseShare.of([true, false], 1))
     func `A large collection is cut into about even parts by a sample`(isCounting: Bool) throws {
         let harness = try Harness()
         let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")

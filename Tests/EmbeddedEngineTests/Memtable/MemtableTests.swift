@@ -106,7 +106,7 @@ struct MemtableTests {
         return key
     }
 
-    @Test(arguments: UInt64(1)...4)
+    @Test(arguments: CaseShare.of(UInt64(1)...4, 2))
     func `Thousands of keys, alike at the beginning, rising, falling and random`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let count = 12_000
