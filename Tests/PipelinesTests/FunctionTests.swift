@@ -157,6 +157,8 @@ struct FunctionTests {
             (.call("storage_size", .list([1, "a"])), 10),
             (.call("storage_size", .value(name)), 44), (.call("document_id", .value(name)), "my_task_id"),
             (.call("collection_id", .value(name)), "tasks"),
+            // An id that begins with a combining mark.
+            (.call("document_id", .value(.reference("projects/p/databases/d/documents/c/\u{301}x"))), "\u{301}x"),
         ])
         try checkFailures([.call("is_type", 1, "integer"), .call("document_id", "a/b")])
     }

@@ -39,6 +39,22 @@ extension String {
         withUTF8Span { bytes in other.withUTF8Span { bytes.equalsBytes($0) } }
     }
 
+    /// Whether the UTF-8 bytes begin with those of the other text. `hasPrefix` compares characters, and a slash is one
+    /// character with a combining mark after it.
+    package func hasUTF8Prefix(_ prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
+
+    /// The text after a prefix that it has, by bytes like `hasUTF8Prefix`.
+    package func dropping(prefix: String) -> String {
+        String(decoding: utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
+    }
+
+    /// The texts between slashes, empty ones too, by bytes like `hasUTF8Prefix`.
+    package var slashSeparated: [String] {
+        utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map {
+            String(decoding: $0, as: UTF8.self)
+        }
+    }
+
     /// Order by UTF-8 bytes: negative, 0 or positive.
     @inlinable
     package func compareUTF8(_ other: String) -> Int {

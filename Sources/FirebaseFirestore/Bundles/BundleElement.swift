@@ -148,7 +148,7 @@ struct BundleElementReader: ~Copyable {
     private func documentName(_ name: String?) throws(RequestError) -> String {
         guard let name else { throw RequestError.damagedBundle("a document has no name") }
         let root = "\(database.documentsRoot)/"
-        guard name.hasPrefix(root) else {
+        guard name.hasUTF8Prefix(root) else {
             throw .invalidArgument(
                 "The bundle belongs to another database: '\(name.prefix(200))' is not in \(database).")
         }

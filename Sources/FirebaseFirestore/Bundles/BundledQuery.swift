@@ -50,12 +50,12 @@ struct BundledQuery: Equatable {
             throw .invalidArgument("A named query has one collection, and no projection, offset or nearest neighbours.")
         }
         let root = database.documentsRoot
-        guard parent == root || parent.hasPrefix("\(root)/") else {
+        guard parent == root || parent.hasUTF8Prefix("\(root)/") else {
             throw .invalidArgument("A named query belongs to another database: '\(parent.prefix(200))'.")
         }
         // Checks everything else.
         _ = try QueryPlan(query, parent: Array(parent.utf8).byteSpan)
-        let segments = parent.dropFirst(root.count).split(separator: "/").map(String.init)
+        let segments = parent.dropping(prefix: root).slashSeparated.filter { !$0.isEmpty }
         var description =
             query.from[0].allDescendants
             ? QueryDescription(group: query.from[0].collectionID)

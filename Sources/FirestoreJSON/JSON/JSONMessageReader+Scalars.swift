@@ -70,9 +70,23 @@ extension JSONMessageReader {
 enum ScalarText {
     static func integer<Integer: FixedWidthInteger>(_ text: String, as type: Integer.Type) -> Integer? {
         if let value = Integer(text) { return value }
-        // 1.0 and 1e3 are whole numbers too, if no digit is lost.
-        guard isDecimal(text), let value = Double(text) else { return nil }
-        return Integer(exactly: value)
+        // 1.0 and 1e3 are whole numbers too.
+        return wholeDigits(text).flatMap { Integer($0) }
+    }
+
+    /// The digits and sign of a whole number with a fraction or an exponent, exactly: a double would round those of
+    /// more than 53 bits. Nil for a number that is not whole or has more digits than any integer.
+    private static func wholeDigits(_ text: String) -> String? {
+        guard isDecimal(text), Double(text) != nil else { return nil }
+        let unsigned = text.drop { $0 == "+" || $0 == "-" }.split { $0 == "e" || $0 == "E" }
+        let mantissa = unsigned[0].split(separator: ".", omittingEmptySubsequences: false)
+        guard let exponent = Int(unsigned.count > 1 ? unsigned[1] : "0"), abs(exponent) <= 1_000 else { return nil }
+        var digits = Substring(mantissa.joined()).drop { $0 == "0" }
+        if digits.isEmpty { return "0" }
+        let count = digits.count + exponent - (mantissa.count > 1 ? mantissa[1].count : 0)
+        while digits.last == "0" { digits.removeLast() }
+        guard digits.count <= count, count <= 20 else { return nil }
+        return (text.hasPrefix("-") ? "-" : "") + digits + String(repeating: "0", count: count - digits.count)
     }
 
     static func double(_ text: String, allowsNames: Bool) -> Double? {

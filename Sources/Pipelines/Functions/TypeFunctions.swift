@@ -92,9 +92,9 @@ enum TypeFunctions {
         _ name: String, _ operand: Operand, fromEnd position: Int
     ) throws(ExpressionError) -> String {
         guard case .reference(let text) = operand else { throw .mismatch(name, "a reference", operand) }
-        let segments = text.split(separator: "/", omittingEmptySubsequences: false)
+        let segments = text.slashSeparated
         guard segments.count >= position else { throw .failed("\(name): the reference does not name a document") }
-        return String(segments[segments.count - position])
+        return segments[segments.count - position]
     }
 
     /// The fields of the row, as a map.

@@ -74,7 +74,7 @@ final class RowWrites: PipelineOperator {
     private func path(of row: PipelineRow) throws(RequestError) -> [UInt8] {
         if let document = row.document { return document.path }
         guard case .reference(let name)? = row.fields.entries?[FieldPath.documentName.description],
-            name.hasPrefix(namePrefix)
+            name.hasUTF8Prefix(namePrefix)
         else {
             throw .invalidArgument(
                 "The stage \(change.stageName) takes documents; a row is none and names none in its field __name__.")

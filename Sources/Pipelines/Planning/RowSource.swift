@@ -89,7 +89,7 @@ enum RowSource: Sendable {
         guard let text = try stage.only().text else {
             throw .invalidArgument("The stage subcollection takes the path of a collection.")
         }
-        let path = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        let path = text.slashSeparated
         guard path.count % 2 == 1, let id = path.last else {
             throw .invalidArgument("The stage subcollection takes the path of a collection.")
         }

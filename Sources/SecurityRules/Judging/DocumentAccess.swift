@@ -13,7 +13,7 @@ package struct DocumentAddress: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { String(decoding: utf8, as: UTF8.self) }
 
-    package var segments: [String] { description.split(separator: "/").map(String.init) }
+    package var segments: [String] { description.slashSeparated }
 }
 
 /// When a document is read.

@@ -38,7 +38,7 @@ final class RulesPath: LanguageValue {
 
     /// The path that an operand is: a path, or a reference in a document, whose project is left out.
     convenience init?(reference name: String) {
-        let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        let parts = name.slashSeparated
         guard parts.count > 2, parts[0] == "projects" else { return nil }
         self.init(literals: parts.dropFirst(2))
     }
@@ -56,12 +56,12 @@ final class RulesPath: LanguageValue {
     static func parse(_ given: String) throws(ExpressionError) -> RulesPath {
         let text = given.trimmingControls
         if text.isEmpty { throw .failed("Empty Path Template is not allowed.") }
-        var parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        var parts = text.slashSeparated
         if parts.count > 1, parts[0].isEmpty { parts.removeFirst() }
         if parts.contains(where: \.isEmpty) {
             throw .failed("Invalid Path Template \(text.prefix(100)). Empty segment is not allowed.")
         }
-        return RulesPath(literals: parts.map { PercentEncoding.decoded(String($0), plusIsSpace: false) ?? String($0) })
+        return RulesPath(literals: parts.map { PercentEncoding.decoded($0, plusIsSpace: false) ?? $0 })
     }
 
     /// The values of all segments; nil if a wildcard has none.

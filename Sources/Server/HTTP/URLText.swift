@@ -8,7 +8,7 @@ enum URLText {
     /// The path's segments as they stand, still encoded, those between its slashes; the one before the first is left
     /// out.
     static func segments(_ path: RawSpan) -> [String] {
-        String(repairingUTF8: path).split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
+        Array(String(repairingUTF8: path).slashSeparated.dropFirst())
     }
 
     /// The parameters of a query, in order; nil if one is not percent-encoded text.

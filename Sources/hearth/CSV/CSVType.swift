@@ -41,7 +41,7 @@ enum CSVType: String, CaseIterable {
         case .double: Self.double(text)
         case .boolean: Self.boolean(text).map { "\($0)" }
         case .timestamp: Self.isTimestamp(text) ? #"{"$timestamp":\#(JSONText.quoted(text))}"# : nil
-        case .reference: text.contains("/") ? #"{"$reference":\#(JSONText.quoted(text))}"# : nil
+        case .reference: text.utf8.contains(UInt8(ascii: "/")) ? #"{"$reference":\#(JSONText.quoted(text))}"# : nil
         case .bytes:
             Base64.decode(Array(text.utf8).span) == nil ? nil : #"{"$bytes":\#(JSONText.quoted(text))}"#
         case .json: (try? JSONValue.read(Array(text.utf8))) == nil ? nil : Self.inOneLine(text)

@@ -1,6 +1,7 @@
 // Conditions as people write them on a command line: `year >= 1922`, `author == Joyce`, `tags array-contains-any
 // novel,short`.
 
+import Basics
 import DocumentJSON
 import DocumentModel
 
@@ -66,7 +67,9 @@ struct ConditionReader {
         case .array(let members): return .array(try members.map { try names($0, in: text) })
         case .string(let name):
             if let document = try? DocumentPath(name) { return .reference(document.description) }
-            if name.contains("/") { return .reference(try DocumentPath(database: database, path: name).description) }
+            if name.utf8.contains(UInt8(ascii: "/")) {
+                return .reference(try DocumentPath(database: database, path: name).description)
+            }
             guard let collection else {
                 throw UsageError(
                     message: "\"\(text)\": with --group a document is named by its path, not by its id alone")

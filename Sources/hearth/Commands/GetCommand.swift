@@ -158,7 +158,7 @@ struct DocumentPrinter {
 
     /// Prints one document, named by its path below the database's documents.
     mutating func print(name: String, fields: [UInt8]) throws {
-        let path = name.hasPrefix(root) ? String(name.dropFirst(root.count)) : name
+        let path = name.hasUTF8Prefix(root) ? name.dropping(prefix: root) : name
         let line = try writer.line(name: path, fields: fields.span.bytes)
         try StandardOutput.write(line + [0x0A])
     }

@@ -68,7 +68,7 @@ enum WatchCommand: AsyncSubcommand {
         _ arguments: ParsedArguments, _ database: DatabaseName
     ) throws -> ListenTarget.Kind {
         let path = PathWords.path(arguments.words[0])
-        let segments = path.split(separator: "/", omittingEmptySubsequences: false).count
+        let segments = path.slashSeparated.count
         guard segments.isMultiple(of: 2) else {
             let (parent, query) = try QueryCommand.query(arguments, database)
             return .query(parent: parent, query)
@@ -97,7 +97,7 @@ private struct ChangePrinter {
 
     mutating func print(_ changes: [WatchedDocument]) throws {
         for change in changes {
-            let path = String(change.name.dropFirst(root.count))
+            let path = change.name.dropping(prefix: root)
             guard let content = change.content else {
                 known.remove(path)
                 try StandardOutput.print(

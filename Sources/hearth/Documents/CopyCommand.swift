@@ -1,5 +1,6 @@
 // `hearth copy`: a document or a collection with everything below it.
 
+import Basics
 import DocumentModel
 import FirestoreMessages
 import HearthClient
@@ -36,7 +37,7 @@ enum CopyCommand: AsyncSubcommand {
         let plan = try Plan(
             try PlaceWord.read(arguments.words[0], database), try PlaceWord.read(arguments.words[1], database))
         let last = try arguments.value(of: after).map { try PlaceWord.document($0, database).description }
-        if let last, !last.hasPrefix(plan.source + "/"), last != plan.source {
+        if let last, !last.hasUTF8Prefix(plan.source + "/"), last != plan.source {
             throw UsageError(message: "--after \(arguments.value(of: after) ?? "") is not at \(arguments.words[0])")
         }
         try await ReadingFlags.withClient(arguments, of: arguments[ServerFlags.address]) { client in
@@ -45,7 +46,7 @@ enum CopyCommand: AsyncSubcommand {
                 try await copier.run(after: last)
             } catch {
                 guard let last = copier.lastDurable else { throw error }
-                let path = last.dropFirst(database.documentsRoot.count + 1)
+                let path = last.dropping(prefix: database.documentsRoot + "/")
                 throw CommandFailure("\(ErrorText.describe(error))\nContinue with --after \(path)")
             }
             if !arguments[ProgressFlags.quiet] {
@@ -71,7 +72,7 @@ enum CopyCommand: AsyncSubcommand {
                 (source, target, document, place) = (from.description, to.description, nil, .collection(from))
             default: throw UsageError(message: "FROM and TO must both be documents, or both collections")
             }
-            if (target + "/").hasPrefix(source + "/") || (source + "/").hasPrefix(target + "/") {
+            if (target + "/").hasUTF8Prefix(source + "/") || (source + "/").hasUTF8Prefix(target + "/") {
                 throw UsageError(message: "FROM and TO are the same or one is within the other")
             }
         }
@@ -112,7 +113,7 @@ enum CopyCommand: AsyncSubcommand {
         private mutating func add(
             _ name: String, _ content: StoredDocument, to batches: inout WriteBatches
         ) async throws {
-            let copy = plan.target + name.dropFirst(plan.source.count)
+            let copy = plan.target + name.dropping(prefix: plan.source)
             if try await batches.add({ $0.set(copy, fields: content.fields) }) { lastDurable = name }
             count += 1
         }

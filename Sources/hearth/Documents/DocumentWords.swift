@@ -1,5 +1,6 @@
 // Documents and their fields as the words of a command line.
 
+import Basics
 import DocumentJSON
 import DocumentModel
 import Glibc
@@ -15,7 +16,7 @@ enum PlaceWord {
     static func read(_ word: String, _ database: DatabaseName) throws -> PlaceWord {
         var path = word.hasSuffix("/") ? String(word.dropLast()) : word
         let root = database.documentsRoot + "/"
-        if path.hasPrefix(root) { path = String(path.dropFirst(root.count)) }
+        if path.hasUTF8Prefix(root) { path = path.dropping(prefix: root) }
         path = PathWords.path(path)
         if path.isEmpty { return .root }
         if path.utf8.count(where: { $0 == UInt8(ascii: "/") }).isMultiple(of: 2) {

@@ -1,5 +1,6 @@
 // `hearth ls`: what is at a place.
 
+import Basics
 import DocumentJSON
 import DocumentModel
 import FirestoreMessages
@@ -79,7 +80,7 @@ enum ListCommand: AsyncSubcommand {
 
         /// - Returns: whether more may be printed.
         mutating func print(_ name: String, kind: String, exists: Bool) throws -> Bool {
-            let path = String(name.dropFirst(database.documentsRoot.count + 1))
+            let path = name.dropping(prefix: database.documentsRoot + "/")
             if isJSON {
                 let object = JSONValue.object([
                     "path": .string(path), "kind": .string(kind), "exists": .boolean(exists),

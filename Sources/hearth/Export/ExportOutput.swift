@@ -45,7 +45,7 @@ final class LineOutput: ExportOutput {
     func write(_ page: [NamedDocument]) throws -> Int {
         var lines: [UInt8] = []
         for document in page {
-            let name = String(document.name.dropFirst(prefix.count))
+            let name = document.name.dropping(prefix: prefix)
             lines += try writer.line(name: name, fields: document.content.fields.span.bytes)
             lines.append(0x0A)
         }

@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 import FirestoreMessages
 import HearthClient
@@ -24,7 +25,7 @@ struct Exporter {
             let (page, reader) = try await reading.value
             if page.isEmpty { break }
             reading = Self.read(reader)
-            for document in page where !document.name.hasPrefix(prefix) {
+            for document in page where !document.name.hasUTF8Prefix(prefix) {
                 throw CommandFailure("the server sent \(document.name), which is not in \(prefix.dropLast())")
             }
             bytes += try output(page)

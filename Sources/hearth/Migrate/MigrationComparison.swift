@@ -26,7 +26,7 @@ struct MigrationTotals: Sendable, Equatable {
     var documents: Int { collections.values.reduce(0) { $0 + $1.documents } }
     var differences: Int { added + changed + deleted }
 
-    mutating func count(_ path: Substring, _ fields: [UInt8]) {
+    mutating func count(_ path: String, _ fields: [UInt8]) {
         let bytes = Array(path.utf8) + [0] + fields
         let sum = XXH3_64bits(bytes, bytes.count)
         add(Collection(documents: 1, bytes: fields.count, sum: sum), to: MigrationNames.collection(of: path).pattern)
@@ -114,8 +114,8 @@ struct MigrationComparison: Sendable {
     }
 
     /// The order of paths.
-    private static func order(_ left: Substring, _ right: Substring) -> Int {
-        String(left).withUTF8Span { left in String(right).withUTF8Span { ResourcePath.compare(left, $0) } }
+    private static func order(_ left: String, _ right: String) -> Int {
+        left.withUTF8Span { left in right.withUTF8Span { ResourcePath.compare(left, $0) } }
     }
 
     /// Which of two documents comes first; one that there is comes before none.
@@ -137,25 +137,25 @@ struct MigrationComparison: Sendable {
     private struct Side {
         struct Document {
             /// Below the documents root.
-            var path: Substring
+            var path: String
             var fields: [UInt8]
         }
         private var reader: SubtreeReader
-        private let rootBytes: Int
+        private let root: String
         private let patience: Patience
         private var page: ArraySlice<NamedDocument> = []
-        private var last: Substring?
+        private var last: String?
 
         init(_ reader: SubtreeReader, _ database: DatabaseName, _ patience: Patience) {
             self.reader = reader
             self.patience = patience
-            rootBytes = database.documentsRoot.utf8.count + 1
+            root = database.documentsRoot + "/"
         }
 
         mutating func next() async throws -> Document? {
             if page.isEmpty { page = try await patience.call { try await reader.next() }[...] }
             guard let document = page.popFirst() else { return nil }
-            let path = document.name.dropFirst(rootBytes)
+            let path = document.name.dropping(prefix: root)
             if let last, MigrationComparison.order(last, path) >= 0 {
                 throw CommandFailure("\(patience.side) sent \(path) after \(last), which is not the order of names")
             }

@@ -1,5 +1,6 @@
 // Names and references of the source as those of the target.
 
+import Basics
 import DocumentModel
 
 /// How documents of the source become documents of the target.
@@ -15,10 +16,12 @@ struct MigrationNames: Sendable {
     func target(_ name: String) throws -> String { "\(target.documentsRoot)/\(try path(name))" }
 
     /// The path below the documents root of the source.
-    func path(_ name: String) throws -> Substring {
+    func path(_ name: String) throws -> String {
         let root = source.documentsRoot + "/"
-        guard name.hasPrefix(root) else { throw CommandFailure("the source sent \(name), which is not in \(source)") }
-        return name.dropFirst(root.count)
+        guard name.hasUTF8Prefix(root) else {
+            throw CommandFailure("the source sent \(name), which is not in \(source)")
+        }
+        return name.dropping(prefix: root)
     }
 
     /// Document bytes for the target.
@@ -32,7 +35,8 @@ struct MigrationNames: Sendable {
         switch value {
         case .reference(let name):
             let root = source.documentsRoot + "/"
-            return name.hasPrefix(root) ? .reference("\(target.documentsRoot)/\(name.dropFirst(root.count))") : value
+            if !name.hasUTF8Prefix(root) { return value }
+            return .reference("\(target.documentsRoot)/\(name.dropping(prefix: root))")
         case .array(let elements): return .array(elements.map(mapped))
         case .map(let map): return .map(MapValue(map.entries.map { ($0.key, mapped($0.value)) }))
         default: return value
@@ -40,8 +44,8 @@ struct MigrationNames: Sendable {
     }
 
     /// The collections of a document's path with `*` for ids, as reports show them, and the last one's id.
-    static func collection(of path: Substring) -> (pattern: String, group: String) {
-        let ids = path.split(separator: "/").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
-        return (ids.joined(separator: "/*/"), String(ids.last ?? ""))
+    static func collection(of path: String) -> (pattern: String, group: String) {
+        let ids = path.slashSeparated.enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
+        return (ids.joined(separator: "/*/"), ids.last ?? "")
     }
 }

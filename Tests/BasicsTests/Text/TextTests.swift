@@ -31,6 +31,16 @@ struct TextTests {
     }
 
     @Test
+    func `Names are taken apart by bytes, whatever characters their bytes make up`() {
+        // A combining mark after the slash, and a mark that joins what follows it.
+        let name = "a\u{600}/\u{301}b/c"
+        #expect(name.slashSeparated == ["a\u{600}", "\u{301}b", "c"])
+        #expect(name.hasUTF8Prefix("a\u{600}/") && !name.hasPrefix("a\u{600}/"))
+        #expect(name.dropping(prefix: "a\u{600}/").hasSameUTF8(as: "\u{301}b/c"))
+        #expect(!"\u{e9}/".hasUTF8Prefix("e\u{301}") && "".slashSeparated == [""] && "/a".slashSeparated == ["", "a"])
+    }
+
+    @Test
     func `A number is written with sixteen digits`() {
         #expect(Hexadecimal.text(0) == "0000000000000000")
         #expect(Hexadecimal.text(0xDEAD_BEEF) == "00000000deadbeef")

@@ -40,6 +40,30 @@ struct DocumentCommandTests {
     }
 
     @Test
+    func `Ids whose characters reach over a slash are listed, exported, copied and deleted`() throws {
+        let bench = try Bench()
+        // A combining mark after a slash, and a mark that joins the slash after it.
+        let paths = ["p/b\u{600}", "p/b\u{600}/s/\u{301}y", "p/\u{301}x"]
+        for path in paths { try bench.run("set", path, "{}") }
+        func exported(_ collection: String) throws -> [String] {
+            try bench.output("export", "--collection", collection, "--recursive").split(separator: "\n").map {
+                String($0)
+            }
+        }
+        let lines = ["b\u{600}", "b\u{600}/s/\u{301}y", "\u{301}x"].map { "{\"__name__\":\"\($0)\"}" }
+        #expect(try exported("p") == lines)
+        #expect(try bench.output("export", "--collection", "p", "--format", "csv").contains("\r\n\u{301}x"))
+        #expect(try bench.output("get", paths[2]) == "{\"__name__\":\"\(paths[2])\"}\n")
+        #expect(try bench.output("ls", "p") == "p/b\u{600}\np/\u{301}x\n")
+        try bench.run("copy", "p", "q")
+        #expect(try exported("q") == lines)
+        try bench.run("copy", "p/b\u{600}", "r/z")
+        #expect(try exported("r") == ["{\"__name__\":\"z\"}", "{\"__name__\":\"z/s/\u{301}y\"}"])
+        try bench.run("delete", "--recursive", "--yes", "p")
+        #expect(try exported("p") == [])
+    }
+
+    @Test
     func `A document is set, merged, updated and created once`() throws {
         let bench = try Bench()
         try bench.run("set", "c/x", #"{"a": 1, "m": {"p": 1, "q": 2}}"#)

@@ -131,4 +131,13 @@ struct ValueTests {
         let ruleset = try Ruleset(rules("\(all) && \(path)"))
         #expect(ruleset.judge(request(resource: fields)).isAllowed)
     }
+
+    @Test
+    func `A reference to an id that begins with a combining mark is the path of that id`() throws {
+        let fields: MapValue = [
+            "id": "\u{301}b", "path": .reference("projects/p/databases/(default)/documents/a/\u{301}b"),
+        ]
+        let ruleset = try Ruleset(rules("resource.data.path == /databases/(default)/documents/a/$(resource.data.id)"))
+        #expect(ruleset.judge(request(resource: fields)).isAllowed)
+    }
 }
