@@ -366,8 +366,10 @@ struct AccessPlanner {
 
 /// What the conditions of a filter have in common.
 private enum FilterRanges {
-    /// The one field that all conditions of all alternatives are about.
+    /// The one field that all conditions of all alternatives are about. None if an alternative has no condition on a
+    /// field: documents without the field can meet it.
     static func onlyField(of disjuncts: [Disjunct]) -> FieldPath? {
+        if disjuncts.contains(where: \.fieldTests.isEmpty) { return nil }
         let fields = Set(disjuncts.flatMap { $0.fieldTests.map(\.path) })
         return fields.count == 1 ? fields.first : nil
     }

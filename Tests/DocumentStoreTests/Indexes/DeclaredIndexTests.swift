@@ -64,6 +64,28 @@ struct DeclaredIndexTests {
     }
 
     @Test
+    func `A count over a group has the documents that meet an alternative without the field of the index`()
+        async throws
+    {
+        let model = try IndexedModel()
+        let field = try FieldPath("t")
+        try await model.declare([
+            IndexShape(collectionID: "c", isGroup: true, parts: [IndexShape.Part(field: field, kind: .ascending)])
+        ])
+        try await model.harness.commit([
+            .set("c/1", ["t": [5]]), .set("c/2", ["b": 2]), .set("c/2/c/3", [:]), .set("d/z/c/1", ["t": [7]]),
+        ])
+        try await model.waitForIndexes()
+        var query = StructuredQuery(from: [CollectionSelector(collectionID: "c", allDescendants: true)])
+        query.filter = .or([
+            .field(field, .arrayContains, EncodedValue(.integer(7))),
+            .field(.documentName, .lessThan, EncodedValue(.reference("\(testRoot)/c/3"))),
+        ])
+        #expect(try model.count(query, parent: "").count == 4)
+        try model.harness.finish()
+    }
+
+    @Test
     func `An index that is being built continues after a crash, and is dropped when it is no longer wanted`()
         async throws
     {
