@@ -111,7 +111,7 @@ enum Subjects {
             ).encodedBytes())
         return [
             Subject(name: "GetDocument, the whole server", limit: 0) { try connection.repeat(read) },
-            Subject(name: "Commit of one document, the whole server", limit: 10) {
+            Subject(name: "Commit of one document, the whole server", limit: 8) {
                 turn = 1 - turn
                 try connection.repeat(commits[turn])
             },
