@@ -185,7 +185,7 @@ struct FullDiskTests {
             let store = try Store(data, options)
             try expectAll(1...last, in: store)
             // After a refusal space may be found again, which is not enough for the commit that was refused.
-            try waitUntil("a store that refuses commits says so") {
+            try waitUntil("the disk is full") {
                 last = try commitUntilFull(store, from: last + 1)
                 return store.engine.statistics.isFull
             }
