@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,9 @@ import urllib.request
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import firestore
 from google.cloud.firestore_v1.base_query import FieldFilter
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "web"))
+from servers import reserve_port  # noqa: E402
 
 PROJECT = "interop"
 # Seconds to wait for what must happen.
@@ -31,10 +33,7 @@ class Server:
 
     def __init__(self, hearth, data):
         self.hearth, self.data = hearth, data
-        # Bound, and does not listen: no other program gets the port while the server is away.
-        self.reservation = socket.socket()
-        self.reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.reservation.bind(("127.0.0.1", 0))
+        self.reservation = reserve_port()
         self.port = self.reservation.getsockname()[1]
 
     def start(self, *arguments):
