@@ -117,7 +117,7 @@ struct SalvageTests {
         #expect(found == original.documents && further.lossCount > report.lossCount)
     }
 
-    @Test(arguments: CaseShare.of(UInt64(1)...4, 2))
+    @Test(arguments: CaseShare.of(UInt64(1)...4, 1))
     func `Of a damaged page the intact entries are taken, and a damaged one is never`(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let original = try await Original(isCrashed: seed % 2 == 0)

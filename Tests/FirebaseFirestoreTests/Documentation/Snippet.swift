@@ -5,7 +5,7 @@
 //   a manifest   its first line is `// swift-tools-version`; Tests/Package/run builds with it
 //   a program    it has an `@main` type; it is compiled alone, and run
 //   a fragment   anything else; its imports, if it has any, stand first. It is compiled as the body of
-//                `func fragment(db: Firestore) async throws`, after `import FirebaseFirestore`
+//                `func fragmentN(db: Firestore) async throws`, after `import FirebaseFirestore`
 
 import Foundation
 import Testing
@@ -25,17 +25,18 @@ struct Snippet: CustomTestStringConvertible {
         return text.contains("@main") ? .program : .fragment
     }
 
-    /// What is compiled.
-    var source: String {
-        guard kind == .fragment else { return text }
+    /// What is compiled of a fragment: a function with a number. Messages of the compiler name the page and its line.
+    func source(_ number: Int) -> String {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let imports = lines.filter { $0.hasPrefix("import ") }
-        let body = lines.filter { !$0.hasPrefix("import ") }
+        // Lines of imports stay empty, so that the others keep their places.
+        let body = lines.map { $0.hasPrefix("import ") ? "" : $0 }
         return """
             import FirebaseFirestore
-            \(imports.joined(separator: "\n"))
-            func fragment(db: Firestore) async throws {
+            \(lines.filter { $0.hasPrefix("import ") }.joined(separator: "\n"))
+            func fragment\(number)(db: Firestore) async throws {
+            #sourceLocation(file: "\(page)", line: \(line + 1))
             \(body.joined(separator: "\n"))
+            #sourceLocation()
             }
             """
     }
@@ -59,9 +60,7 @@ struct Snippet: CustomTestStringConvertible {
 
     /// A program that runs fragments, one after the other.
     static func program(running fragments: [Snippet]) -> String {
-        let functions = fragments.enumerated().map { number, fragment in
-            fragment.source.replacingOccurrences(of: "func fragment(", with: "func fragment\(number)(")
-        }
+        let functions = fragments.enumerated().map { number, fragment in fragment.source(number) }
         let calls = fragments.indices.map { "try await fragment\($0)(db: db)" }
         return """
             \(functions.joined(separator: "\n"))

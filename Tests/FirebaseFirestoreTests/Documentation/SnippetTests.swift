@@ -16,11 +16,18 @@ import Testing
         #expect(kinds.contains(.fragment))
     }
 
-    @Test(arguments: try Snippet.all(in: repository), SwiftCompiler.LanguageMode.allCases)
-    func `Every snippet compiles without a warning`(snippet: Snippet, mode: SwiftCompiler.LanguageMode) throws {
-        if snippet.kind == .manifest { return }
-        // Values that a fragment makes to show them are not used any further.
-        let outcome = try SwiftCompiler().check(snippet.source, mode, unusedValuesAreFine: snippet.kind == .fragment)
+    /// In one run of the compiler, which reads the modules once.
+    @Test(arguments: SwiftCompiler.LanguageMode.allCases)
+    func `Every fragment compiles without a warning`(mode: SwiftCompiler.LanguageMode) throws {
+        let fragments = try Snippet.all(in: Self.repository).filter { $0.kind == .fragment }
+        let sources = fragments.enumerated().map { number, fragment in fragment.source(number) }
+        let outcome = try SwiftCompiler().check(fragments: sources, mode)
+        #expect(outcome.isAccepted, "\(outcome.diagnostics)")
+    }
+
+    @Test(arguments: try Snippet.all(in: repository).filter { $0.kind == .program })
+    func `Every program compiles without a warning in the Swift 5 mode too`(snippet: Snippet) throws {
+        let outcome = try SwiftCompiler().check(snippet.text, .v5)
         #expect(outcome.isAccepted, "\(snippet.page):\(snippet.line)\n\(outcome.diagnostics)")
     }
 
@@ -40,9 +47,9 @@ import Testing
     }
 
     @Test(arguments: try Snippet.all(in: repository).filter { $0.kind == .program })
-    func `Programs run to their end against a new server`(snippet: Snippet) throws {
+    func `Every program compiles without a warning, and runs to its end against a new server`(snippet: Snippet) throws {
         let compiler = SwiftCompiler()
-        let (outcome, path) = try compiler.executable(snippet.source)
+        let (outcome, path) = try compiler.executable(snippet.text)
         try #require(outcome.isAccepted, "\(outcome.diagnostics)")
         let directory = TemporaryDirectory("snippet")
         let server = try ServerProcess(data: directory.path)

@@ -23,14 +23,15 @@ struct SwiftCompiler {
 
     /// Checks a program of one file.
     ///
-    /// - Parameters:
-    ///   - isScript: whether the file is a `main.swift`, whose statements run from the top.
-    ///   - unusedValuesAreFine: whether warnings about values that are never used are not errors.
-    func check(
-        _ source: String, _ mode: LanguageMode = .v6, isScript: Bool = false, unusedValuesAreFine: Bool = false
-    ) throws -> Outcome {
-        guard unusedValuesAreFine else { return try compile(source, mode, isScript: isScript, ["-typecheck"]) }
-        var outcome = try compile(source, mode, isScript: isScript, ["-typecheck", "-no-warnings-as-errors"])
+    /// - Parameter isScript: whether the file is a `main.swift`, whose statements run from the top.
+    func check(_ source: String, _ mode: LanguageMode = .v6, isScript: Bool = false) throws -> Outcome {
+        try compile([source], mode, isScript: isScript, ["-typecheck"])
+    }
+
+    /// Checks the files of a module. The values that fragments make to show them may be used no further.
+    func check(fragments: [String], _ mode: LanguageMode) throws -> Outcome {
+        let options = ["-whole-module-optimization", "-typecheck", "-no-warnings-as-errors"]
+        var outcome = try compile(fragments, mode, options)
         let warnings = outcome.diagnostics.split(separator: "\n").filter { $0.contains(": warning: ") }
         outcome.isAccepted = outcome.isAccepted && warnings.allSatisfy { $0.contains("never used") }
         return outcome
@@ -38,7 +39,7 @@ struct SwiftCompiler {
 
     /// Checks a program of one file, in which warnings are only reported.
     func checkWithWarnings(_ source: String, _ mode: LanguageMode) throws -> Outcome {
-        try compile(source, mode, isScript: false, ["-typecheck", "-no-warnings-as-errors"])
+        try compile([source], mode, ["-typecheck", "-no-warnings-as-errors"])
     }
 
     /// Makes an executable of a program with an `@main` type.
@@ -65,15 +66,18 @@ struct SwiftCompiler {
         let libraries = ["protobuf-c", "lmdb", "xxhash", "crypto", "ssl", "re2", "stdc++"]
         // The linker of the compiler's own package takes a fifth of the time.
         let options = ["-use-ld=lld", "-o", path] + libraries.map { "-l\($0)" }
-        return (try compile(source, .v6, isScript: false, objects + options), path)
+        return (try compile([source], .v6, objects + options), path)
     }
 
     private func compile(
-        _ source: String, _ mode: LanguageMode, isScript: Bool, _ arguments: [String]
+        _ sources: [String], _ mode: LanguageMode, isScript: Bool = false, _ arguments: [String]
     ) throws -> Outcome {
-        let file = directory.path(of: isScript ? "main.swift" : "Program.swift")
-        try source.write(toFile: file, atomically: true, encoding: .utf8)
-        var all = ["swiftc", file, "-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
+        let files = sources.indices.map { directory.path(of: isScript ? "main.swift" : "Program\($0).swift") }
+        for (source, file) in zip(sources, files) {
+            try source.write(toFile: file, atomically: true, encoding: .utf8)
+        }
+        var all = ["swiftc"] + files
+        all += ["-swift-version", mode.rawValue, "-warnings-as-errors", "-I", "\(build)/Modules"]
         let system = "\(repository)/Sources/System"
         for library in try FileManager.default.contentsOfDirectory(atPath: system) {
             // The module map of a target with C sources is in its folder `include`.
