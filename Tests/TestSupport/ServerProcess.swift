@@ -1,4 +1,4 @@
-// A real `hearth` process for tests: started, waited for, signalled, and gone when the test is over.
+// A real `hearth` process for tests: started, waited for, signalled, and gone when the tests are over.
 
 import Foundation
 import Synchronization
@@ -74,17 +74,27 @@ package final class HearthProcess: @unchecked Sendable {
         process.environment = all
     }
 
-    deinit {
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-    }
+    /// Those that no test has seen end, by their identifiers. A process outlives its owner in the test, which needs no
+    /// more of it than its port.
+    private static let started = Mutex<[Int32: HearthProcess]>([:])
+    private static let endsWithTests: Void = {
+        atexit {
+            for process in HearthProcess.started.withLock({ $0.values }) where process.isRunning {
+                process.signal(SIGKILL)
+            }
+        }
+    }()
 
+    /// Starts the process. It is killed when the tests end, unless it has ended.
     package func start() throws {
         let outputPipe = Pipe()
         let errorPipe = Pipe()
         process.standardOutput = outputPipe
         process.standardError = errorPipe
         process.standardInput = input.flatMap { FileHandle(forReadingAtPath: $0) } ?? FileHandle.nullDevice
+        Self.endsWithTests
         try process.run()
+        Self.started.withLock { $0[identifier] = self }
         collect(outputPipe) { $0.output.append($1) }
         collect(errorPipe) { $0.errors.append($1) }
     }
@@ -125,6 +135,7 @@ package final class HearthProcess: @unchecked Sendable {
         if streamsOpen.wait(timeout: .now() + .seconds(600)) == .timedOut { signal(SIGKILL) }
         process.waitUntilExit()
         streamsOpen.wait()
+        Self.started.withLock { $0[identifier] = nil }
     }
 
     /// Waits until standard error holds `text`.
