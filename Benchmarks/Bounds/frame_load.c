@@ -1,5 +1,5 @@
 // Load client of the Hearth protocol (docs/protocol.md): one thread; every connection keeps DEPTH calls under way.
-// usage: frame_load PORT CONNECTIONS DEPTH get|query|commit|insert DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]
+// usage: frame_load PORT|SOCKET CONNECTIONS DEPTH get|query|commit|insert DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]
 //   get     GetDocument of a random one of the DOCS documents that gen_docs makes, in the collection `books`
 //   query   RunQuery: 20 documents of `books` with the title of a random one
 //   commit  Commit of one new book of about 450 encoded bytes, with an id nobody has used; DOCS is the first number
@@ -171,7 +171,7 @@ static void receive(void *connection) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 6) DIE("usage: frame_load PORT CONNECTIONS DEPTH get|query|commit|insert DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
+    if (argc < 6) DIE("usage: frame_load PORT|SOCKET CONNECTIONS DEPTH get|query|commit|insert DOCS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
     int connections = atoi(argv[2]), depth = atoi(argv[3]);
     is_query = !strcmp(argv[4], "query");
     is_commit = !strcmp(argv[4], "commit") || !strcmp(argv[4], "insert");
@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
         Connection *c = calloc(1, sizeof *c);
         c->in = malloc(ROOM);
         c->next_stream = 1;
-        c->fd = connect_to_hearth(atoi(argv[1]));
+        c->fd = connect_to_hearth(argv[1]);
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
         epoll_ctl(loop, EPOLL_CTL_ADD, c->fd, &event);
         send_requests(c, depth);

@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -35,12 +36,21 @@ static inline void write_request_header(uint8_t *out, uint32_t length, uint16_t 
     memcpy(out + 8, &stream, 4);
 }
 
-// Connects to a server on loopback, and sends the preface and HELLO. Calls may follow at once.
-static inline int connect_to_hearth(int port) {
-    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (connect(fd, (struct sockaddr *)&address, sizeof address)) DIE("cannot connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+// Connects to a server at a port of loopback or at a Unix socket, whose path has a slash, and sends the preface and HELLO. Calls may follow at once.
+static inline int connect_to_hearth(const char *where) {
+    int fd, one = 1;
+    if (strchr(where, '/')) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        if (strlen(where) >= sizeof address.sun_path) DIE("the path is too long: %s", where);
+        strcpy(address.sun_path, where);
+        fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (connect(fd, (struct sockaddr *)&address, sizeof address)) DIE("cannot connect to %s", where);
+    } else {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(where)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(fd, (struct sockaddr *)&address, sizeof address)) DIE("cannot connect to port %s", where);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    }
     static const uint8_t hello[] = {0x89, 0x48, 0x45, 0x41, 0x52, 0x54, 0x48, 0x0a, 0, 0, 0, 0, KIND_HELLO, 0, 1, 0, 0, 0, 0, 0};
     if (write(fd, hello, sizeof hello) != sizeof hello) DIE("write of the preface");
     return fd;

@@ -1,7 +1,7 @@
 // Load client of serializable transfers over the Hearth protocol (docs/protocol.md): one thread; every connection makes one
 // transfer after the other. A transfer reads two accounts in a transaction and writes both, in two calls: BatchGetDocuments,
 // which begins the transaction, and Commit. It begins again when it is aborted.
-// usage: transfer_load PORT CONNECTIONS ACCOUNTS [SECONDS=1.5] [RUNS=3] [SERVER_PID]
+// usage: transfer_load PORT|SOCKET CONNECTIONS ACCOUNTS [SECONDS=1.5] [RUNS=3] [SERVER_PID]
 // Prints the line of load.h, of whole transfers. Ends with status 1 if the sum of all accounts has changed.
 #define _GNU_SOURCE
 #include "frames.h"
@@ -37,6 +37,8 @@ typedef struct {
 
 static unsigned accounts;
 static uint64_t aborted;
+// No transfer begins any more, and how many connections still make one.
+static int is_ending, transferring;
 
 static void write_name(char *out, unsigned account) { snprintf(out, NAME_ROOM, "%s/documents/accounts/%u", DATABASE, account); }
 
@@ -157,7 +159,8 @@ static void end_call(Connection *c) {
     if (!c->is_committing) return send_commit(c);
     histogram[bucket_of(now_ns() - c->began_at)]++;
     replies++;
-    begin_transfer(c);
+    if (is_ending) transferring--;
+    else begin_transfer(c);
 }
 
 // One frame of the server: its kind, flags, code and payload.
@@ -214,8 +217,8 @@ static void receive(void *connection) {
 
 // MARK: Before and after
 
-static void connect_to(Connection *c, int port) {
-    *c = (Connection){.fd = connect_to_hearth(port), .next_stream = 1, .in = malloc(ROOM)};
+static void connect_to(Connection *c, const char *where) {
+    *c = (Connection){.fd = connect_to_hearth(where), .next_stream = 1, .in = malloc(ROOM)};
 }
 
 // Waits for the end of the call under way; returns the sum of the balances that came, if it reads.
@@ -251,28 +254,33 @@ static int64_t visit_accounts(Connection *c, int is_writing) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 4) DIE("usage: transfer_load PORT CONNECTIONS ACCOUNTS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
-    int port = atoi(argv[1]), connections = atoi(argv[2]);
+    if (argc < 4) DIE("usage: transfer_load PORT|SOCKET CONNECTIONS ACCOUNTS [SECONDS=1.5] [RUNS=3] [SERVER_PID]");
+    int connections = atoi(argv[2]);
     accounts = (unsigned)atoi(argv[3]);
     double seconds = argc > 4 ? atof(argv[4]) : 1.5;
     int runs = argc > 5 ? atoi(argv[5]) : 3, pid = argc > 6 ? atoi(argv[6]) : 0;
     if (connections < 1 || accounts < 2 || runs < 1 || runs > MAX_RUNS) DIE("connections > 0, accounts > 1, runs 1...%d", MAX_RUNS);
     Connection bank;
-    connect_to(&bank, port);
+    connect_to(&bank, argv[1]);
     visit_accounts(&bank, 1);
 
     int loop = epoll_create1(0);
     Connection *all = calloc((size_t)connections, sizeof *all);
     for (int i = 0; i < connections; i++) {
-        connect_to(&all[i], port);
+        connect_to(&all[i], argv[1]);
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[i]};
         epoll_ctl(loop, EPOLL_CTL_ADD, all[i].fd, &event);
         begin_transfer(&all[i]);
     }
     measure(loop, receive, connections, 1, seconds, runs, pid);
 
-    // Closed connections abort what is under way; a commit that is decided by then has moved money, and made none.
-    for (int i = 0; i < connections; i++) close(all[i].fd);
+    // The accounts are read in several calls, so nothing may change them meanwhile.
+    is_ending = 1;
+    transferring = connections;
+    while (transferring) {
+        struct epoll_event event;
+        if (epoll_wait(loop, &event, 1, -1) == 1) receive(event.data.ptr);
+    }
     int64_t sum = visit_accounts(&bank, 0);
     if (sum != (int64_t)accounts * OPENING_BALANCE) DIE("the transfers changed the total to %lld", (long long)sum);
     fprintf(stderr, "%llu attempts were aborted\n", (unsigned long long)aborted);
