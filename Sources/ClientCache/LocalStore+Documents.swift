@@ -127,19 +127,18 @@ extension LocalStore {
             }
             return try makeIndexes(usage?.wanted(results: count) ?? [])
         }
-        var pending: [(String, [UInt8])] = []
-        var rows: [(String, LocalDocument)] = []
+        var pending: [(row: Int, path: [UInt8])] = []
+        var rows: [(name: String, document: LocalDocument)] = []
         try plan.runAll(over: LocalSource(latest: writer.latest, groups: groups, indexUsage: usage)) { row in
             let path = [UInt8](copying: row.path)
-            if isPending(path) { pending.append((self.name(path), path)) }
+            if isPending(path) { pending.append((rows.count, path)) }
             rows.append((self.name(path), Self.document(row)))
         }
         // Flags and estimates of documents with pending writes.
-        var documents: [String: LocalDocument] = [:]
-        for (name, path) in pending {
-            if let document = try visibleState(LocalLocation(path: path)).document { documents[name] = document }
+        for (row, path) in pending {
+            if let document = try visibleState(LocalLocation(path: path)).document { rows[row].document = document }
         }
-        for (name, document) in rows { body(name, documents[name] ?? document) }
+        for (name, document) in rows { body(name, document) }
         try makeIndexes(usage?.wanted(results: rows.count) ?? [])
     }
 

@@ -202,7 +202,7 @@ package final class LocalStore {
         let user = try value(forKey: LocalKey.user) ?? []
         users.current = String(repairingUTF8: user.byteSpan)
         for batch in found {
-            if batch.user == users.current { remember(batch) } else { users.others[batch.number] = batch }
+            if batch.user.hasSameUTF8(as: users.current) { remember(batch) } else { users.others[batch.number] = batch }
             nextBatch = max(nextBatch, batch.number + 1)
         }
     }
@@ -368,10 +368,10 @@ package final class LocalStore {
     package var nextBatchNumber: UInt64 { nextBatch }
 
     /// The names of the documents that pending batches from a number on change.
-    package func pendingNames(from number: UInt64) -> Set<String> {
-        var names: Set<String> = []
+    package func pendingNames(from number: UInt64) -> Set<UTF8Text> {
+        var names: Set<UTF8Text> = []
         for number in number..<max(number, nextBatch) {
-            for path in batches[number]?.paths ?? [] { names.insert(name(path)) }
+            for path in batches[number]?.paths ?? [] { names.insert(UTF8Text(name(path))) }
         }
         return names
     }
@@ -385,7 +385,10 @@ package final class LocalStore {
 
     func isPending(_ path: [UInt8]) -> Bool { !batches.isEmpty && batchesOfDocument[path] != nil }
 
-    /// The names of all documents that pending writes change.
+    /// Whether pending writes change a document.
+    package func isPending(_ name: String) -> Bool { path(name).map { isPending($0) } ?? false }
+
+    /// The names of all documents that pending writes change, each once.
     package var pendingNames: [String] { batchesOfDocument.keys.map { name($0) } }
 }
 

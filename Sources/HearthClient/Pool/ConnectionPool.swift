@@ -459,7 +459,7 @@ final class ConnectionPool: @unchecked Sendable {
     /// Whether a call is a write of another user than that of the token: it waits until that one is back.
     private func isOfOtherUser(_ call: PooledCall) -> Bool {
         guard call.kind == .queuedWrite, let token, let owner = call.owner ?? firstUser else { return false }
-        return owner != token.user
+        return !owner.hasSameUTF8(as: token.user)
     }
 
     private func hold(_ call: PooledCall, on id: ConnectionID) {
