@@ -96,7 +96,9 @@ final class SyncEngine: @unchecked Sendable {
     var isIndexing = false
 
     /// Documents that the server is being asked for because of limbo.
-    var resolving: Set<UTF8Text> = []
+    private var resolving: Set<UTF8Text> = []
+    /// Documents that the server was asked for since its last consistent state.
+    private var asked: Set<UTF8Text> = []
     /// Reads on their way, counted by the last event before they began.
     var readsInFlight: [Int: Int] = [:]
     /// Names of documents whose writes were acknowledged while reads were on their way, and when.
@@ -328,6 +330,8 @@ final class SyncEngine: @unchecked Sendable {
         if let watchID = channel.watchID {
             channelsOfWatch[watchID] = nil
             stream?.remove(watchID)
+            // Nobody would find out that the server can be reached again.
+            if channelsOfWatch.isEmpty { isOffline = false }
         }
         channel.watchID = nil
         channel.view.unwatched()
@@ -386,7 +390,7 @@ final class SyncEngine: @unchecked Sendable {
         case .step(let step): take(step)
         case .online: isOffline = false
         case .offline:
-            if isOffline { return }
+            if isOffline || channelsOfWatch.isEmpty { return }
             isOffline = true
             for channel in channels { channel.view.disconnected() }
             broadcast([])
@@ -420,6 +424,7 @@ final class SyncEngine: @unchecked Sendable {
             if step.isConsistent {
                 broadcast(
                     changes, snapshotMicroseconds: step.readTime.map { UInt64(clamping: $0.microseconds) })
+                asked = []
                 resolveLimbo()
                 collectEagerly()
             }
@@ -467,29 +472,39 @@ final class SyncEngine: @unchecked Sendable {
         var names: Set<UTF8Text> = []
         for channel in channels where channel.view.hasLimbo { names.formUnion(channel.view.limbo) }
         if names.isEmpty { return }
-        let wanted = names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count)).map(\.string)
+        // One that stays in limbo although it exists is asked for again when the server has sent something.
+        names.subtract(asked)
+        let wanted = names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count))
         if wanted.isEmpty { return }
-        resolving.formUnion(wanted.map { UTF8Text($0) })
-        let request = BatchGetDocumentsRequest(database: "\(database)", documents: wanted)
+        resolving.formUnion(wanted)
+        asked.formUnion(wanted)
+        askForLimbo(wanted.map(\.string))
+    }
+
+    private func askForLimbo(_ names: [String]) {
+        let request = BatchGetDocumentsRequest(database: "\(database)", documents: names)
         client.collectBatchGet(request, options: .failFast) { [weak self] result in
             guard let self else { return }
-            queue.async { self.limboResolved(wanted, result) }
+            queue.async { self.limboResolved(names, result) }
         }
     }
 
     private func limboResolved(_ names: [String], _ result: Result<BatchGetReply, RequestError>) {
         if isClosed { return }
-        resolving.subtract(names.map { UTF8Text($0) })
-        var updates: [RemoteUpdate] = []
-        switch result {
-        case .success(let reply): updates = reply.remoteUpdates
-        case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
-            // What may not be read does not exist for this program.
-            updates = names.map { RemoteUpdate(name: $0, content: .missing(readMicroseconds: nil)) }
-        case .failure: return
+        if case .failure(let error) = result, error.code == .permissionDenied, names.count > 1 {
+            // The server refuses all of them because of one.
+            for name in names { askForLimbo([name]) }
+            return
         }
+        resolving.subtract(names.map { UTF8Text($0) })
         do throws(RequestError) {
-            broadcast(try store.apply(updates))
+            switch result {
+            case .success(let reply): broadcast(try store.apply(reply.remoteUpdates))
+            case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
+                // What may not be read does not exist for this program, as long as the server does not send it.
+                broadcast(try store.forget(names))
+            case .failure: return
+            }
             resolveLimbo()
         } catch {
             report(error)

@@ -157,6 +157,30 @@ struct OfflineTests {
     }
 
     @Test
+    func `A listener that is added when the server can be reached again waits for the server`() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let other = self.firestore(server.port)
+        try await other.document("d/x").setData(["n": 1])
+        let (first, second) = (Events(), Events())
+        let registration = firestore.collection("c").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            first.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("the first snapshot") { first.all == [""] }
+        try await firestore.disableNetwork()
+        try await eventually("offline") { first.all.last == " cache" }
+        registration.remove()
+        try await firestore.enableNetwork()
+        firestore.collection("d").addSnapshotListener { snapshot, _ in
+            second.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("a snapshot") { !second.all.isEmpty }
+        #expect(second.all == ["1"])
+        for firestore in [firestore, other] { try await firestore.terminate() }
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `Documents whose ids are the same text in other bytes are kept apart, online and offline`() async throws {
         let server = try server()
         let (firestore, other) = (firestore(server.port), firestore(server.port))
