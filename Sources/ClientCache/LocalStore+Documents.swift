@@ -359,11 +359,16 @@ extension LocalStore {
         return changes
     }
 
-    /// Whether the server's state of a document is known to be newer than one that was changed last at this time.
-    package func isNewer(_ name: String, than updateMicroseconds: UInt64) throws(RequestError) -> Bool {
+    /// Whether the server's state of a document may be newer than one that was changed last at this time.
+    ///
+    /// - Parameter updateMicroseconds: nil for the answer that the document does not exist, which has no time: any
+    ///   document may be newer.
+    package func isNewer(_ name: String, than updateMicroseconds: UInt64?) throws(RequestError) -> Bool {
         guard let path = path(name) else { return false }
         defer { finishReading() }
-        return try remoteVersion(LocalLocation(path: path)).microseconds > updateMicroseconds
+        let version = try remoteVersion(LocalLocation(path: path))
+        guard let updateMicroseconds else { return !version.isMissing && version.microseconds > 0 }
+        return version.microseconds > updateMicroseconds
     }
 
     /// The new state of a document; nil if what is known is newer, or the same.

@@ -235,6 +235,18 @@ struct LocalStoreTests: LocalStoreFixture {
     }
 
     @Test
+    func `A document may be newer than an answer without a time that it does not exist`() throws {
+        let store = try Self.open()
+        #expect(try !store.isNewer(Self.name("a"), than: nil))
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        #expect(try store.isNewer(Self.name("a"), than: nil))
+        _ = try store.enqueue(Self.request([("a", .delete)]), identity: Self.identity(1))
+        #expect(try store.isNewer(Self.name("a"), than: nil))
+        _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 20))])
+        #expect(try !store.isNewer(Self.name("a"), than: nil))
+    }
+
+    @Test
     func `Queries see cached documents with the pending writes applied`() throws {
         let store = try Self.open()
         _ = try store.apply((1...5).map { Self.found("d\($0)", $0, at: 10) })

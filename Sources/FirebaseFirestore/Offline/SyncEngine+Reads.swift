@@ -40,7 +40,7 @@ extension SyncEngine {
             let options = HearthClient.CallOptions.failFast.cancelled(by: cancellation)
             self.client.getDocument(name, options: options) { result in
                 self.queue.async {
-                    if case .success(let document?) = result, self.isNewerCached(name, than: document) {
+                    if case .success(let document) = result, self.isNewerCached(name, than: document) {
                         return self.readAgain(name, source: source, options, start: start, completion: completion)
                     }
                     let update = result.map { document in
@@ -53,13 +53,18 @@ extension SyncEngine {
         }
     }
 
-    private func isNewerCached(_ name: String, than document: StoredDocument) -> Bool {
+    /// Whether the cache has a state of a document that may be later than the server's answer.
+    ///
+    /// - Parameter document: nil if it does not exist.
+    private func isNewerCached(_ name: String, than document: StoredDocument?) -> Bool {
         if isClosed { return false }
-        return (try? store.isNewer(name, than: UInt64(clamping: document.updateTime.microseconds))) ?? false
+        let updated = document.map { UInt64(clamping: $0.updateTime.microseconds) }
+        return (try? store.isNewer(name, than: updated)) ?? false
     }
 
     /// Reads a document with the time of its state. Either the cache has learnt of a later change meanwhile, or the
-    /// server does not have the cached state any more: it was restored to an earlier one.
+    /// server does not have the cached state any more: the document was deleted, or the server was restored to an
+    /// earlier state.
     private func readAgain(
         _ name: String, source: FirestoreSource, _ options: HearthClient.CallOptions,
         start: ReadStart, completion: @escaping Completion

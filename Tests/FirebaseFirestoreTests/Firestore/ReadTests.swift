@@ -179,4 +179,28 @@ import Testing
         try await firestore.clearPersistence()
         #expect(Firestore.firestore(app: app) !== firestore)
     }
+
+    @Test
+    func `The answer that a document does not exist is asked for again with its time if the cache has the document`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        // A read whose answer is older than what the client has learnt meanwhile.
+        let server = try FakeServer { call in
+            call.method == .getDocument ? .fail(.notFound, "not yet") : database.react(to: call)
+        }
+        let firestore = TestFirestore.make(host: server.address)
+        let (kept, gone) = (firestore.document("books/b1"), firestore.document("books/b2"))
+        for reference in [kept, gone] { try await reference.setData(["title": "x"]) }
+        #expect(try await firestore.collection("books").getDocuments().count == 2)
+        #expect(try await kept.getDocument().exists)
+        #expect(try await kept.getDocument(source: .cache).exists)
+        database.remove(gone.name)
+        #expect(try await !gone.getDocument().exists)
+        #expect(try await !gone.getDocument(source: .cache).exists)
+        // Nothing is cached of it any more.
+        #expect(try await !gone.getDocument().exists)
+        #expect(server.calls.count { $0.method == .batchGetDocuments } == 2)
+        try await firestore.terminate()
+    }
 }
