@@ -3,6 +3,7 @@
 import ClientTestSupport
 import DocumentModel
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -202,5 +203,29 @@ import Testing
         #expect(try await !gone.getDocument().exists)
         #expect(server.calls.count { $0.method == .batchGetDocuments } == 2)
         try await firestore.terminate()
+    }
+
+    @Test
+    func `After a call of terminate there is another instance at once, and clearPersistence waits for the end`()
+        async throws
+    {
+        let app = firestore.app
+        let directory = TemporaryDirectory("terminated")
+        let settings = firestore.settings
+        settings.cacheSettings = PersistentCacheSettings()
+        settings.cacheDirectory = directory.path(of: "cache")
+        firestore.settings = settings
+        try await books.document("b1").setData(["title": "x"])
+        firestore.terminate(completion: nil)
+        #expect(Firestore.firestore(app: app) !== firestore)
+        let error = await withCheckedContinuation { (continuation: CheckedContinuation<NSError?, Never>) in
+            firestore.clearPersistence { continuation.resume(returning: $0 as NSError?) }
+        }
+        #expect(error == nil)
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "cache")))
+        // The end is one, however often it is asked for.
+        firestore.terminate(completion: nil)
+        try await firestore.terminate()
+        try await firestore.clearPersistence()
     }
 }
