@@ -94,7 +94,10 @@ final class ConnectionPool: @unchecked Sendable {
     /// - Returns: whether the pool accepted the calls; only then will it finish them.
     func enqueue(_ calls: [PooledCall]) -> Bool { enqueue { for call in calls { self.submit(call) } } }
 
-    private func enqueue(_ job: @escaping @Sendable () -> Void) -> Bool {
+    /// Runs a job on the loop's thread, unless the pool is shutting down.
+    ///
+    /// - Returns: whether the job will run.
+    func enqueue(_ job: @escaping @Sendable () -> Void) -> Bool {
         // Under the lock, so that no call arrives after the job that shuts down.
         isOpen.withLock { isOpen in
             if isOpen { loop.execute(job) }
