@@ -78,7 +78,7 @@ public final class Transaction: NSObject {
     @discardableResult
     public func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> Transaction {
         recording(document) { (recorder) throws(RuleViolation) in
-            if missing.contains(UTF8Text(document.name)) {
+            if missing.contains(UTF8Text(document.name)), !recorder.writes(to: document.name) {
                 recorder.fail(.invalidArgument("Can't update a document that doesn't exist."))
             }
             recorder.update(document.name, try WriteValues.update(fields, for: document))

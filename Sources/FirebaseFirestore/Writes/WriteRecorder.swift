@@ -54,6 +54,9 @@ struct WriteRecorder {
         writes.delete(name)
     }
 
+    /// Whether a recorded write is to a document.
+    func writes(to name: String) -> Bool { documents.contains { $0.hasSameUTF8(as: name) } }
+
     /// Lets the commit end in `error`; the first one counts.
     mutating func fail(_ error: RequestError) {
         if failure == nil { failure = error }
