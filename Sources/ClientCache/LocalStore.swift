@@ -94,8 +94,8 @@ package final class LocalStore {
     ///
     /// - Parameter deliver: runs a closure on the thread or queue that the store belongs to, later. It is called on a
     ///   thread of the engine.
-    /// - Throws: FAILED_PRECONDITION if another process uses the directory, DATA_LOSS if it is damaged,
-    ///   UNIMPLEMENTED if another version wrote it, RESOURCE_EXHAUSTED if the disk is full.
+    /// - Throws: FAILED_PRECONDITION if another process uses the directory or if it is of another database, DATA_LOSS
+    ///   if it is damaged, UNIMPLEMENTED if another version wrote it, RESOURCE_EXHAUSTED if the disk is full.
     package init(
         _ configuration: Configuration, deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) throws(RequestError) {
@@ -177,12 +177,20 @@ package final class LocalStore {
         guard let format = try value(forKey: LocalKey.format) else {
             uses = LocalUses(reservedEnd: 0, floor: floor)
             draft.put(LocalKey.format, Self.format)
+            draft.put(LocalKey.databaseName, configuration.database.utf8)
             return try commit()
         }
         guard format == Self.format else {
             throw RequestError(
                 .unimplemented,
                 "Another version wrote the cache in \(configuration.directory ?? "memory"). Remove this directory.")
+        }
+        // Keys have paths without the database. A cache of an earlier build does not have the name.
+        if let owner = try value(forKey: LocalKey.databaseName), owner != configuration.database.utf8 {
+            throw RequestError(
+                .failedPrecondition,
+                "The cache in \(configuration.directory ?? "memory") is of the database "
+                    + "\(String(repairingUTF8: owner.byteSpan)). Give each database another directory.")
         }
         let counts = try value(forKey: LocalKey.byteCount) ?? []
         var reader = WireReader(counts.byteSpan)

@@ -235,6 +235,23 @@ struct LocalStoreTests: LocalStoreFixture {
     }
 
     @Test
+    func `The directory of one database is not opened for another`() throws {
+        let path = directory.path(of: "owned")
+        let store = try Self.open(path)
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        store.close()
+        let other = LocalStore.Configuration(database: try DatabaseName(project: "other"), directory: path)
+        do throws(RequestError) {
+            let opened = try LocalStore(other) { _ in }
+            Issue.record("opened, with \(try opened.state(of: "\(other.database.documentsRoot)/c/a"))")
+        } catch {
+            #expect(error.code == .failedPrecondition)
+            #expect(error.message.contains("\(Self.database)"))
+        }
+        #expect(Self.number(try Self.open(path).state(of: Self.name("a"))) == 1)
+    }
+
+    @Test
     func `A document may be newer than an answer without a time that it does not exist`() throws {
         let store = try Self.open()
         #expect(try !store.isNewer(Self.name("a"), than: nil))
