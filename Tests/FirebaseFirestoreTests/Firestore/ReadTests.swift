@@ -3,6 +3,7 @@
 import ClientTestSupport
 import DocumentModel
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -165,6 +166,22 @@ import Testing
         } catch FirestoreErrorCode.invalidArgument {
         }
         #expect(scripted.server.calls.isEmpty)
+    }
+
+    @Test
+    func `Totals do not wait for pending writes while the network is disabled`() async throws {
+        try await firestore.disableNetwork()
+        books.document("b1").setData(["title": "x"], completion: nil)
+        #expect(firestore.pendingWrites.mustWait(for: .collection("books")))
+        let hasBegun = Mutex(false)
+        firestore.afterPendingWrites(to: .collection("books"), nil) { hasBegun.withLock { $0 = true } }
+        #expect(hasBegun.withLock { $0 })
+        do {
+            _ = try await books.count.getAggregation(source: .server)
+            Issue.record("no error")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        try await firestore.terminate()
     }
 
     @Test
