@@ -1,6 +1,6 @@
 // What a client keeps of the bundles that it has loaded.
 
-internal import Basics
+package import Basics
 internal import DocumentModel
 
 /// The contents of a bundle: documents and queries that a server has written into a file.
@@ -10,7 +10,7 @@ package struct LocalBundle: Sendable {
     /// When the bundle was made, in microseconds since 1970.
     package let createMicroseconds: UInt64
     /// The documents by their full resource names.
-    package var documents: [String: RemoteUpdate.Content] = [:]
+    package var documents: [UTF8Text: RemoteUpdate.Content] = [:]
     package var queries: [LocalNamedQuery] = []
     /// The results of its queries.
     package var results: [QueryResult] = []

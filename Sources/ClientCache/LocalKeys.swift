@@ -4,6 +4,7 @@
 //                01 'b'                                  -> | bytes of all documents, 8 | of all index entries, 8 |
 //                                                           end of the reserved numbers of uses, 4 |
 //                01 'u'                                  -> the user whose batches are applied; none: nobody
+//                01 'd'                                  -> the name of the database
 //     catalogue  02 | as the server's                    -> the server's entry, of collections with indexes
 //     fields     04 | as the server's                    -> the number of the field, for fields of indexes
 //     documents  10 | the server's key                   -> | flags, 1 | last used, 4 | update time, 8 |
@@ -58,6 +59,7 @@ enum LocalKey {
     static let format: [UInt8] = [LocalSpace.meta, UInt8(ascii: "v")]
     static let user: [UInt8] = [LocalSpace.meta, UInt8(ascii: "u")]
     static let byteCount: [UInt8] = [LocalSpace.meta, UInt8(ascii: "b")]
+    static let databaseName: [UInt8] = [LocalSpace.meta, UInt8(ascii: "d")]
 
     /// A key of `documents` as a key of another space.
     static func moved(_ key: [UInt8], to space: UInt8) -> [UInt8] {

@@ -44,8 +44,8 @@ extension LocalStore {
         }
         var changes: [LocalChange] = []
         for (name, content) in bundle.documents {
-            if let change = try applying(RemoteUpdate(name: name, content: content)) { changes.append(change) }
-            guard case .found = content, let path = path(name) else { continue }
+            if let change = try applying(RemoteUpdate(name: name.string, content: content)) { changes.append(change) }
+            guard case .found = content, let path = path(name.string) else { continue }
             putMember(LocalLocation(path: path), of: target.id)
         }
         put(LocalKey.target(bundle.canonical), target.encoded())

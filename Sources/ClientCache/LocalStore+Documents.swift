@@ -127,19 +127,18 @@ extension LocalStore {
             }
             return try makeIndexes(usage?.wanted(results: count) ?? [])
         }
-        var pending: [(String, [UInt8])] = []
-        var rows: [(String, LocalDocument)] = []
+        var pending: [(row: Int, path: [UInt8])] = []
+        var rows: [(name: String, document: LocalDocument)] = []
         try plan.runAll(over: LocalSource(latest: writer.latest, groups: groups, indexUsage: usage)) { row in
             let path = [UInt8](copying: row.path)
-            if isPending(path) { pending.append((self.name(path), path)) }
+            if isPending(path) { pending.append((rows.count, path)) }
             rows.append((self.name(path), Self.document(row)))
         }
         // Flags and estimates of documents with pending writes.
-        var documents: [String: LocalDocument] = [:]
-        for (name, path) in pending {
-            if let document = try visibleState(LocalLocation(path: path)).document { documents[name] = document }
+        for (row, path) in pending {
+            if let document = try visibleState(LocalLocation(path: path)).document { rows[row].document = document }
         }
-        for (name, document) in rows { body(name, documents[name] ?? document) }
+        for (name, document) in rows { body(name, document) }
         try makeIndexes(usage?.wanted(results: rows.count) ?? [])
     }
 
@@ -360,11 +359,16 @@ extension LocalStore {
         return changes
     }
 
-    /// Whether the server's state of a document is known to be newer than one that was changed last at this time.
-    package func isNewer(_ name: String, than updateMicroseconds: UInt64) throws(RequestError) -> Bool {
+    /// Whether the server's state of a document may be newer than one that was changed last at this time.
+    ///
+    /// - Parameter updateMicroseconds: nil for the answer that the document does not exist, which has no time: any
+    ///   document may be newer.
+    package func isNewer(_ name: String, than updateMicroseconds: UInt64?) throws(RequestError) -> Bool {
         guard let path = path(name) else { return false }
         defer { finishReading() }
-        return try remoteVersion(LocalLocation(path: path)).microseconds > updateMicroseconds
+        let version = try remoteVersion(LocalLocation(path: path))
+        guard let updateMicroseconds else { return !version.isMissing && version.microseconds > 0 }
+        return version.microseconds > updateMicroseconds
     }
 
     /// The new state of a document; nil if what is known is newer, or the same.

@@ -51,13 +51,13 @@ extension LocalStore {
     }
 
     /// The names of a target's documents as of its last snapshot, with their update times in microseconds.
-    package func documents(of target: UInt32) throws(RequestError) -> [String: UInt64] {
+    package func documents(of target: UInt32) throws(RequestError) -> [UTF8Text: UInt64] {
         defer { finishReading() }
-        var result: [String: UInt64] = [:]
+        var result: [UTF8Text: UInt64] = [:]
         for path in try members(of: target) {
             let state = try remoteState(LocalLocation(path: path))
             // The server has to send a provisional document again.
-            result[name(path)] = state.isProvisional ? 0 : state.microseconds
+            result[UTF8Text(name(path))] = state.isProvisional ? 0 : state.microseconds
         }
         return result
     }

@@ -18,11 +18,11 @@ extension LocalStore {
     /// - Returns: what has changed for the program.
     package func use(user: String) throws(RequestError) -> [LocalChange] {
         let claimed = users.becomeKnown()
-        if user == users.current { return [] }
+        if user.hasSameUTF8(as: users.current) { return [] }
         begin()
         defer { finishReading() }
         let (before, othersBefore) = (queue, users.others)
-        var after = users.others.values.filter { $0.user == user }
+        var after = users.others.values.filter { $0.user.hasSameUTF8(as: user) }
         for var batch in before where claimed.contains(batch.number) {
             batch.user = user
             if configuration.directory != nil { put(LocalKey.batch(batch.number), batch.encoded()) }

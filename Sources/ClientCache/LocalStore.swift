@@ -94,8 +94,8 @@ package final class LocalStore {
     ///
     /// - Parameter deliver: runs a closure on the thread or queue that the store belongs to, later. It is called on a
     ///   thread of the engine.
-    /// - Throws: FAILED_PRECONDITION if another process uses the directory, DATA_LOSS if it is damaged,
-    ///   UNIMPLEMENTED if another version wrote it, RESOURCE_EXHAUSTED if the disk is full.
+    /// - Throws: FAILED_PRECONDITION if another process uses the directory or if it is of another database, DATA_LOSS
+    ///   if it is damaged, UNIMPLEMENTED if another version wrote it, RESOURCE_EXHAUSTED if the disk is full.
     package init(
         _ configuration: Configuration, deliver: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) throws(RequestError) {
@@ -177,12 +177,20 @@ package final class LocalStore {
         guard let format = try value(forKey: LocalKey.format) else {
             uses = LocalUses(reservedEnd: 0, floor: floor)
             draft.put(LocalKey.format, Self.format)
+            draft.put(LocalKey.databaseName, configuration.database.utf8)
             return try commit()
         }
         guard format == Self.format else {
             throw RequestError(
                 .unimplemented,
                 "Another version wrote the cache in \(configuration.directory ?? "memory"). Remove this directory.")
+        }
+        // Keys have paths without the database. A cache of an earlier build does not have the name.
+        if let owner = try value(forKey: LocalKey.databaseName), owner != configuration.database.utf8 {
+            throw RequestError(
+                .failedPrecondition,
+                "The cache in \(configuration.directory ?? "memory") is of the database "
+                    + "\(String(repairingUTF8: owner.byteSpan)). Give each database another directory.")
         }
         let counts = try value(forKey: LocalKey.byteCount) ?? []
         var reader = WireReader(counts.byteSpan)
@@ -202,7 +210,7 @@ package final class LocalStore {
         let user = try value(forKey: LocalKey.user) ?? []
         users.current = String(repairingUTF8: user.byteSpan)
         for batch in found {
-            if batch.user == users.current { remember(batch) } else { users.others[batch.number] = batch }
+            if batch.user.hasSameUTF8(as: users.current) { remember(batch) } else { users.others[batch.number] = batch }
             nextBatch = max(nextBatch, batch.number + 1)
         }
     }
@@ -368,10 +376,10 @@ package final class LocalStore {
     package var nextBatchNumber: UInt64 { nextBatch }
 
     /// The names of the documents that pending batches from a number on change.
-    package func pendingNames(from number: UInt64) -> Set<String> {
-        var names: Set<String> = []
+    package func pendingNames(from number: UInt64) -> Set<UTF8Text> {
+        var names: Set<UTF8Text> = []
         for number in number..<max(number, nextBatch) {
-            for path in batches[number]?.paths ?? [] { names.insert(name(path)) }
+            for path in batches[number]?.paths ?? [] { names.insert(UTF8Text(name(path))) }
         }
         return names
     }
@@ -385,7 +393,10 @@ package final class LocalStore {
 
     func isPending(_ path: [UInt8]) -> Bool { !batches.isEmpty && batchesOfDocument[path] != nil }
 
-    /// The names of all documents that pending writes change.
+    /// Whether pending writes change a document.
+    package func isPending(_ name: String) -> Bool { path(name).map { isPending($0) } ?? false }
+
+    /// The names of all documents that pending writes change, each once.
     package var pendingNames: [String] { batchesOfDocument.keys.map { name($0) } }
 }
 

@@ -185,8 +185,10 @@ struct LocalStoreTests: LocalStoreFixture {
         var store = try Self.open(path)
         _ = try store.apply([Self.found("old", 1, at: 5), Self.found("new", 1, at: 50)])
         var bundle = LocalBundle(id: "b", createMicroseconds: 20)
-        for id in ["old", "new", "other"] { bundle.documents[Self.name(id)] = Self.found(id, 2, at: 20).content }
-        bundle.documents[Self.name("gone")] = .missing(readMicroseconds: 20)
+        for id in ["old", "new", "other"] {
+            bundle.documents[UTF8Text(Self.name(id))] = Self.found(id, 2, at: 20).content
+        }
+        bundle.documents[UTF8Text(Self.name("gone"))] = .missing(readMicroseconds: 20)
         bundle.queries = [LocalNamedQuery(name: "q", readMicroseconds: 20, contents: [1, 2, 3])]
         let changes = try store.load(bundle)
         #expect(Set(changes.map(\.name)) == Set(["old", "other", "gone"].map(Self.name)))
@@ -207,6 +209,58 @@ struct LocalStoreTests: LocalStoreFixture {
         // The bundle is collected like a query that nobody listens to, and its documents after it.
         _ = try store.collectGarbage()
         #expect(try store.state(of: Self.name("other")) == .unknown)
+    }
+
+    @Test
+    func `Documents whose ids are the same text in other bytes are different documents`() throws {
+        let store = try Self.open()
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        let target = try store.use(target: [1])
+        var update = TargetUpdate(id: target.id, token: [7], snapshotMicroseconds: 10)
+        update.added = [composed, decomposed].map(Self.name)
+        _ = try store.apply([Self.found(composed, 1, at: 10), Self.found(decomposed, 2, at: 10)], targets: [update])
+        #expect(try store.documents(of: target.id).count == 2)
+        let (first, _) = try store.enqueue(
+            Self.request([(composed, .add(10)), (decomposed, .add(20))]), identity: Self.identity(1))
+        #expect(store.pendingNames(from: first).count == 2)
+        #expect(try Self.results(store, try Self.plan()) == [11, 22])
+        _ = try store.reject(first)
+        _ = try store.enqueue(Self.request([(composed, .set(5))]), identity: Self.identity(2))
+        #expect(store.isPending(Self.name(composed)) && !store.isPending(Self.name(decomposed)))
+        var bundle = LocalBundle(id: "b", createMicroseconds: 20)
+        for id in [composed, decomposed] {
+            bundle.documents[UTF8Text(Self.name(id))] = Self.found(id, 9, at: 20).content
+        }
+        #expect(try store.load(bundle).count == 2)
+    }
+
+    @Test
+    func `The directory of one database is not opened for another`() throws {
+        let path = directory.path(of: "owned")
+        let store = try Self.open(path)
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        store.close()
+        let other = LocalStore.Configuration(database: try DatabaseName(project: "other"), directory: path)
+        do throws(RequestError) {
+            let opened = try LocalStore(other) { _ in }
+            Issue.record("opened, with \(try opened.state(of: "\(other.database.documentsRoot)/c/a"))")
+        } catch {
+            #expect(error.code == .failedPrecondition)
+            #expect(error.message.contains("\(Self.database)"))
+        }
+        #expect(Self.number(try Self.open(path).state(of: Self.name("a"))) == 1)
+    }
+
+    @Test
+    func `A document may be newer than an answer without a time that it does not exist`() throws {
+        let store = try Self.open()
+        #expect(try !store.isNewer(Self.name("a"), than: nil))
+        _ = try store.apply([Self.found("a", 1, at: 10)])
+        #expect(try store.isNewer(Self.name("a"), than: nil))
+        _ = try store.enqueue(Self.request([("a", .delete)]), identity: Self.identity(1))
+        #expect(try store.isNewer(Self.name("a"), than: nil))
+        _ = try store.apply([RemoteUpdate(name: Self.name("a"), content: .missing(readMicroseconds: 20))])
+        #expect(try !store.isNewer(Self.name("a"), than: nil))
     }
 
     @Test
@@ -237,7 +291,7 @@ struct LocalStoreTests: LocalStoreFixture {
         let again = try store.use(target: [1, 2, 3])
         #expect(again.token == [7])
         #expect(again.id == target.id)
-        #expect(try store.documents(of: again.id) == [Self.name("a"): 10, Self.name(longID): 10])
+        #expect(try store.documents(of: again.id) == [UTF8Text(Self.name("a")): 10, UTF8Text(Self.name(longID)): 10])
         let result = WriteResult(updateMicroseconds: 20, transformResults: [EncodedValue(.integer(16))])
         _ = try store.acknowledge(store.queue[0].number, results: [result], commitMicroseconds: 20)
         #expect(Self.number(try store.state(of: Self.name("a"))) == 16)

@@ -45,6 +45,21 @@ struct LocalUsersTests: LocalStoreFixture {
     }
 
     @Test
+    func `Users whose identifiers are the same text in other bytes are different users`() throws {
+        let store = try Self.open(directory.path)
+        _ = try store.use(user: "\u{e9}")
+        _ = try write(store, "a", .set(1), 1)
+        _ = try store.use(user: "e\u{301}")
+        #expect(try number(store, "a") == nil)
+        store.close()
+        let again = try Self.open(directory.path)
+        #expect(again.isQueueEmpty && again.allBatches.count == 1)
+        _ = try again.use(user: "\u{e9}")
+        #expect(try number(again, "a") == 1)
+        again.close()
+    }
+
+    @Test
     func `Writes from before the user is known are that user's`() throws {
         let store = try Self.open(directory.path)
         _ = try write(store, "a", .set(1), 1)

@@ -20,7 +20,7 @@ package final class ScriptedDatabase: Sendable {
     }
 
     package struct State {
-        package var documents: [String: (fields: [UInt8], time: TimestampValue)] = [:]
+        package var documents: [UTF8Text: (fields: [UInt8], time: TimestampValue)] = [:]
         /// The time of the last commit.
         package var time = TimestampValue(seconds: 1000, nanoseconds: 0)
         package var writes: [SeenWrite] = []
@@ -41,7 +41,11 @@ package final class ScriptedDatabase: Sendable {
     /// Lets the next commits fail, one error each.
     package func failCommits(_ errors: [RequestError]) { state.withLock { $0.commitFailures = errors } }
 
-    package func put(_ name: String, _ fields: [UInt8]) { state.withLock { $0.documents[name] = (fields, $0.time) } }
+    package func remove(_ name: String) { state.withLock { $0.documents[UTF8Text(name)] = nil } }
+
+    package func put(_ name: String, _ fields: [UInt8]) {
+        state.withLock { $0.documents[UTF8Text(name)] = (fields, $0.time) }
+    }
 
     package func react(to call: ScriptedCall) -> Reaction {
         do {
@@ -80,7 +84,7 @@ package final class ScriptedDatabase: Sendable {
 
     private func document(_ name: String) -> DocumentMessage? {
         state.withLock { state in
-            state.documents[name].map {
+            state.documents[UTF8Text(name)].map {
                 DocumentMessage(name: name, fields: $0.fields, createTime: $0.time, updateTime: $0.time)
             }
         }
@@ -111,8 +115,8 @@ package final class ScriptedDatabase: Sendable {
             let time = state.time
             for write in writes {
                 switch write.kind {
-                case .update where write.mask == nil: state.documents[write.name] = (write.fields, time)
-                case .delete: state.documents[write.name] = nil
+                case .update where write.mask == nil: state.documents[UTF8Text(write.name)] = (write.fields, time)
+                case .delete: state.documents[UTF8Text(write.name)] = nil
                 default: break
                 }
             }
@@ -130,13 +134,13 @@ package final class ScriptedDatabase: Sendable {
         let prefix = "\(request.parent)/\(query.from[0].collectionID)/"
         return state.withLock { state in
             state.queries.append(query)
-            let found = state.documents.filter { $0.key.hasPrefix(prefix) }.sorted { $0.key < $1.key }
+            let found = state.documents.filter { $0.key.string.hasUTF8Prefix(prefix) }.sorted { $0.key < $1.key }
             let time = state.time
             return .stream(
                 found.map { name, document in
                     RunQueryResponse(
                         document: DocumentMessage(
-                            name: name, fields: document.fields, createTime: document.time,
+                            name: name.string, fields: document.fields, createTime: document.time,
                             updateTime: document.time),
                         readTime: time
                     ).encodedBytes()

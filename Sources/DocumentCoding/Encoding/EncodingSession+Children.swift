@@ -1,5 +1,6 @@
 // Nested containers and super encoders: separate sessions, collected when the value to which they belong ends.
 
+import Basics
 import Glibc
 
 /// The session of a nested container.
@@ -25,7 +26,7 @@ extension EncodingSession {
     func entryChild(of frame: Int, key: any CodingKey) -> WireEncoder {
         let name = unsafe state.pointee.usesDefaultKeys ? key.stringValue : convertedName(of: key, frame: frame)
         for known in unsafe state.pointee.children where known.frame == frame {
-            if let link = unsafe known.session.state.pointee.parent, link.name == name {
+            if let link = unsafe known.session.state.pointee.parent, link.name.hasSameUTF8(as: name) {
                 return unsafe WireEncoder(
                     session: known.session, frame: 0, serial: known.session.state.pointee.frames[0].serial)
             }

@@ -1,5 +1,7 @@
 // Field masks of merges.
 
+import Basics
+
 extension DocumentFields {
     /// The paths of a merge of everything: those of all leaves (scalars, arrays, empty maps) and of the deleted fields.
     /// A map that contains only sentinels is not a leaf.
@@ -9,7 +11,7 @@ extension DocumentFields {
         var mask = deletedPaths
         let sentinels = transforms.map(\.path) + deletedPaths
         forEachLeaf(of: fields) { path, isEmptyMap in
-            if isEmptyMap, sentinels.contains(where: { $0.count > path.count && $0.starts(with: path) }) { return }
+            if isEmptyMap, sentinels.contains(where: { $0.count > path.count && $0.begins(with: path) }) { return }
             mask.append(path)
         }
         return mask.map { FieldPath.serverFormat($0) }.sorted()
@@ -21,18 +23,20 @@ extension DocumentFields {
     ) throws(InvalidUserData) -> DocumentWriteData {
         let sentinelPaths = transforms.map(\.path) + deletedPaths
         for path in paths {
-            let isSentinel = sentinelPaths.contains { $0.starts(with: path.segments) }
+            let isSentinel = sentinelPaths.contains { $0.begins(with: path.segments) }
             if !isSentinel, !contains(path.segments, in: fields) {
                 throw InvalidUserData(
                     "Field '\(path.serverFormat)' is specified in your field mask but not in your input data.")
             }
         }
         let covered = transforms.filter { transform in
-            paths.contains { transform.path.starts(with: $0.segments) }
+            paths.contains { transform.path.begins(with: $0.segments) }
         }
         // A field that is only transformed must not be in the mask: it would be deleted before its transform.
-        let transformed = Set(covered.map(\.path))
-        let mask = Set(paths.map(\.segments)).subtracting(transformed).map { FieldPath.serverFormat($0) }.sorted()
+        let transformed = Set(covered.map(\.path.exact))
+        let mask = Set(paths.map(\.segments.exact)).subtracting(transformed).map { path in
+            FieldPath.serverFormat(path.lazy.map(\.string))
+        }.sorted()
         return DocumentWriteData(
             fields: unsafe fields.withUnsafeBytes { unsafe [UInt8]($0) }, mask: mask, transforms: covered)
     }
@@ -75,6 +79,15 @@ extension DocumentFields {
             return unsafe WireCursor(base, 0, buffer.count).find(path[...], ValueWireTag.documentField) != nil
         }
     }
+}
+
+/// Paths of field names, which are equal if their bytes are.
+extension [String] {
+    /// The path as a key of sets.
+    var exact: [UTF8Text] { map { UTF8Text($0) } }
+
+    /// Whether the first names are those of another path.
+    fileprivate func begins(with path: [String]) -> Bool { starts(with: path) { $0.hasSameUTF8(as: $1) } }
 }
 
 extension WireCursor {

@@ -1,5 +1,7 @@
 // Documents as `[String: Any]`, the SDK's untyped form: what a write makes of it. Reading is in DocumentFields+Reading.
 
+import Basics
+
 /// Turns `[String: Any]` into the parts of writes, and document bytes into `[String: Any]`.
 ///
 /// Accepted values: `NSNull` and nil, `String`, `Bool`, integers, floats, `NSNumber`, `Date`, `Timestamp`, `Data`,
@@ -68,14 +70,14 @@ package enum DocumentFields {
         return try encode(database) { session throws(InvalidUserData) in
             try session.putDocument(tree)
             let (transforms, deletedPaths) = session.sentinels
-            let topLevel = Set(paths.map(\.segments))
-            if let path = deletedPaths.first(where: { !topLevel.contains($0) }) {
+            let topLevel = Set(paths.map(\.segments.exact))
+            if let path = deletedPaths.first(where: { !topLevel.contains($0.exact) }) {
                 throw InvalidUserData(
                     "FieldValue.delete() can only appear at the top level of your update data "
                         + "(found in field \(FieldPath.serverFormat(path)))")
             }
-            let transformed = Set(transforms.map(\.path))
-            let mask = paths.filter { !transformed.contains($0.segments) }.map(\.serverFormat).sorted()
+            let transformed = Set(transforms.map(\.path.exact))
+            let mask = paths.filter { !transformed.contains($0.segments.exact) }.map(\.serverFormat).sorted()
             return DocumentWriteData(fields: session.documentBytes, mask: mask, transforms: transforms)
         }
     }
@@ -129,13 +131,13 @@ struct UpdateTree {
         case branch(UpdateTree)
     }
 
-    private(set) var nodes: [String: Node] = [:]
+    private(set) var nodes: [UTF8Text: Node] = [:]
 
     /// Puts a value at a path; a path that another one leads through, or ends at, is refused.
     fileprivate mutating func insert(
         _ value: Any, at names: ArraySlice<String>, of path: FieldPath
     ) throws(InvalidUserData) {
-        let name = names.first!  // a FieldPath has at least one name
+        let name = UTF8Text(names.first!)  // a FieldPath has at least one name
         if names.count == 1 {
             guard nodes[name] == nil else { throw Self.conflict(path) }
             nodes[name] = .value(value)

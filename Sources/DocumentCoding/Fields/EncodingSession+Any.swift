@@ -74,7 +74,7 @@ extension EncodingSession {
     private func putEntries(_ tree: UpdateTree, frame: Int) throws {
         beginMap(frame)
         for (name, node) in tree.nodes {
-            let entry = try openEntry(named: name)
+            let entry = try openEntry(named: name.string)
             let isPresent =
                 switch node {
                 case .value(let value): try put(any: value)

@@ -80,7 +80,15 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
             }
         }
         if isSimple, !name.isEmpty { return name }
-        return "`" + name.replacing("\\", with: "\\\\").replacing("`", with: "\\`") + "`"
+        let (backtick, backslash) = (UInt8(ascii: "`"), UInt8(ascii: "\\"))
+        var quoted = [backtick]
+        // By bytes: a backtick or backslash with a combining mark is another Character.
+        for byte in name.utf8 {
+            if byte == backtick || byte == backslash { quoted.append(backslash) }
+            quoted.append(byte)
+        }
+        quoted.append(backtick)
+        return String(decoding: quoted, as: UTF8.self)
     }
 
     public override func isEqual(_ object: Any?) -> Bool {

@@ -31,6 +31,12 @@ package enum RelativePath {
         return path.extracting(start..<path.byteCount)
     }
 
+    /// The path without its last segment; empty if it has one segment.
+    @_lifetime(copy path)
+    package static func dropLast(_ path: RawSpan) -> RawSpan {
+        path.extracting(0..<max(0, path.byteCount - lastSegment(path).byteCount - 1))
+    }
+
     /// The path's prefixes that are collections, outermost first, itself included if it is one.
     package static func collections(leadingTo path: [UInt8]) -> [[UInt8]] {
         var result: [[UInt8]] = []

@@ -16,7 +16,7 @@ struct BundleLoader: ~Copyable {
     /// The metadata of a document that must be next.
     private var expected: BundleElement.DocumentMetadata?
     /// The documents of the bundle's queries, by the names of the queries.
-    private var results: [String: [String]] = [:]
+    private var results: [UTF8Text: [String]] = [:]
 
     /// Loads a bundle on a serial queue, which no other work uses.
     static func load(
@@ -72,7 +72,7 @@ struct BundleLoader: ~Copyable {
             bundle.results.append(
                 LocalBundle.QueryResult(
                     canonical: try BundledQuery(stored: query.contents).canonical(in: engine.database),
-                    readMicroseconds: query.readMicroseconds, documents: results[query.name] ?? []))
+                    readMicroseconds: query.readMicroseconds, documents: results[UTF8Text(query.name)] ?? []))
         }
         try engine.load(bundle)
         return LoadBundleTaskProgress(
@@ -81,12 +81,12 @@ struct BundleLoader: ~Copyable {
 
     private mutating func add(_ element: BundleElement, to bundle: inout LocalBundle) throws(RequestError) {
         if let expected {
-            guard case .document(let document) = element, document.name == expected.name else {
+            guard case .document(let document) = element, document.name.hasSameUTF8(as: expected.name) else {
                 throw .damagedBundle("the document '\(expected.name)' is missing")
             }
             self.expected = nil
-            for query in expected.queries { results[query, default: []].append(document.name) }
-            bundle.documents[document.name] = .found(
+            for query in expected.queries { results[UTF8Text(query), default: []].append(document.name) }
+            bundle.documents[UTF8Text(document.name)] = .found(
                 fields: document.fields, createMicroseconds: document.createMicroseconds,
                 updateMicroseconds: document.updateMicroseconds)
             return
@@ -100,7 +100,7 @@ struct BundleLoader: ~Copyable {
             if metadata.exists {
                 expected = metadata
             } else {
-                bundle.documents[metadata.name] = .missing(readMicroseconds: metadata.readMicroseconds)
+                bundle.documents[UTF8Text(metadata.name)] = .missing(readMicroseconds: metadata.readMicroseconds)
             }
         }
     }

@@ -86,7 +86,8 @@ extension Firestore {
     /// are sent when it is opened again; a cache in memory loses them. Their completions report `.cancelled`. Later
     /// calls are programming errors, except `clearPersistence`.
     public func terminate(completion: (((any Error)?) -> Void)?) {
-        inBackground(completion) { await self.shutDown() }
+        let ending = beginShutDown()
+        inBackground(completion) { await ending.value }
     }
 
     /// Closes all connections for good. Returns at once.
@@ -96,13 +97,17 @@ extension Firestore {
     /// Closes all connections for good.
     nonisolated(nonsending) public func terminate() async throws { await shutDown() }
 
-    /// Removes the persistent cache with its pending writes; `.failedPrecondition` while the instance is in use, or
-    /// while another process uses the cache.
+    /// Removes the persistent cache with its pending writes, after the end of `terminate` if that was called;
+    /// `.failedPrecondition` while the instance is in use, or while another process uses the cache.
     public func clearPersistence(completion: (((any Error)?) -> Void)?) {
-        let error = removeCache()
-        guard let completion else { return }
-        let box = UncheckedBox(completion)
-        callBack { box.value(error) }
+        if let ending {
+            return inBackground(completion) {
+                await ending.value
+                try self.removeCache()
+            }
+        }
+        let result = Result { try removeCache() }
+        inBackground(completion) { try result.get() }
     }
 
     /// Removes the persistent cache with its pending writes.
@@ -111,7 +116,8 @@ extension Firestore {
 
     /// Removes the persistent cache with its pending writes.
     nonisolated(nonsending) public func clearPersistence() async throws {
-        if let error = removeCache() { throw error }
+        if let ending { await ending.value }
+        try removeCache()
     }
 
     /// Writes every connection and every call to standard error, or goes back to troubles alone.
@@ -119,16 +125,15 @@ extension Firestore {
     /// The same switch as `FirebaseConfiguration.shared.setLoggerLevel(_:)`, set to `.debug` or `.notice`.
     public static func enableLogging(_ loggingEnabled: Bool) { FirebaseLog.level = loggingEnabled ? .debug : .notice }
 
-    private func removeCache() -> NSError? {
+    private func removeCache() throws {
         if isInUse {
-            return .firestore(.failedPrecondition, "Persistence cannot be cleared while the client is running.")
+            throw NSError.firestore(.failedPrecondition, "Persistence cannot be cleared while the client is running.")
         }
-        guard let directory = cacheDirectory else { return nil }
+        guard let directory = cacheDirectory else { return }
         do throws(RequestError) {
             try LocalStore.remove(directory: directory)
-            return nil
         } catch {
-            return error.asNSError
+            throw error.asNSError
         }
     }
 

@@ -103,10 +103,11 @@ extension Firestore {
     /// that may not be reachable.
     private static let pendingWriteTimeout = DispatchTimeInterval.seconds(10)
 
+    /// Calls `body` when the pending writes to a place are settled; at once while they cannot be sent.
     func afterPendingWrites(
         to place: PendingWrites.Place, _ cancellation: Cancellation?, _ body: @escaping @Sendable () -> Void
     ) {
-        guard pendingWrites.mustWait(for: place) else { return body() }
+        guard pendingWrites.mustWait(for: place), canSend else { return body() }
         guard let waiter = pendingWrites.whenSettled(place, body) else { return }
         let pendingWrites = pendingWrites
         // `body` runs then, and its call ends as cancelled.

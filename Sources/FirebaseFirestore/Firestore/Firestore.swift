@@ -40,7 +40,9 @@ public final class Firestore: NSObject, @unchecked Sendable {
         var settings: FirestoreSettings
         var client: HearthClient?
         var engine: SyncEngine?
-        var isTerminated = false
+        /// Closes the client and the cache; nil before `terminate`.
+        var ending: Task<Void, Never>?
+        var isTerminated: Bool { ending != nil }
         var isNetworkEnabled = true
         var indexManager: PersistentCacheIndexManager?
     }
@@ -163,19 +165,33 @@ public final class Firestore: NSObject, @unchecked Sendable {
     /// Opens the cache, and returns when the network is as the last switch has it.
     func networkSwitched() async throws(RequestError) { try await client().networkSwitched() }
 
-    /// Ends the client and frees the instance's place, so that `firestore()` makes a new one.
-    func shutDown() async {
-        let engine = state.withLock { state -> SyncEngine? in
-            state.isTerminated = true
-            defer { (state.client, state.engine) = (nil, nil) }
-            return state.engine
+    /// Frees the instance's place, so that `firestore()` makes a new one, and begins to end the client.
+    ///
+    /// - Returns: the end, the same one for each call.
+    @discardableResult
+    func beginShutDown() -> Task<Void, Never> {
+        let ending = state.withLock { state -> Task<Void, Never> in
+            if let ending = state.ending { return ending }
+            let ending = Task { [engine = state.engine] in await self.end(engine) }
+            (state.ending, state.client, state.engine) = (ending, nil, nil)
+            return ending
         }
         FirestoreInstances.shared.remove(self)
+        return ending
+    }
+
+    private func end(_ engine: SyncEngine?) async {
         pendingWrites.abandon()
         await engine?.prepareToClose()
         await engine?.client.close()
         await engine?.close()
     }
+
+    /// Ends the client for good.
+    func shutDown() async { await beginShutDown().value }
+
+    /// The end of the client; nil before `terminate`.
+    var ending: Task<Void, Never>? { state.withLock { $0.ending } }
 
     /// Closes the cache at the end of the process, so that the next start is quick.
     func closeCacheAtExit() { state.withLock { $0.engine }?.closeAtExit() }

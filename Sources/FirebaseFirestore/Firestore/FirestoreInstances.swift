@@ -1,5 +1,6 @@
 // The Firestore objects of the process, by app and database.
 
+import Basics
 import DocumentCoding
 import DocumentModel
 public import FirebaseCore
@@ -11,12 +12,12 @@ final class FirestoreInstances: Sendable {
 
     private struct Key: Hashable {
         var app: ObjectIdentifier
-        var database: String
+        var database: UTF8Text
     }
     private let instances = Mutex<[Key: Firestore]>([:])
 
     func instance(app: FirebaseApp, database: String) -> Firestore {
-        let key = Key(app: ObjectIdentifier(app), database: database)
+        let key = Key(app: ObjectIdentifier(app), database: UTF8Text(database))
         if let existing = instances.withLock({ $0[key] }) { return existing }
         let name: DatabaseName
         do {

@@ -1,3 +1,4 @@
+import Basics
 import Synchronization
 
 /// The unacknowledged writes of one instance, numbered in the order of their calls.
@@ -15,8 +16,8 @@ final class PendingWrites: Sendable {
 
     /// What pending writes affect: a document by its name, collections by their id.
     enum Place: Hashable, Sendable {
-        case document(String)
-        case collection(String)
+        case document(UTF8Text)
+        case collection(UTF8Text)
     }
 
     private struct State {
@@ -154,9 +155,10 @@ final class PendingWrites: Sendable {
     /// The document itself and the collections that carry its parent's id.
     private static func places(of name: String) -> [Place] {
         let utf8 = name.utf8
-        guard let idSlash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return [.document(name)] }
+        guard let idSlash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return [.document(UTF8Text(name))] }
         let parent = name[..<idSlash]
         let start = parent.utf8.lastIndex(of: UInt8(ascii: "/")).map { parent.utf8.index(after: $0) }
-        return [.document(name), .collection(String(parent[(start ?? parent.startIndex)...]))]
+        let id = String(parent[(start ?? parent.startIndex)...])
+        return [.document(UTF8Text(name)), .collection(UTF8Text(id))]
     }
 }

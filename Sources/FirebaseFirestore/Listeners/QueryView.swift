@@ -8,9 +8,9 @@ struct QueryView {
     private let orders: [DocumentModel.Order]
     private var tree = RowTree()
     /// The rows by the names of their documents.
-    private var byName: [String: ViewRow] = [:]
+    private var byName: [UTF8Text: ViewRow] = [:]
     /// Names of documents with pending writes.
-    private var pending: Set<String> = []
+    private var pending: Set<UTF8Text> = []
     /// The results in order, until something changes: many listeners see one snapshot only.
     private var unindexed: [SnapshotRow]?
 
@@ -20,16 +20,16 @@ struct QueryView {
     var rows: RowList { unindexed.map { RowList($0) } ?? RowList(tree) }
     var count: Int { unindexed?.count ?? tree.count }
     /// After ``index()``.
-    var names: some Sequence<String> { byName.keys }
+    var names: some Sequence<UTF8Text> { byName.keys }
     var hasPendingWrites: Bool { !pending.isEmpty }
     /// Whether ``index()`` was called, or there was nothing to do.
     var isIndexed: Bool { unindexed == nil }
 
     /// The document of a name, if it is in the results; after ``index()``.
-    func document(_ name: String) -> VisibleDocument? { byName[name]?.content.document }
+    func document(_ name: UTF8Text) -> VisibleDocument? { byName[name]?.content.document }
 
     /// The row of a document, if it is in the results; after ``index()``.
-    func row(_ name: String) -> ViewRow? { byName[name] }
+    func row(_ name: UTF8Text) -> ViewRow? { byName[name] }
 
     /// The row at a position; after ``index()``.
     func row(at position: Int) -> ViewRow { tree[position] }
@@ -39,7 +39,7 @@ struct QueryView {
         guard let rows = unindexed else { return }
         unindexed = nil
         byName.reserveCapacity(rows.count)
-        let sorted = rows.map { ViewRow(key: key(of: $0.document, $0.name), content: $0) }
+        let sorted = rows.map { row(of: $0.document, $0.name) }
         for row in sorted { note(row) }
         tree = RowTree(sorted)
     }
@@ -49,7 +49,7 @@ struct QueryView {
     /// - Parameter changes: documents by their names; `nil` for those that have left the results.
     /// - Returns: removed, then added, then modified documents, each in the order of the query. The indexes are those
     ///   of applying one change after the other. Documents that look the same are left out.
-    mutating func apply(_ changes: [String: VisibleDocument?]) -> [SnapshotRowChange] {
+    mutating func apply(_ changes: [UTF8Text: VisibleDocument?]) -> [SnapshotRowChange] {
         index()
         if tree.isEmpty { return fill(changes) }
         var removed: [ViewRow] = []
@@ -63,7 +63,7 @@ struct QueryView {
                 pending.remove(name)
                 continue
             }
-            let row = ViewRow(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
+            let row = row(of: stored, name.string)
             if let old {
                 let before = old.content.document
                 if before == stored { continue }
@@ -87,11 +87,11 @@ struct QueryView {
     }
 
     /// The first documents.
-    private mutating func fill(_ changes: [String: VisibleDocument?]) -> [SnapshotRowChange] {
+    private mutating func fill(_ changes: [UTF8Text: VisibleDocument?]) -> [SnapshotRowChange] {
         var sorted: [ViewRow] = []
         for (name, stored) in changes {
             guard let stored else { continue }
-            let row = ViewRow(key: key(of: stored, name), content: SnapshotRow(name: name, document: stored))
+            let row = row(of: stored, name.string)
             sorted.append(row)
             note(row)
         }
@@ -105,15 +105,16 @@ struct QueryView {
     /// Takes over the results of a query in its order, or in the opposite one. The view is empty before.
     mutating func fill(_ rows: [SnapshotRow], isReversed: Bool) {
         unindexed = isReversed ? rows.reversed() : rows
-        for row in rows where row.document.hasPendingWrites { pending.insert(row.name) }
+        for row in rows where row.document.hasPendingWrites { pending.insert(UTF8Text(row.name)) }
     }
 
     private mutating func note(_ row: ViewRow) {
-        byName[row.content.name] = row
+        let name = UTF8Text(row.content.name)
+        byName[name] = row
         if row.content.document.hasPendingWrites {
-            pending.insert(row.content.name)
+            pending.insert(name)
         } else {
-            pending.remove(row.content.name)
+            pending.remove(name)
         }
     }
 
@@ -136,6 +137,10 @@ struct QueryView {
         tree.insert(row)
         return SnapshotRowChange(
             type: .modified, row: row.content, oldIndex: oldIndex, newIndex: newIndex, isMetadata: isMetadata)
+    }
+
+    private func row(of document: VisibleDocument, _ name: String) -> ViewRow {
+        ViewRow(key: key(of: document, name), content: SnapshotRow(name: name, document: document))
     }
 
     /// Bytes that compare like the query's order.

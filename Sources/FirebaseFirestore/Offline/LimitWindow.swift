@@ -71,10 +71,10 @@ struct LimitWindow {
     /// - Parameters:
     ///   - rows: the first results of the wider query over the cache, in the order of the query.
     ///   - shown: what stands for some documents of the cache.
-    mutating func refill(_ rows: [SnapshotRow], showing shown: [String: VisibleDocument]) {
+    mutating func refill(_ rows: [SnapshotRow], showing shown: [UTF8Text: VisibleDocument]) {
         view = QueryView(orders: orders)
         fill(rows, limit: limit.widerCount)
-        var changes: [String: VisibleDocument?] = [:]
+        var changes: [UTF8Text: VisibleDocument?] = [:]
         for (name, document) in shown where view.document(name) != nil { changes[name] = document }
         apply(changes)
     }
@@ -88,7 +88,7 @@ struct LimitWindow {
     }
 
     /// The row of a document.
-    func row(of name: String) -> ViewRow? { view.row(name) }
+    func row(of name: UTF8Text) -> ViewRow? { view.row(name) }
 
     /// How many rows are shown.
     var shownCount: Int { min(limit.count, view.count) }
@@ -103,10 +103,10 @@ struct LimitWindow {
     /// Applies what has changed.
     ///
     /// - Parameter changes: documents by their names; nil for those that do not match.
-    mutating func apply(_ changes: [String: VisibleDocument?]) {
-        var known: [String: VisibleDocument?] = [:]
+    mutating func apply(_ changes: [UTF8Text: VisibleDocument?]) {
+        var known: [UTF8Text: VisibleDocument?] = [:]
         for (name, document) in changes {
-            if let document, bound.map({ !isBeyond(view.key(of: document, name), $0) }) ?? true {
+            if let document, bound.map({ !isBeyond(view.key(of: document, name.string), $0) }) ?? true {
                 known[name] = document
             } else if view.document(name) != nil {
                 known[name] = .some(nil)
@@ -119,8 +119,8 @@ struct LimitWindow {
     /// Forgets rows if there are many more than are shown.
     private mutating func trim() {
         guard view.count > limit.widerCount + (limit.widerCount - limit.count) else { return }
-        var excess: [String: VisibleDocument?] = [:]
-        for position in limit.widerCount..<view.count { excess[row(position).content.name] = .some(nil) }
+        var excess: [UTF8Text: VisibleDocument?] = [:]
+        for position in limit.widerCount..<view.count { excess[UTF8Text(row(position).content.name)] = .some(nil) }
         bound = row(limit.widerCount - 1).key
         _ = view.apply(excess)
     }

@@ -1,21 +1,23 @@
 // Which listeners a changed document may concern.
 
+import Basics
+import DocumentModel
 import FirestoreMessages
 
 /// The documents among which a listener looks for its results.
 enum ListenScope: Hashable {
     /// By its full name.
-    case document(Substring)
+    case document(UTF8Text)
     /// The documents of one collection, by its full name.
-    case collection(Substring)
+    case collection(UTF8Text)
     /// The documents of all collections with an id.
-    case group(Substring)
+    case group(UTF8Text)
     /// All documents.
     case everything
 
     init(_ kind: ListenTarget.Kind) {
         switch kind {
-        case .documents(let names): self = .document(Substring(names.first ?? ""))
+        case .documents(let names): self = .document(UTF8Text(names.first ?? ""))
         case .query(let parent, let query):
             guard let selector = query?.from.first, query?.from.count == 1 else {
                 self = .everything
@@ -23,7 +25,7 @@ enum ListenScope: Hashable {
             }
             self =
                 selector.allDescendants
-                ? .group(Substring(selector.collectionID)) : .collection("\(parent)/\(selector.collectionID)")
+                ? .group(UTF8Text(selector.collectionID)) : .collection("\(parent)/\(selector.collectionID)")
         case .invalidQuery, .pipeline: self = .everything
         }
     }
@@ -35,7 +37,7 @@ struct ListenRoutes {
     /// How many channels are about single documents.
     private var documentCount = 0
     /// The channels of the collection that was asked for last: changes come in runs.
-    private var latest: (collection: Substring, channels: [SyncEngine.Channel]) = ("", [])
+    private var latest: (collection: [UInt8], channels: [SyncEngine.Channel]) = ([], [])
 
     mutating func add(_ channel: SyncEngine.Channel) {
         channels[channel.scope, default: []].append(channel)
@@ -50,19 +52,23 @@ struct ListenRoutes {
 
     private mutating func changed(_ channel: SyncEngine.Channel, by count: Int) {
         if case .document = channel.scope { documentCount += count }
-        latest = ("", [])
+        latest = ([], [])
     }
 
     /// The channels that a document may concern, by its full name.
     mutating func channels(of name: String) -> [SyncEngine.Channel] {
-        let collection = name[..<(name.utf8.lastIndex(of: Self.slash) ?? name.startIndex)]
-        if latest.collection != collection {
-            let id = collection.utf8.lastIndex(of: Self.slash).map { collection[collection.utf8.index(after: $0)...] }
-            let scopes: [ListenScope] = [.collection(collection), .group(id ?? collection), .everything]
-            latest = (collection, scopes.flatMap { channels[$0] ?? [] })
-        }
-        return documentCount == 0 ? latest.channels : latest.channels + (channels[.document(name[...])] ?? [])
+        name.withUTF8Span { find(collection: RelativePath.dropLast($0)) }
+        return documentCount == 0 ? latest.channels : latest.channels + (channels[.document(UTF8Text(name))] ?? [])
     }
 
-    private static var slash: UInt8 { UInt8(ascii: "/") }
+    /// Makes the channels of a collection the latest ones.
+    private mutating func find(collection: RawSpan) {
+        if collection.equalsBytes(latest.collection.byteSpan) { return }
+        let id = RelativePath.lastSegment(collection)
+        let scopes: [ListenScope] = [
+            .collection(UTF8Text(String(repairingUTF8: collection))), .group(UTF8Text(String(repairingUTF8: id))),
+            .everything,
+        ]
+        latest = ([UInt8](copying: collection), scopes.flatMap { channels[$0] ?? [] })
+    }
 }

@@ -40,7 +40,7 @@ extension SyncEngine {
             let options = HearthClient.CallOptions.failFast.cancelled(by: cancellation)
             self.client.getDocument(name, options: options) { result in
                 self.queue.async {
-                    if case .success(let document?) = result, self.isNewerCached(name, than: document) {
+                    if case .success(let document) = result, self.isNewerCached(name, than: document) {
                         return self.readAgain(name, source: source, options, start: start, completion: completion)
                     }
                     let update = result.map { document in
@@ -53,13 +53,18 @@ extension SyncEngine {
         }
     }
 
-    private func isNewerCached(_ name: String, than document: StoredDocument) -> Bool {
+    /// Whether the cache has a state of a document that may be later than the server's answer.
+    ///
+    /// - Parameter document: nil if it does not exist.
+    private func isNewerCached(_ name: String, than document: StoredDocument?) -> Bool {
         if isClosed { return false }
-        return (try? store.isNewer(name, than: UInt64(clamping: document.updateTime.microseconds))) ?? false
+        let updated = document.map { UInt64(clamping: $0.updateTime.microseconds) }
+        return (try? store.isNewer(name, than: updated)) ?? false
     }
 
     /// Reads a document with the time of its state. Either the cache has learnt of a later change meanwhile, or the
-    /// server does not have the cached state any more: it was restored to an earlier one.
+    /// server does not have the cached state any more: the document was deleted, or the server was restored to an
+    /// earlier state.
     private func readAgain(
         _ name: String, source: FirestoreSource, _ options: HearthClient.CallOptions,
         start: ReadStart, completion: @escaping Completion
@@ -113,7 +118,7 @@ extension SyncEngine {
             return found
         case .success(let update):
             do throws(RequestError) {
-                let isNewer = acknowledged.contains { $0.event > start.event && $0.name == name }
+                let isNewer = acknowledged.contains { $0.event > start.event && $0.name.hasSameUTF8(as: name) }
                 if update.isFound || !isNewer {
                     let changes = try store.apply([update])
                     if !changes.isEmpty { broadcast(changes) }
@@ -209,17 +214,18 @@ extension SyncEngine {
     ///
     /// - Parameter names: the documents that these batches change.
     private func cached(
-        _ query: QueryRead, without names: Set<String>, _ nextBatch: UInt64
+        _ query: QueryRead, without names: Set<UTF8Text>, _ nextBatch: UInt64
     ) throws(RequestError) -> [SnapshotRow] {
         // Without a limit: such a write may have displaced a result.
         let everything = try query.unlimitedPlan()
-        var found: [String: VisibleDocument?] = [:]
+        var found: [UTF8Text: VisibleDocument?] = [:]
         try store.run(everything) { name, document in
+            let name = UTF8Text(name)
             if !names.contains(name) { found[name] = VisibleDocument(document) }
         }
         for name in names {
-            guard let document = try store.state(of: name, before: nextBatch).document,
-                matches(query, name, document)
+            guard let document = try store.state(of: name.string, before: nextBatch).document,
+                matches(query, name.string, document)
             else { continue }
             found[name] = VisibleDocument(document)
         }
@@ -233,7 +239,7 @@ extension SyncEngine {
     }
 
     /// The documents in the order of a query, as many as it has.
-    private func rows(of query: QueryRead, _ found: [String: VisibleDocument?]) -> [SnapshotRow] {
+    private func rows(of query: QueryRead, _ found: [UTF8Text: VisibleDocument?]) -> [SnapshotRow] {
         var view = QueryView(orders: query.orders)
         _ = view.apply(found)
         let rows = Array(view.rows)
@@ -281,12 +287,12 @@ extension SyncEngine {
         _ query: QueryRead, _ reply: QueryReply, _ recent: [String], _ start: ReadStart
     ) throws(RequestError) -> ReadResult {
         let readMicroseconds = UInt64(clamping: reply.readTime?.microseconds ?? 0)
-        var found: [String: VisibleDocument?] = [:]
-        let results = Set(reply.documents.map(\.name))
-        for name in results.union(store.pendingNames).union(recent) {
-            guard let document = try store.state(of: name, before: start.nextBatch).document else { continue }
+        var found: [UTF8Text: VisibleDocument?] = [:]
+        let results = Set(reply.documents.map { UTF8Text($0.name) })
+        for name in results.union((store.pendingNames + recent).map { UTF8Text($0) }) {
+            guard let document = try store.state(of: name.string, before: start.nextBatch).document else { continue }
             let isOwn = document.hasPendingWrites || document.updateMicroseconds > readMicroseconds
-            guard results.contains(name) || isOwn, matches(query, name, document) else { continue }
+            guard results.contains(name) || isOwn, matches(query, name.string, document) else { continue }
             found[name] = VisibleDocument(document)
         }
         return ReadResult(rows: rows(of: query, found), isFromCache: false)
@@ -301,12 +307,11 @@ extension SyncEngine {
             return
         }
         let readMicroseconds = UInt64(clamping: readTime.microseconds)
-        let results = Set(reply.documents.map(\.name))
+        let results = Set(reply.documents.map { UTF8Text($0.name) })
         var stale: [String] = []
         try store.run(query.plan) { name, document in
-            if !document.hasPendingWrites, document.updateMicroseconds <= readMicroseconds, !results.contains(name) {
-                stale.append(name)
-            }
+            let isSettled = !document.hasPendingWrites && document.updateMicroseconds <= readMicroseconds
+            if isSettled, !results.contains(UTF8Text(name)) { stale.append(name) }
         }
         if stale.isEmpty { return }
         broadcast(try store.forget(stale))

@@ -13,7 +13,7 @@ extension SyncEngine {
 
     private func use(_ user: String) {
         if isClosed { return }
-        let isOther = user != store.user
+        let isOther = !user.hasSameUTF8(as: store.user)
         let wasKnown = store.isUserKnown
         do throws(RequestError) {
             let changes = try store.use(user: user)

@@ -31,8 +31,8 @@ final class SyncEngine: @unchecked Sendable {
         let fail: @Sendable (RequestError) -> Void
     }
 
-    /// What is listened to; equal subjects share a view.
-    struct Subject: Equatable, Sendable {
+    /// What is listened to; subjects with the same canonical bytes share a view.
+    struct Subject: Sendable {
         let kind: ListenTarget.Kind
         /// The last documents of the order instead of the first.
         var isReversed = false
@@ -48,6 +48,8 @@ final class SyncEngine: @unchecked Sendable {
     /// A view with its listeners. The server is asked while one of them wants it; the others see what it sends too.
     final class Channel {
         let subject: Subject
+        /// Identifies the subject.
+        let canonical: [UInt8]
         let scope: ListenScope
         var view: SyncView
         var subscribers: [ListenerID: Subscriber] = [:]
@@ -59,8 +61,9 @@ final class SyncEngine: @unchecked Sendable {
         /// Whether a listener asks for more than the cache.
         var wantsServer: Bool { subscribers.values.contains { !$0.listener.isOfCache } }
 
-        init(_ subject: Subject, _ view: SyncView) {
+        init(_ subject: Subject, _ canonical: [UInt8], _ view: SyncView) {
             self.subject = subject
+            self.canonical = canonical
             scope = ListenScope(subject.kind)
             self.view = view
         }
@@ -93,7 +96,9 @@ final class SyncEngine: @unchecked Sendable {
     var isIndexing = false
 
     /// Documents that the server is being asked for because of limbo.
-    var resolving: Set<String> = []
+    private var resolving: Set<UTF8Text> = []
+    /// Documents that the server was asked for since its last consistent state.
+    private var asked: Set<UTF8Text> = []
     /// Reads on their way, counted by the last event before they began.
     var readsInFlight: [Int: Int] = [:]
     /// Names of documents whose writes were acknowledged while reads were on their way, and when.
@@ -238,7 +243,7 @@ final class SyncEngine: @unchecked Sendable {
         guard channel.watchID == nil, channel.wantsServer else {
             return deliver(channel.view.snapshot, to: id, of: channel)
         }
-        let target = try store.use(target: subject.canonical(database))
+        let target = try store.use(target: channel.canonical)
         if target.hasResult { channel.view.hasCachedResult = true }
         deliver(channel.view.snapshot, to: id, of: channel)
         try watch(channel, target)
@@ -246,10 +251,11 @@ final class SyncEngine: @unchecked Sendable {
 
     /// The view of a subject with its listeners; it is loaded now if there is none.
     private func channel(of subject: Subject) throws(RequestError) -> Channel {
-        if let channel = channels.first(where: { $0.subject == subject }) { return channel }
-        let channel = Channel(subject, SyncView(try Self.viewSubject(subject), orders: subject.orders))
+        let canonical = subject.canonical(database)
+        if let channel = channels.first(where: { $0.canonical == canonical }) { return channel }
+        let channel = Channel(subject, canonical, SyncView(try Self.viewSubject(subject), orders: subject.orders))
         try channel.view.load(from: store)
-        if readQueries.contains(subject.canonical(database)) { channel.view.hasCachedResult = true }
+        if readQueries.contains(canonical) { channel.view.hasCachedResult = true }
         channels.append(channel)
         routes.add(channel)
         continueIndexes()
@@ -263,7 +269,7 @@ final class SyncEngine: @unchecked Sendable {
         -> SyncView.Subject
     {
         switch subject.kind {
-        case .documents(let names): return .document(name: names.first ?? "")
+        case .documents(let names): return .document(name: UTF8Text(names.first ?? ""))
         case .query(let parent, let query?):
             let parent = Array(parent.utf8)
             let plan = try QueryPlan(query, parent: parent.byteSpan)
@@ -292,7 +298,7 @@ final class SyncEngine: @unchecked Sendable {
     /// What a listener continues from; nil if nothing is known of the target.
     ///
     /// - Parameter documents: the target's documents with their update times in microseconds.
-    func resumption(of target: LocalTarget, _ documents: [String: UInt64]) -> WatchState.Resumption? {
+    func resumption(of target: LocalTarget, _ documents: [UTF8Text: UInt64]) -> WatchState.Resumption? {
         if !target.hasSnapshot { return nil }
         // A bundle gives the time of a state, the server a token.
         let time = TimestampValue(microseconds: Int64(clamping: target.snapshotMicroseconds))
@@ -324,6 +330,8 @@ final class SyncEngine: @unchecked Sendable {
         if let watchID = channel.watchID {
             channelsOfWatch[watchID] = nil
             stream?.remove(watchID)
+            // Nobody would find out that the server can be reached again.
+            if channelsOfWatch.isEmpty { isOffline = false }
         }
         channel.watchID = nil
         channel.view.unwatched()
@@ -382,7 +390,7 @@ final class SyncEngine: @unchecked Sendable {
         case .step(let step): take(step)
         case .online: isOffline = false
         case .offline:
-            if isOffline { return }
+            if isOffline || channelsOfWatch.isEmpty { return }
             isOffline = true
             for channel in channels { channel.view.disconnected() }
             broadcast([])
@@ -397,7 +405,7 @@ final class SyncEngine: @unchecked Sendable {
 
     /// A consistent state of all targets, or the end of one.
     private func take(_ step: WatchState.Step) {
-        var updates: [String: RemoteUpdate] = [:]
+        var updates: [UTF8Text: RemoteUpdate] = [:]
         var targets: [TargetUpdate] = []
         var failures: [(Channel, RequestError)] = []
         for (id, event) in step.events {
@@ -416,6 +424,7 @@ final class SyncEngine: @unchecked Sendable {
             if step.isConsistent {
                 broadcast(
                     changes, snapshotMicroseconds: step.readTime.map { UInt64(clamping: $0.microseconds) })
+                asked = []
                 resolveLimbo()
                 collectEagerly()
             }
@@ -427,23 +436,24 @@ final class SyncEngine: @unchecked Sendable {
 
     /// The documents that a snapshot of a target contains, for the store.
     private static func update(
-        of snapshot: WatchedSnapshot, _ target: UInt32, _ updates: inout [String: RemoteUpdate]
+        of snapshot: WatchedSnapshot, _ target: UInt32, _ updates: inout [UTF8Text: RemoteUpdate]
     ) -> TargetUpdate {
         let read = UInt64(clamping: snapshot.readTime.microseconds)
         var update = TargetUpdate(id: target, token: snapshot.token, snapshotMicroseconds: read)
-        for (name, change) in snapshot.changes {
+        for (key, change) in snapshot.changes {
+            let name = key.string
             switch change {
             case .found(let document):
                 update.added.append(name)
-                updates[name] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
+                updates[key] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
             case .left(let document):
                 update.removed.append(name)
                 guard let document else { continue }
-                updates[name] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
+                updates[key] = RemoteUpdate(name: name, content: document.remoteContent, readMicroseconds: read)
             case .deleted(let time):
                 update.removed.append(name)
                 let missing = time.map { UInt64(clamping: $0.microseconds) } ?? read
-                updates[name] = RemoteUpdate(name: name, content: .missing(readMicroseconds: missing))
+                updates[key] = RemoteUpdate(name: name, content: .missing(readMicroseconds: missing))
             }
         }
         return update
@@ -459,32 +469,42 @@ final class SyncEngine: @unchecked Sendable {
 
     /// Asks the server for documents that are in the results of the cache but not in those of the server.
     func resolveLimbo() {
-        var names: Set<String> = []
+        var names: Set<UTF8Text> = []
         for channel in channels where channel.view.hasLimbo { names.formUnion(channel.view.limbo) }
         if names.isEmpty { return }
-        let wanted = Array(names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count)))
+        // One that stays in limbo although it exists is asked for again when the server has sent something.
+        names.subtract(asked)
+        let wanted = names.subtracting(resolving).prefix(max(0, Self.limboMax - resolving.count))
         if wanted.isEmpty { return }
         resolving.formUnion(wanted)
-        let request = BatchGetDocumentsRequest(database: "\(database)", documents: wanted)
+        asked.formUnion(wanted)
+        askForLimbo(wanted.map(\.string))
+    }
+
+    private func askForLimbo(_ names: [String]) {
+        let request = BatchGetDocumentsRequest(database: "\(database)", documents: names)
         client.collectBatchGet(request, options: .failFast) { [weak self] result in
             guard let self else { return }
-            queue.async { self.limboResolved(wanted, result) }
+            queue.async { self.limboResolved(names, result) }
         }
     }
 
     private func limboResolved(_ names: [String], _ result: Result<BatchGetReply, RequestError>) {
         if isClosed { return }
-        resolving.subtract(names)
-        var updates: [RemoteUpdate] = []
-        switch result {
-        case .success(let reply): updates = reply.remoteUpdates
-        case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
-            // What may not be read does not exist for this program.
-            updates = names.map { RemoteUpdate(name: $0, content: .missing(readMicroseconds: nil)) }
-        case .failure: return
+        if case .failure(let error) = result, error.code == .permissionDenied, names.count > 1 {
+            // The server refuses all of them because of one.
+            for name in names { askForLimbo([name]) }
+            return
         }
+        resolving.subtract(names.map { UTF8Text($0) })
         do throws(RequestError) {
-            broadcast(try store.apply(updates))
+            switch result {
+            case .success(let reply): broadcast(try store.apply(reply.remoteUpdates))
+            case .failure(let error) where error.code == .permissionDenied || error.code == .notFound:
+                // What may not be read does not exist for this program, as long as the server does not send it.
+                broadcast(try store.forget(names))
+            case .failure: return
+            }
             resolveLimbo()
         } catch {
             report(error)

@@ -30,13 +30,13 @@ struct ViewSnapshot: Sendable {
 struct SyncView {
     /// What is listened to.
     enum Subject {
-        case document(name: String)
+        case document(name: UTF8Text)
         case query(QueryPlan, isReversed: Bool, limit: ViewLimit?)
     }
 
     /// A document that has changed in the cache, as views look at it.
     struct Change {
-        let name: String
+        let name: UTF8Text
         /// The path below `documents`.
         let path: [UInt8]
         let document: LocalDocument?
@@ -45,7 +45,7 @@ struct SyncView {
 
         /// - Parameter namePrefix: with which names begin: `projects/{p}/databases/{d}/documents/`.
         init(_ name: String, _ state: MaybeDocument, namePrefix: Int) {
-            self.name = name
+            self.name = UTF8Text(name)
             path = Array(name.utf8.dropFirst(namePrefix))
             document = state.document
             fields = document?.fields(readingTimestampsAs: .ordered) ?? []
@@ -57,20 +57,20 @@ struct SyncView {
     /// Of a limited query: the results of the cache, of which the first are shown.
     private var window: LimitWindow?
     /// Names of the documents of the target as the server has sent them.
-    private(set) var remoteNames: Set<String> = []
+    private(set) var remoteNames: Set<UTF8Text> = []
     /// Whether the server has sent everything that belongs to the target.
     private(set) var isCurrent = false
     /// Documents in the results that are not in the target and have no pending writes; nil before they are known.
-    private var uncovered: Set<String>?
+    private var uncovered: Set<UTF8Text>?
     /// Names that have entered or left the target since the last snapshot.
-    private var changedRemotely: Set<String> = []
+    private var changedRemotely: Set<UTF8Text> = []
     /// Whether the state of the target has changed since the last snapshot.
     private var hasNewTarget = true
     /// How many documents were looked at so far. For tests.
     private(set) var examinedCount = 0
     /// Documents whose acknowledged write the server has not sent yet, with the time of the commit in microseconds.
     /// They are shown as before the acknowledgement, so that the program sees one change instead of two.
-    private var held: [String: UInt64] = [:]
+    private var held: [UTF8Text: UInt64] = [:]
     private var shownFromCache = true
     private var shownPending = false
     /// Whether the cache has a whole result of the query, maybe an old one.
@@ -86,7 +86,7 @@ struct SyncView {
     }
 
     /// Documents in the results that are not in the target.
-    var limbo: Set<String> { isCurrent ? uncovered ?? [] : [] }
+    var limbo: Set<UTF8Text> { isCurrent ? uncovered ?? [] : [] }
 
     /// Whether there are such documents.
     var hasLimbo: Bool { isCurrent && !(uncovered?.isEmpty ?? true) }
@@ -100,9 +100,9 @@ struct SyncView {
     mutating func load(from store: LocalStore) throws(RequestError) {
         switch subject {
         case .document(let name):
-            let state = try store.state(of: name)
+            let state = try store.state(of: name.string)
             if let document = state.document { _ = view.apply([name: VisibleDocument(document)]) }
-            if case .missing = state { hasCachedResult = !store.pendingNames.contains(name) }
+            if case .missing = state { hasCachedResult = !store.isPending(name.string) }
         case .query(let plan, let isReversed, _):
             var rows: [SnapshotRow] = []
             try store.run(plan) { name, document in
@@ -123,11 +123,11 @@ struct SyncView {
     /// Whether a document is among the results.
     mutating func shows(_ name: String) -> Bool {
         index()
-        return view.document(name) != nil
+        return view.document(UTF8Text(name)) != nil
     }
 
     /// Whether the view keeps a document, shown or not, as one of the cache.
-    mutating func keeps(_ name: String) -> Bool { shows(name) || window?.row(of: name) != nil }
+    mutating func keeps(_ name: String) -> Bool { shows(name) || window?.row(of: UTF8Text(name)) != nil }
 
     /// Makes documents known by their names. Calling it again does nothing.
     private mutating func index() {
@@ -140,7 +140,7 @@ struct SyncView {
     // MARK: The target
 
     /// The documents of the target as of the last snapshot of an earlier listener.
-    mutating func resume(_ names: some Sequence<String>) {
+    mutating func resume(_ names: some Sequence<UTF8Text>) {
         remoteNames = Set(names)
         uncovered = nil
         hasNewTarget = true
@@ -148,6 +148,7 @@ struct SyncView {
 
     /// The server has sent a consistent state of the target.
     mutating func apply(added: [String], removed: [String]) {
+        let (added, removed) = (added.map { UTF8Text($0) }, removed.map { UTF8Text($0) })
         remoteNames.formUnion(added)
         remoteNames.subtract(removed)
         isCurrent = true
@@ -181,7 +182,7 @@ struct SyncView {
     ) throws(RequestError) -> ViewSnapshot? {
         index()
         hasNewTarget = false
-        var next: [String: VisibleDocument?] = [:]
+        var next: [UTF8Text: VisibleDocument?] = [:]
         for change in changes { consider(change, &next) }
         try release(upTo: snapshotMicroseconds, from: store, &next)
         if window != nil, !next.isEmpty { next = try limited(next, store) }
@@ -198,12 +199,12 @@ struct SyncView {
     }
 
     /// What is known of a document: as it is shown, or kept for later.
-    private func known(_ name: String) -> VisibleDocument? {
+    private func known(_ name: UTF8Text) -> VisibleDocument? {
         view.document(name) ?? window?.row(of: name)?.content.document
     }
 
     /// Decides what a changed document means for the rows.
-    private mutating func consider(_ change: Change, _ next: inout [String: VisibleDocument?]) {
+    private mutating func consider(_ change: Change, _ next: inout [UTF8Text: VisibleDocument?]) {
         examinedCount += 1
         guard let document = change.document, matches(change) else {
             held[change.name] = nil
@@ -230,14 +231,15 @@ struct SyncView {
 
     /// Shows the documents whose acknowledged writes a state of the server contains, or all if it cannot be reached.
     private mutating func release(
-        upTo microseconds: UInt64?, from store: LocalStore, _ next: inout [String: VisibleDocument?]
+        upTo microseconds: UInt64?, from store: LocalStore, _ next: inout [UTF8Text: VisibleDocument?]
     ) throws(RequestError) {
         if held.isEmpty { return }
         for (name, time) in held where !isCurrent || time <= microseconds ?? 0 {
             examinedCount += 1
             held[name] = nil
             guard next[name] == nil else { continue }
-            let change = Change(name, try store.state(of: name), namePrefix: store.namePrefixByteCount)
+            let state = try store.state(of: name.string)
+            let change = Change(name.string, state, namePrefix: store.namePrefixByteCount)
             if let document = change.document, matches(change) {
                 next[name] = VisibleDocument(document)
             } else if known(name) != nil {
@@ -252,12 +254,12 @@ struct SyncView {
     ///
     /// - Parameter next: what has changed among the results without the limit.
     private mutating func limited(
-        _ next: [String: VisibleDocument?], _ store: LocalStore
-    ) throws(RequestError) -> [String: VisibleDocument?] {
+        _ next: [UTF8Text: VisibleDocument?], _ store: LocalStore
+    ) throws(RequestError) -> [UTF8Text: VisibleDocument?] {
         window?.apply(next)
         if window?.needsRows ?? false { return try refilled(store) }
         guard let window else { return next }
-        var changes: [String: VisibleDocument?] = [:]
+        var changes: [UTF8Text: VisibleDocument?] = [:]
         for name in next.keys {
             if let row = window.row(of: name), window.isShown(row) {
                 changes[name] = row.content.document
@@ -269,16 +271,18 @@ struct SyncView {
         for position in (0..<window.shownCount).reversed() {
             examinedCount += 1
             let row = window.row(position).content
-            if next[row.name] != nil { continue }
-            if view.document(row.name) != nil { break }
-            changes[row.name] = row.document
+            let name = UTF8Text(row.name)
+            if next[name] != nil { continue }
+            if view.document(name) != nil { break }
+            changes[name] = row.document
         }
         for position in (0..<view.count).reversed() {
             examinedCount += 1
             let row = shownRow(position)
-            if next[row.content.name] != nil { continue }
+            let name = UTF8Text(row.content.name)
+            if next[name] != nil { continue }
             if window.isShown(row) { break }
-            changes[row.content.name] = .some(nil)
+            changes[name] = .some(nil)
         }
         return changes
     }
@@ -292,7 +296,7 @@ struct SyncView {
     /// Reads the window from the cache again.
     ///
     /// - Returns: what changes among the shown documents.
-    private mutating func refilled(_ store: LocalStore) throws(RequestError) -> [String: VisibleDocument?] {
+    private mutating func refilled(_ store: LocalStore) throws(RequestError) -> [UTF8Text: VisibleDocument?] {
         guard var window, case .query(_, let isReversed, _) = subject else { return [:] }
         var rows: [SnapshotRow] = []
         try store.run(window.widerPlan) { name, document in
@@ -300,15 +304,15 @@ struct SyncView {
         }
         if isReversed { rows.reverse() }
         examinedCount += rows.count
-        var shown: [String: VisibleDocument] = [:]
+        var shown: [UTF8Text: VisibleDocument] = [:]
         for name in held.keys { shown[name] = view.document(name) }
         window.refill(rows, showing: shown)
         self.window = window
-        var changes: [String: VisibleDocument?] = [:]
+        var changes: [UTF8Text: VisibleDocument?] = [:]
         for name in view.names { changes[name] = .some(nil) }
         for position in 0..<window.shownCount {
             let row = window.row(position).content
-            changes[row.name] = row.document
+            changes[UTF8Text(row.name)] = row.document
         }
         return changes
     }
@@ -316,7 +320,7 @@ struct SyncView {
     // MARK: Limbo
 
     /// Decides again which of some documents the target does not cover.
-    private mutating func updateUncovered(_ names: some Sequence<String>) {
+    private mutating func updateUncovered(_ names: some Sequence<UTF8Text>) {
         guard isCurrent else {
             uncovered = nil
             changedRemotely.removeAll()
@@ -332,7 +336,7 @@ struct SyncView {
         changedRemotely.removeAll()
     }
 
-    private mutating func updateUncovered(_ name: String) {
+    private mutating func updateUncovered(_ name: UTF8Text) {
         examinedCount += 1
         if let document = view.document(name), !document.hasPendingWrites, !remoteNames.contains(name) {
             uncovered?.insert(name)

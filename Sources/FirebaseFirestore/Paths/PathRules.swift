@@ -6,12 +6,13 @@
 enum PathRules {
     /// The segments of `path`, which is not empty and has no empty segment inside.
     static func segments(_ path: String) throws(RuleViolation) -> [String] {
-        var text = path[...]
-        if text.hasPrefix("/") { text = text.dropFirst() }
-        if text.hasSuffix("/") { text = text.dropLast() }
-        if text.isEmpty { throw RuleViolation("Path cannot be empty.") }
         // By bytes: a slash followed by a combining mark is one Character that is not equal to "/".
-        let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let slash = UInt8(ascii: "/")
+        var text = path.utf8[...]
+        if text.first == slash { text = text.dropFirst() }
+        if text.last == slash { text = text.dropLast() }
+        if text.isEmpty { throw RuleViolation("Path cannot be empty.") }
+        let parts = text.split(separator: slash, omittingEmptySubsequences: false)
         if parts.contains(where: \.isEmpty) {
             throw RuleViolation("Invalid path (\(path)). Paths must not contain // in them.")
         }

@@ -1,5 +1,6 @@
 // The beginning of a pipeline.
 
+import Basics
 public import DocumentCoding
 
 extension Firestore {
@@ -25,14 +26,14 @@ public struct PipelineSource: Sendable {
 
     /// The documents of a collection.
     public func collection(_ collection: CollectionReference) -> Pipeline {
-        pipeline("collection", [.reference(collection.path)], reading: [.collection(collection.collectionID)])
+        pipeline("collection", [.reference(collection.path)], reading: [.collection(UTF8Text(collection.collectionID))])
     }
 
     /// The documents of all collections with an id.
     public func collectionGroup(_ collectionID: String) -> Pipeline {
         pipeline(
             "collection_group", [.encoded(QueryValues.reference("").bytes), .value(collectionID)],
-            reading: [.collection(collectionID)])
+            reading: [.collection(UTF8Text(collectionID))])
     }
 
     /// All documents.
@@ -40,7 +41,8 @@ public struct PipelineSource: Sendable {
 
     /// Those of the documents that exist.
     public func documents(_ documents: [DocumentReference]) -> Pipeline {
-        pipeline("documents", documents.map { .reference($0.path) }, reading: documents.map { .document($0.name) })
+        pipeline(
+            "documents", documents.map { .reference($0.path) }, reading: documents.map { .document(UTF8Text($0.name)) })
     }
 
     /// Those of the documents that exist.

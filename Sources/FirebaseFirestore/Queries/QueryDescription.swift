@@ -1,3 +1,4 @@
+import Basics
 import DocumentModel
 
 /// A query of the client API as a value: scope, filters, orders, cursors and limits.
@@ -13,9 +14,8 @@ struct QueryDescription: Equatable, Sendable {
         var side: LimitSide
     }
 
-    /// The document above the collection, as segments from the root; empty for collections at the root.
-    var parent: [String]
-    var collectionID: String
+    /// The path of the collection, from the root; of a collection group the id alone.
+    private let path: [UTF8Text]
     /// Whether every collection of the id below `parent` takes part: a collection group.
     var isGroup: Bool
     /// All of these hold.
@@ -27,19 +27,22 @@ struct QueryDescription: Equatable, Sendable {
     var endAt: DocumentModel.Cursor?
 
     init(collection segments: [String]) {
-        parent = segments.dropLast()
-        collectionID = segments[segments.count - 1]
+        path = segments.map { UTF8Text($0) }
         isGroup = false
     }
 
     init(group id: String) {
-        parent = []
-        collectionID = id
+        path = [UTF8Text(id)]
         isGroup = true
     }
 
+    /// The document above the collection, as segments from the root; empty for collections at the root.
+    var parent: [String] { path.dropLast().map(\.string) }
+
+    var collectionID: String { path[path.count - 1].string }
+
     /// The path of the collection, from the root.
-    var collectionSegments: [String] { parent + [collectionID] }
+    var collectionSegments: [String] { path.map(\.string) }
 
     /// The orders that decide: the explicit ones, then inequality fields without an order by name, then the document's
     /// name, each appended one in the direction of the last explicit one.

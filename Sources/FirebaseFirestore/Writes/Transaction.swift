@@ -16,7 +16,7 @@ public final class Transaction: NSObject {
     private var recorder: WriteRecorder
     private var isOver = false
     /// Documents that were read and did not exist.
-    private var missing: Set<String> = []
+    private var missing: Set<UTF8Text> = []
 
     init(firestore: Firestore, attempt: TransactionAttempt) {
         self.firestore = firestore
@@ -38,7 +38,7 @@ public final class Transaction: NSObject {
         }
         switch attempt.readBlocking(document.name) {
         case .success(let stored):
-            if stored == nil { missing.insert(document.name) }
+            if stored == nil { missing.insert(UTF8Text(document.name)) }
             return DocumentSnapshot(reference: document, stored: stored.map { VisibleDocument($0) })
         case .failure(let error):
             // A read on its way when the client ends is cancelled.
@@ -78,7 +78,7 @@ public final class Transaction: NSObject {
     @discardableResult
     public func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> Transaction {
         recording(document) { (recorder) throws(RuleViolation) in
-            if missing.contains(document.name) {
+            if missing.contains(UTF8Text(document.name)), !recorder.writes(to: document.name) {
                 recorder.fail(.invalidArgument("Can't update a document that doesn't exist."))
             }
             recorder.update(document.name, try WriteValues.update(fields, for: document))

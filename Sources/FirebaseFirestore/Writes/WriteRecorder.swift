@@ -13,7 +13,7 @@ struct WriteRecorder {
     /// A failure that the commit will end in without being sent, found while recording.
     private(set) var failure: RequestError?
     /// Documents whose last recorded write deletes them.
-    private var deleted: Set<String> = []
+    private var deleted: Set<UTF8Text> = []
 
     init(database: DatabaseName) { writes = CommitWrites(database: database) }
 
@@ -30,7 +30,7 @@ struct WriteRecorder {
         transforms: [FieldTransformData]
     ) {
         documents.append(name)
-        if !deleted.isEmpty { deleted.remove(name) }
+        if !deleted.isEmpty { deleted.remove(UTF8Text(name)) }
         writes.set(
             name, fields: fields, mask: mask, precondition: precondition,
             transforms: transforms.map(EncodedTransform.init))
@@ -38,7 +38,7 @@ struct WriteRecorder {
 
     /// Changes fields of a document that must exist.
     mutating func update(_ name: String, _ data: DocumentWriteData) {
-        if deleted.contains(name) {
+        if deleted.contains(UTF8Text(name)) {
             fail(.invalidArgument("Cannot update a document after it was deleted in the same commit: \(name)"))
         }
         documents.append(name)
@@ -50,9 +50,12 @@ struct WriteRecorder {
     /// Deletes a document.
     mutating func delete(_ name: String) {
         documents.append(name)
-        deleted.insert(name)
+        deleted.insert(UTF8Text(name))
         writes.delete(name)
     }
+
+    /// Whether a recorded write is to a document.
+    func writes(to name: String) -> Bool { documents.contains { $0.hasSameUTF8(as: name) } }
 
     /// Lets the commit end in `error`; the first one counts.
     mutating func fail(_ error: RequestError) {

@@ -6,7 +6,7 @@ import Synchronization
 package final class Cancellation: Sendable {
     private struct State {
         var isCancelled = false
-        var action: (@Sendable () -> Void)?
+        var actions: [@Sendable () -> Void] = []
     }
     private let state = Mutex(State())
 
@@ -14,22 +14,23 @@ package final class Cancellation: Sendable {
 
     package var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// Sets what cancels the work from now on, instead of what was set before; runs it now if the task is cancelled
-    /// already.
+    /// Adds what cancels a part of the work; runs it now if the task is cancelled already. It has no effect when this
+    /// part has ended: an action may be added after the next part has added its own.
     package func onCancel(_ action: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { state in
-            state.action = action
+            if !state.isCancelled { state.actions.append(action) }
             return state.isCancelled
         }
         if isCancelled { action() }
     }
 
     package func cancel() {
-        let action = state.withLock { state in
+        let actions = state.withLock { state in
             state.isCancelled = true
-            return state.action
+            defer { state.actions = [] }
+            return state.actions
         }
-        action?()
+        for action in actions { action() }
     }
 }
 

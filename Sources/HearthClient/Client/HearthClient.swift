@@ -116,11 +116,11 @@ package final class HearthClient: Sendable {
     /// The user of the program has changed, or may have: the token provider is asked again. Returns at once.
     package func tokenMayHaveChanged() { tokens?.changed() }
 
-    /// Returns when the network is as the last switch has it.
+    /// Returns when the network is as the last switch has it, or the client is closed.
     package func networkSwitched() async {
         for pool in pools {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                pool.loop.execute { continuation.resume() }
+                if !pool.enqueue({ continuation.resume() }) { continuation.resume() }
             }
         }
     }

@@ -1,3 +1,4 @@
+import Basics
 package import DocumentModel
 package import FirestoreMessages
 import Synchronization
@@ -41,7 +42,7 @@ extension HearthClient {
         _ kind: ListenTarget.Kind, in database: DatabaseName
     ) -> AsyncThrowingStream<[WatchedDocument], any Error> {
         AsyncThrowingStream { continuation in
-            let known = Mutex<Set<String>?>(nil)
+            let known = Mutex<Set<UTF8Text>?>(nil)
             let isOffline = Atomic<Bool>(false)
             let stream = makeWatchStream(in: database) { [configuration] output in
                 let step: WatchState.Step
@@ -73,7 +74,7 @@ extension HearthClient {
     /// - Parameter known: the names of the documents before; nil before the first snapshot.
     /// - Returns: nil if nothing has changed.
     private static func changes(
-        of snapshot: WatchedSnapshot, _ known: inout Set<String>?
+        of snapshot: WatchedSnapshot, _ known: inout Set<UTF8Text>?
     ) -> [WatchedDocument]? {
         let isFirst = known == nil
         var names = known ?? []
@@ -81,12 +82,12 @@ extension HearthClient {
         for (name, change) in snapshot.changes {
             if case .found(let document) = change {
                 names.insert(name)
-                changes.append(WatchedDocument(name: name, content: document))
+                changes.append(WatchedDocument(name: name.string, content: document))
             } else if names.remove(name) != nil {
-                changes.append(WatchedDocument(name: name, content: nil))
+                changes.append(WatchedDocument(name: name.string, content: nil))
             }
         }
         known = names
-        return changes.isEmpty && !isFirst ? nil : changes.sorted { $0.name < $1.name }
+        return changes.isEmpty && !isFirst ? nil : changes.sorted { $0.name.compareUTF8($1.name) < 0 }
     }
 }

@@ -22,7 +22,7 @@ package enum WatchedChange: Sendable {
 /// A consistent state of a target, as the difference to the last one.
 package struct WatchedSnapshot: Sendable {
     /// What has changed since the last snapshot, by the names of the documents. May be empty.
-    package var changes: [String: WatchedChange]
+    package var changes: [UTF8Text: WatchedChange]
     /// Continues from this snapshot on another stream.
     package var token: [UInt8]
     package var readTime: TimestampValue
@@ -45,9 +45,9 @@ package struct WatchState {
     package struct Resumption: Sendable {
         package var place: ListenTarget.Resume
         /// The update times of its documents.
-        package var documents: [String: TimestampValue]
+        package var documents: [UTF8Text: TimestampValue]
 
-        package init(place: ListenTarget.Resume, documents: [String: TimestampValue]) {
+        package init(place: ListenTarget.Resume, documents: [UTF8Text: TimestampValue]) {
             self.place = place
             self.documents = documents
         }
@@ -56,9 +56,9 @@ package struct WatchState {
     fileprivate struct Target {
         let kind: ListenTarget.Kind
         /// The update times of the documents as of the last snapshot.
-        var documents: [String: TimestampValue] = [:]
+        var documents: [UTF8Text: TimestampValue] = [:]
         /// Changes since then.
-        var changes: [String: WatchedChange] = [:]
+        var changes: [UTF8Text: WatchedChange] = [:]
         /// The server has discarded what it sent before.
         var isReset = false
         /// The server has sent everything there is.
@@ -166,7 +166,7 @@ package struct WatchState {
 
     private mutating func set(_ name: String, _ change: WatchedChange, in id: Int32) {
         guard targets[id]?.isBeingRemoved == false else { return }
-        targets[id]?.changes[name] = change
+        targets[id]?.changes[UTF8Text(name)] = change
         changed.insert(id)
     }
 
@@ -285,7 +285,7 @@ extension WatchState.Target {
 
     /// Makes the changes part of the documents.
     /// - Returns: those that are none against the last snapshot left out.
-    fileprivate mutating func takeChanges() -> [String: WatchedChange] {
+    fileprivate mutating func takeChanges() -> [UTF8Text: WatchedChange] {
         if isReset {
             for name in documents.keys where changes[name] == nil { changes[name] = .left(nil) }
         }

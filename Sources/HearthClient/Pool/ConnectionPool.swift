@@ -94,7 +94,10 @@ final class ConnectionPool: @unchecked Sendable {
     /// - Returns: whether the pool accepted the calls; only then will it finish them.
     func enqueue(_ calls: [PooledCall]) -> Bool { enqueue { for call in calls { self.submit(call) } } }
 
-    private func enqueue(_ job: @escaping @Sendable () -> Void) -> Bool {
+    /// Runs a job on the loop's thread, unless the pool is shutting down.
+    ///
+    /// - Returns: whether the job will run.
+    func enqueue(_ job: @escaping @Sendable () -> Void) -> Bool {
         // Under the lock, so that no call arrives after the job that shuts down.
         isOpen.withLock { isOpen in
             if isOpen { loop.execute(job) }
@@ -459,7 +462,7 @@ final class ConnectionPool: @unchecked Sendable {
     /// Whether a call is a write of another user than that of the token: it waits until that one is back.
     private func isOfOtherUser(_ call: PooledCall) -> Bool {
         guard call.kind == .queuedWrite, let token, let owner = call.owner ?? firstUser else { return false }
-        return owner != token.user
+        return !owner.hasSameUTF8(as: token.user)
     }
 
     private func hold(_ call: PooledCall, on id: ConnectionID) {

@@ -34,7 +34,7 @@ final class TokenKeeper: @unchecked Sendable {
     private var timeout: EventLoop.Timer?
     private var refresh: EventLoop.Timer?
     /// The user of the last token; nil before the first.
-    private var user: String??
+    private var user: UTF8Text??
     private var isClosed = false
 
     init(
@@ -155,10 +155,10 @@ final class TokenKeeper: @unchecked Sendable {
 
     private func publish(_ token: ClientToken) {
         for body in observers { body(token) }
-        let next = token.user.isEmpty ? nil : token.user
+        let next = token.user.isEmpty ? nil : UTF8Text(token.user)
         guard user != .some(next) else { return }
         user = .some(next)
-        userChanged?(next)
+        userChanged?(next?.string)
     }
 
     private func resumeWaiters() {

@@ -31,6 +31,17 @@ struct TextTests {
     }
 
     @Test
+    func `Texts as keys are equal and ordered by their bytes`() {
+        let (composed, decomposed) = (UTF8Text("\u{e9}"), UTF8Text("e\u{301}"))
+        #expect(composed.string == decomposed.string && composed != decomposed)
+        #expect(composed == "\u{e9}" && Set([composed, decomposed, "\u{e9}"]).count == 2)
+        // "e" is 65, "f" is 66, U+00E9 begins with c3.
+        #expect(["\u{e9}", "f", "e\u{301}"].map { UTF8Text($0) }.sorted() == [decomposed, "f", composed])
+        let lists: [[UTF8Text]] = [["ab", "c"], ["a", "bc"]]
+        #expect(lists[0].hashValue != lists[1].hashValue)
+    }
+
+    @Test
     func `Names are taken apart by bytes, whatever characters their bytes make up`() {
         // A combining mark after the slash, and a mark that joins what follows it.
         let name = "a\u{600}/\u{301}b/c"

@@ -136,6 +136,24 @@ import Testing
         #expect(try DocumentFields.update([:]).mask == [])
     }
 
+    @Test func `Fields whose names are the same text in other bytes are different fields`() throws {
+        let (composed, decomposed) = (FieldPath(["\u{e9}"]), FieldPath(["e\u{301}"]))
+        let data = try DocumentFields.update([composed: 1, decomposed: FieldValue.serverTimestamp()])
+        #expect(data.mask.map { $0.map { Array($0.utf8) } } == [Array("`\u{e9}`".utf8)])
+        #expect(data.transforms.map { Array($0.path[0].utf8) } == [Array("e\u{301}".utf8)])
+        let inside = try DocumentFields.update([FieldPath(["\u{e9}", "a"]): 1, decomposed: 2])
+        #expect(inside.mask?.count == 2)
+        #expect(throws: InvalidUserData.self) {
+            try DocumentFields.update([
+                FieldPath(["\u{e9}", "a"]): FieldValue.delete(), decomposed: ["a": FieldValue.delete()],
+            ])
+        }
+        #expect(throws: InvalidUserData.self) { try DocumentFields.merge(["\u{e9}": 1], fields: [decomposed]) }
+        #expect(throws: InvalidUserData.self) {
+            try DocumentFields.merge(["\u{e9}": FieldValue.delete()], fields: [decomposed])
+        }
+    }
+
     @Test func `Operands of queries hold no sentinels`() throws {
         #expect(try DocumentFields.value(5) == [0x10, 5])
         #expect(try DocumentFields.value(["a": [1]]) == Value.map(["a": [1]]).wireBytes)

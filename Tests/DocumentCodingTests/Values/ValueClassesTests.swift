@@ -35,6 +35,9 @@ import Testing
         #expect(try FieldPath(dotted: "a.b c.\\").segments == ["a", "b c", "\\"])
         #expect(
             FieldPath(["a", "b.c", "`", "é", "_x1", "1x", "\\"]).serverFormat == "a.`b.c`.`\\``.`é`._x1.`1x`.`\\\\`")
+        // A combining mark after a backtick or backslash, and a character that Unicode takes for a backtick.
+        let marked = FieldPath(["`\u{301}", "\\\u{301}", "\u{1fef}"]).serverFormat
+        #expect(Array(marked.utf8) == Array("`\\`\u{301}`.`\\\\\u{301}`.`\u{1fef}`".utf8))
         for bad in ["", ".a", "a.", "a..b", "a~", "a*b", "a/b", "[a]"] {
             #expect(throws: InvalidFieldPath.self) { try FieldPath(dotted: bad) }
         }

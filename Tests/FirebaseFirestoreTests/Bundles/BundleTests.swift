@@ -1,5 +1,6 @@
 // Bundles through the API: what is loaded, what is not, and how damage is reported.
 
+import Basics
 import ClientCache
 import DocumentModel
 import FirestoreMessages
@@ -326,7 +327,8 @@ struct BundleTests {
 
 extension SyncEngine {
     /// The stored target with these bytes and its documents.
-    fileprivate func stored(_ canonical: [UInt8]) async throws -> (target: LocalTarget?, documents: [String: UInt64]) {
+    fileprivate func stored(_ canonical: [UInt8]) async throws -> (target: LocalTarget?, documents: [UTF8Text: UInt64])
+    {
         try await withCheckedThrowingContinuation { continuation in
             queue.async {
                 continuation.resume(

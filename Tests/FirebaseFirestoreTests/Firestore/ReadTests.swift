@@ -3,6 +3,8 @@
 import ClientTestSupport
 import DocumentModel
 import Foundation
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import FirebaseFirestore
@@ -167,6 +169,22 @@ import Testing
     }
 
     @Test
+    func `Totals do not wait for pending writes while the network is disabled`() async throws {
+        try await firestore.disableNetwork()
+        books.document("b1").setData(["title": "x"], completion: nil)
+        #expect(firestore.pendingWrites.mustWait(for: .collection("books")))
+        let hasBegun = Mutex(false)
+        firestore.afterPendingWrites(to: .collection("books"), nil) { hasBegun.withLock { $0 = true } }
+        #expect(hasBegun.withLock { $0 })
+        do {
+            _ = try await books.count.getAggregation(source: .server)
+            Issue.record("no error")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        try await firestore.terminate()
+    }
+
+    @Test
     func `A terminated instance makes room for a new one`() async throws {
         let app = firestore.app
         try await books.document("b1").setData(["title": "x"])
@@ -178,5 +196,53 @@ import Testing
         try await firestore.terminate()
         try await firestore.clearPersistence()
         #expect(Firestore.firestore(app: app) !== firestore)
+    }
+
+    @Test
+    func `The answer that a document does not exist is asked for again with its time if the cache has the document`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        // A read whose answer is older than what the client has learnt meanwhile.
+        let server = try FakeServer { call in
+            call.method == .getDocument ? .fail(.notFound, "not yet") : database.react(to: call)
+        }
+        let firestore = TestFirestore.make(host: server.address)
+        let (kept, gone) = (firestore.document("books/b1"), firestore.document("books/b2"))
+        for reference in [kept, gone] { try await reference.setData(["title": "x"]) }
+        #expect(try await firestore.collection("books").getDocuments().count == 2)
+        #expect(try await kept.getDocument().exists)
+        #expect(try await kept.getDocument(source: .cache).exists)
+        database.remove(gone.name)
+        #expect(try await !gone.getDocument().exists)
+        #expect(try await !gone.getDocument(source: .cache).exists)
+        // Nothing is cached of it any more.
+        #expect(try await !gone.getDocument().exists)
+        #expect(server.calls.count { $0.method == .batchGetDocuments } == 2)
+        try await firestore.terminate()
+    }
+
+    @Test
+    func `After a call of terminate there is another instance at once, and clearPersistence waits for the end`()
+        async throws
+    {
+        let app = firestore.app
+        let directory = TemporaryDirectory("terminated")
+        let settings = firestore.settings
+        settings.cacheSettings = PersistentCacheSettings()
+        settings.cacheDirectory = directory.path(of: "cache")
+        firestore.settings = settings
+        try await books.document("b1").setData(["title": "x"])
+        firestore.terminate(completion: nil)
+        #expect(Firestore.firestore(app: app) !== firestore)
+        let error = await withCheckedContinuation { (continuation: CheckedContinuation<NSError?, Never>) in
+            firestore.clearPersistence { continuation.resume(returning: $0 as NSError?) }
+        }
+        #expect(error == nil)
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "cache")))
+        // The end is one, however often it is asked for.
+        firestore.terminate(completion: nil)
+        try await firestore.terminate()
+        try await firestore.clearPersistence()
     }
 }

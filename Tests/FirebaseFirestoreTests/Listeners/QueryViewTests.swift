@@ -23,7 +23,7 @@ struct QueryViewTests {
         return VisibleDocument(StoredDocument(fields: writer.copyBytes(), createTime: time, updateTime: time))
     }
 
-    private func name(_ id: Int) -> String { "\(firestore.documentsRoot)/c/d\(id)" }
+    private func name(_ id: Int) -> UTF8Text { "\(firestore.documentsRoot)/c/d\(id)" }
 
     @Test(arguments: [false, true])
     func `Changes applied one after the other give the results`(isDescending: Bool) throws {
@@ -35,7 +35,7 @@ struct QueryViewTests {
         var model: [Int: Int] = [:]
         var replayed: [String] = []
         for version in 0..<200 {
-            var changes: [String: VisibleDocument?] = [:]
+            var changes: [UTF8Text: VisibleDocument?] = [:]
             for _ in 0..<generator.below(6) {
                 let (id, number) = (generator.below(12), generator.below(5))
                 let isDeleted = generator.oneIn(3)
@@ -60,7 +60,7 @@ struct QueryViewTests {
         var view = QueryView(orders: firestore.collection("c").order(by: "n").definition.effectiveOrders)
         let first = view.apply([name(1): document(1, 1), name(2): document(2, 1), name(3): document(3, 1)])
         #expect(first.map(\.newIndex) == [0, 1, 2])
-        let changes: [String: VisibleDocument?] = [
+        let changes: [UTF8Text: VisibleDocument?] = [
             name(3): document(0, 2), name(1): VisibleDocument?.none, name(5): document(9, 2), name(4): document(8, 2),
         ]
         let next = view.apply(changes)
@@ -83,6 +83,17 @@ struct QueryViewTests {
         #expect(view.apply([name(1): document(1, 3)]).isEmpty)
         #expect(view.document(name(1))?.updateTime.seconds == 3)
         #expect(view.apply([name(1): document(2, 4)]).map(\.isMetadata) == [false])
+    }
+
+    @Test
+    func `Documents whose ids are the same text in other bytes are different rows, in the order of their bytes`() {
+        var view = QueryView(orders: firestore.collection("c").definition.effectiveOrders)
+        let names = ["\u{e9}", "f", "e\u{301}"].map { UTF8Text("\(firestore.documentsRoot)/c/\($0)") }
+        _ = view.apply([names[0]: document(1, 1), names[1]: document(2, 1), names[2]: document(3, 1)])
+        #expect(view.rows.map { Array($0.name.utf8) } == [2, 1, 0].map { Array(names[$0].string.utf8) })
+        #expect(view.apply([names[0]: document(4, 2)]).map(\.type) == [.modified])
+        #expect(view.apply([names[2]: VisibleDocument?.none]).map(\.oldIndex) == [0])
+        #expect(view.count == 2)
     }
 }
 

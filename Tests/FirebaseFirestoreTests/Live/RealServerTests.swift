@@ -108,7 +108,9 @@ import Testing
         let token = try #require(last?.token)
         client.close(stream)
         // As a cache would that has lost one document, and has one that was never there.
-        let known = ["a", "x", "y"].map { ("\(database.documentsRoot)/c/\($0)", TimestampValue(microseconds: 1)) }
+        let known = ["a", "x", "y"].map { id in
+            (UTF8Text("\(database.documentsRoot)/c/\(id)"), TimestampValue(microseconds: 1))
+        }
         events.withLock { $0 = [] }
         let again = client.makeWatchStream(in: database) { output in
             if case .step(let step) = output { events.withLock { $0 += step.events.map(\.event) } }

@@ -157,6 +157,66 @@ struct OfflineTests {
     }
 
     @Test
+    func `A listener that is added when the server can be reached again waits for the server`() async throws {
+        let server = try server()
+        let firestore = firestore(server.port)
+        let other = self.firestore(server.port)
+        try await other.document("d/x").setData(["n": 1])
+        let (first, second) = (Events(), Events())
+        let registration = firestore.collection("c").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            first.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("the first snapshot") { first.all == [""] }
+        try await firestore.disableNetwork()
+        try await eventually("offline") { first.all.last == " cache" }
+        registration.remove()
+        try await firestore.enableNetwork()
+        firestore.collection("d").addSnapshotListener { snapshot, _ in
+            second.append(snapshot.map(Self.text) ?? "error")
+        }
+        try await eventually("a snapshot") { !second.all.isEmpty }
+        #expect(second.all == ["1"])
+        for firestore in [firestore, other] { try await firestore.terminate() }
+        #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `Documents whose ids are the same text in other bytes are kept apart, online and offline`() async throws {
+        let server = try server()
+        let (firestore, other) = (firestore(server.port), firestore(server.port))
+        let collection = firestore.collection("c")
+        let (composed, decomposed) = (collection.document("\u{e9}"), collection.document("e\u{301}"))
+        try await firestore.batch().setData(["n": 1], forDocument: composed)
+            .setData(["n": 2], forDocument: decomposed).commit()
+        let (all, one, two) = (Events(), Events(), Events())
+        collection.order(by: "n").addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+            all.append(snapshot.map(Self.text) ?? "error")
+        }
+        for (reference, events) in [(composed, one), (decomposed, two)] {
+            reference.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
+                events.append(snapshot.map(Self.text) ?? "error")
+            }
+        }
+        try await eventually("the first snapshots") {
+            all.all.last == "1,2" && one.all.last == "1" && two.all.last == "2"
+        }
+        try await firestore.disableNetwork()
+        try await eventually("offline") { all.all.last == "1,2 cache" }
+        composed.updateData(["n": FieldValue.increment(Int64(10))], completion: nil)
+        try await eventually("the local change") {
+            all.all.last == "2,11* cache pending" && one.all.last == "11 cache pending"
+        }
+        #expect(Self.text(try await collection.order(by: "n").getDocuments()) == "2,11* cache pending")
+        try await other.document("c/e\u{301}").delete()
+        try await firestore.enableNetwork()
+        try await eventually("the server's state") { all.all.last == "11" && two.all.last == "-1" }
+        #expect(try await !decomposed.getDocument(source: .cache).exists)
+        #expect(try await composed.getDocument(source: .cache).exists)
+        for firestore in [firestore, other] { try await firestore.terminate() }
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `A listener of the cache shows local changes and what other listeners bring, without the server`() async throws
     {
         let server = try server()

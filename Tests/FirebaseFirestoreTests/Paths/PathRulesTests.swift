@@ -8,7 +8,7 @@ import Testing
     @Test(arguments: [
         ("a", ["a"]), ("/a/", ["a"]), ("a/b/c", ["a", "b", "c"]), ("/a/b", ["a", "b"]),
         ("a b/ü.x", ["a b", "ü.x"]),
-        ("a/\u{301}b", ["a", "\u{301}b"]),
+        ("a/\u{301}b", ["a", "\u{301}b"]), ("/\u{301}a/", ["\u{301}a"]),
     ])
     func `Outer slashes are tolerated, everything else is literal`(path: String, expected: [String]) throws {
         #expect(try PathRules.segments(path) == expected)

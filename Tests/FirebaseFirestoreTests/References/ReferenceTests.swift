@@ -31,6 +31,19 @@ import Testing
     }
 
     @Test
+    func `Ids that are the same text in other bytes are different places`() {
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        #expect(firestore.document("a/\(composed)") != firestore.document("a/\(decomposed)"))
+        #expect(Set([composed, decomposed].map { firestore.collection($0) }).count == 2)
+        #expect(firestore.collection("\(composed)/b/c") != firestore.collection("\(decomposed)/b/c"))
+        #expect(firestore.collectionGroup(composed) != firestore.collectionGroup(decomposed))
+        #expect(firestore.collection(composed) == firestore.collection(composed))
+        #expect(
+            firestore.collection("a").whereField(FieldPath([composed]), isEqualTo: 1)
+                != firestore.collection("a").whereField(FieldPath([decomposed]), isEqualTo: 1))
+    }
+
+    @Test
     func `New documents get different ids of 20 characters`() {
         let first = firestore.collection("a").document()
         let second = firestore.collection("a").document()

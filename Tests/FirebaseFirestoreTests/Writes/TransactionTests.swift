@@ -155,6 +155,31 @@ import Testing
     }
 
     @Test
+    func `A document that was read as absent may be updated after it was set`() async throws {
+        let counter = counter
+        try await firestore.runTransaction { transaction in
+            try transaction.getDocument(counter)
+            transaction.setData(["n": 1], forDocument: counter).updateData(["m": 2], forDocument: counter)
+        }
+        #expect(scripted.database.writes.map(\.mask) == [nil, ["m"]])
+        #expect(scripted.database.writes.last?.precondition == .exists(true))
+        try await firestore.terminate()
+    }
+
+    @Test
+    func `That a document is absent says nothing about one whose id is the same text in other bytes`() async throws {
+        let (composed, decomposed) = (firestore.document("c/\u{e9}"), firestore.document("c/e\u{301}"))
+        try await composed.setData([:])
+        try await firestore.runTransaction { transaction in
+            try transaction.getDocument(decomposed)
+            transaction.updateData(["n": 1], forDocument: composed).deleteDocument(composed)
+            transaction.setData([:], forDocument: decomposed).updateData(["n": 1], forDocument: decomposed)
+        }
+        #expect(scripted.database.writes.count == 5)
+        try await firestore.terminate()
+    }
+
+    @Test
     func `A transaction without reads is one commit`() async throws {
         let counter = counter
         _ = try await firestore.runTransaction { transaction, _ in

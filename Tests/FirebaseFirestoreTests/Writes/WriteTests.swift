@@ -153,6 +153,15 @@ import Testing
     }
 
     @Test
+    func `A delete says nothing about a document whose id is the same text in other bytes`() async throws {
+        let (composed, decomposed) = (firestore.document("c/\u{e9}"), firestore.document("c/e\u{301}"))
+        try await decomposed.setData([:])
+        try await firestore.batch().deleteDocument(composed).updateData(["a": 1], forDocument: decomposed).commit()
+        #expect(scripted.database.writes.map(\.kind) == [.update, .delete, .update])
+        try await firestore.terminate()
+    }
+
+    @Test
     func `What cannot be written is a broken rule that names the field`() {
         let cases: [([String: Any], String)] = [
             (["a": ["b": Date.self as Any]], "a.b"), (["x": [[1]]], "x"), (["l": [FieldValue.serverTimestamp()]], "l"),

@@ -247,6 +247,21 @@ import Testing
     }
 
     @Test
+    func `Waiting for a switch of the network ends if the client is closed`() async throws {
+        let server = try FakeServer { _ in .hold }
+        let client = try client(server)
+        client.switchNetwork(false)
+        await client.networkSwitched()
+        await client.close()
+        let hasEnded = Atomic(false)
+        Task {
+            await client.networkSwitched()
+            hasEnded.store(true, ordering: .relaxed)
+        }
+        try await eventually("the wait has ended") { hasEnded.load(ordering: .relaxed) }
+    }
+
+    @Test
     func `A document is read with its times and its bytes as they are; a missing one is nil`() async throws {
         let name = "\(database.documentsRoot)/books/b1"
         let fields: [UInt8] = [0x12, 0x07, 0x0a, 0x01, 0x61, 0x12, 0x02, 0x10, 0x05]

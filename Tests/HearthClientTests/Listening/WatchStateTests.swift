@@ -33,7 +33,7 @@ struct WatchStateTests {
                                 uniqueKeysWithValues: snapshot.changes.map { name, change in
                                     var seconds: Int64?
                                     if case .found(let document) = change { seconds = document.updateTime.seconds }
-                                    return (String(name.split(separator: "/").last ?? ""), seconds)
+                                    return (String(name.string.split(separator: "/").last ?? ""), seconds)
                                 }))
                     case .failure(let error): failures.append(error.code)
                     }
@@ -226,7 +226,7 @@ struct WatchStateTests {
     @Test
     func `A target continues from what an earlier process has stored`() throws {
         var state = WatchState(database: "projects/p/databases/d")
-        let documents = [Self.name("d1"): TimestampValue(seconds: 1, nanoseconds: 0)]
+        let documents = [UTF8Text(Self.name("d1")): TimestampValue(seconds: 1, nanoseconds: 0)]
         let resumption = WatchState.Resumption(place: .token([7]), documents: documents)
         let request = state.add(1, .documents([]), resume: resumption)
         #expect(
@@ -237,6 +237,25 @@ struct WatchStateTests {
         try stream.receive(
             Self.changed("d1", 1), Self.changed("d2", 2), Self.target(.current, [1]), Self.consistent(3))
         #expect(stream.snapshots == [["d2": 2]])
+    }
+
+    @Test
+    func `Documents whose ids are the same text in other bytes are different documents`() throws {
+        var state = WatchState(database: "projects/p/databases/d")
+        _ = state.add(1, .documents([]))
+        var snapshots: [WatchedSnapshot] = []
+        for response in [
+            Self.changed("\u{e9}", 1), Self.changed("e\u{301}", 2), Self.target(.current),
+            .filter(ListenResponse.ExistenceFilter(target: 1, count: 2)), Self.consistent(3),
+            .documentDelete(Self.deleted("\u{e9}")), Self.consistent(4),
+        ] {
+            let step = try state.receive(response)
+            #expect(step.requests.isEmpty)
+            for case (_, .snapshot(let snapshot)) in step.events { snapshots.append(snapshot) }
+        }
+        try #require(snapshots.count == 2)
+        #expect(snapshots[0].changes.count == 2)
+        #expect(snapshots[1].changes.keys.map { Array($0.string.utf8) } == [Array(Self.name("\u{e9}").utf8)])
     }
 
     @Test

@@ -1,0 +1,76 @@
+// Documents of the cache that match a query and that the server has not sent: what the client asks, and what it keeps.
+
+import Basics
+import ClientTestSupport
+import FirestoreMessages
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite(.timeLimit(.minutes(20)))
+struct LimboTests {
+    /// The messages of a Listen stream on which no target has documents.
+    private static let nothing: [[UInt8]] = {
+        var current = ByteBuffer()
+        var consistent = ByteBuffer()
+        ListenResponseWriter.append(.current, targets: [], at: 2_000_000_000, to: &current)
+        ListenResponseWriter.append(.noChange, targets: [], at: 2_000_000_000, to: &consistent)
+        return [current.copyBytes(), consistent.copyBytes()]
+    }()
+
+    @Test
+    func `A document that stays in limbo although it exists is asked for once for each state of the server`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let server = try FakeServer { call in
+            call.method == .listen ? .stream(Self.nothing) : database.react(to: call)
+        }
+        let firestore = TestFirestore.make(host: server.address)
+        try await firestore.document("c/a").setData([:])
+        firestore.collection("c").addSnapshotListener { _, _ in }
+        // Each stream ends after one state.
+        try await eventually("some states") { server.calls.count { $0.method == .listen } >= 5 }
+        let calls = server.calls
+        let asked = calls.count { $0.method == .batchGetDocuments }
+        #expect(asked > 0)
+        #expect(asked <= calls.count { $0.method == .listen })
+        try await firestore.terminate()
+    }
+
+    @Test
+    func `Of several documents the one that may not be read leaves, and comes back when the server sends it`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let isRefused = Mutex(true)
+        let server = try FakeServer { call in
+            if call.method == .listen { return .stream(Self.nothing) }
+            let names = (try? BatchGetDocumentsRequest(wire: call.payload.byteSpan).documents) ?? []
+            let asksForSecret = call.method == .batchGetDocuments && names.contains { $0.hasSuffix("/secret") }
+            if asksForSecret, isRefused.withLock({ $0 }) { return .fail(.permissionDenied, "no") }
+            return database.react(to: call)
+        }
+        let firestore = TestFirestore.make(host: server.address)
+        let secret = firestore.document("c/secret")
+        for reference in [firestore.document("c/open"), secret] { try await reference.setData([:]) }
+        #expect(try await firestore.collection("c").getDocuments().count == 2)
+        let shown = Mutex<[String]>([])
+        firestore.collection("c").addSnapshotListener { snapshot, _ in
+            shown.withLock { $0 = snapshot?.documents.map(\.documentID) ?? [] }
+        }
+        try await eventually("what may not be read leaves") { shown.withLock { $0 } == ["open"] }
+        do {
+            _ = try await secret.getDocument(source: .cache)
+            Issue.record("the document is in the cache")
+        } catch FirestoreErrorCode.unavailable {
+        }
+        isRefused.withLock { $0 = false }
+        #expect(try await secret.getDocument(source: .server).exists)
+        #expect(try await secret.getDocument(source: .cache).exists)
+        try await firestore.terminate()
+    }
+}
