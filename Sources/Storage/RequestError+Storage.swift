@@ -9,7 +9,7 @@ extension RequestError {
         case .full:
             self.init(.resourceExhausted, "The disk is full: only deletes are accepted until there is free space.")
         case .valueTooLong:
-            self.init(.resourceExhausted, "The commit is too large: \(error.message)")
+            self.init(.invalidArgument, "The commit is too large: \(error.message)")
         case .versionTooOld: self = .snapshotTooOld
         case .tooManyReaders: self.init(.resourceExhausted, "Too many concurrent reads.")
         case .closed: self = .shuttingDown

@@ -35,11 +35,11 @@ package struct WorkBudget: Sendable {
         return !isSpent
     }
 
-    /// - Throws: `RESOURCE_EXHAUSTED` if more has been spent than there was.
+    /// - Throws: `INVALID_ARGUMENT` if more has been spent than there was.
     func check() throws(RequestError) {
         if !isSpent { return }
         throw RequestError(
-            .resourceExhausted,
+            .invalidArgument,
             """
             The commit is too large: its writes read and rewrite more than \(maximum) bytes of documents, \
             where an element of an array transform counts as \(Self.elementCost) bytes. \

@@ -221,7 +221,7 @@ struct WritingTests {
     func `A commit that is too much work is refused and changes nothing`() throws {
         let harness = try Harness { $0.commitWorkBytesMax = 16 << 20 }
         let answer = harness.tryCommit(try increments(harness, 50))
-        #expect(answer.status == .resourceExhausted)
+        #expect(answer.status == .invalidArgument)
         #expect(answer.text.contains("16777216 bytes of documents"))
         let mask = DocumentMask(paths: [try FieldPath("n")])
         let found = harness.call(.getDocument, GetDocumentRequest(name: Harness.name("c/x"), mask: mask))

@@ -57,12 +57,12 @@ struct WorkBudgetTests {
     }
 
     @Test(arguments: Way.allCases, [true, false])
-    func `Elements beyond the budget are refused with RESOURCE_EXHAUSTED before they are compared`(
+    func `Elements beyond the budget are refused with INVALID_ARGUMENT before they are compared`(
         way: Way, isUnion: Bool
     ) throws {
         _ = try apply(900, way, isUnion: isUnion)
         let error = #expect(throws: RequestError.self) { try apply(1_300, way, isUnion: isUnion) }
-        #expect(error?.code == .resourceExhausted)
+        #expect(error?.code == .invalidArgument)
         #expect(error?.message.contains("Commit fewer writes or elements at a time.") == true)
     }
 }

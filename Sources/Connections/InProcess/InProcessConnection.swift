@@ -164,9 +164,9 @@ package final class InProcessConnection: CallCarrier, TimerTarget, LoopWork, @un
         if call.head.isComplete { table.receiver(of: call.number)?.halfClosed() }
     }
 
+    /// As a connection to a server answers: no later try succeeds.
     private static func tooLarge(_ limit: UInt32) -> CallOutcome {
-        let refusal = Refusal.messageTooLarge(max: limit)
-        return CallOutcome(refusal.code, refusal.description)
+        CallOutcome(.invalidArgument, Refusal.messageTooLarge(max: limit).description)
     }
 
     /// Gives the service the messages that the client has sent, while it takes them.

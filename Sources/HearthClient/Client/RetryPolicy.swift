@@ -62,15 +62,15 @@ enum RetryPolicy {
     /// How often a call is tried in total while it fails with `code`; 1 = no retry.
     static func triesMax(_ kind: CallKind, _ code: StatusCode) -> Int {
         switch (code, kind) {
+        // Failures that pass. The SDKs drop no write for them.
+        case (.aborted, .queuedWrite), (.cancelled, .queuedWrite), (.deadlineExceeded, .queuedWrite),
+            (.internal, .queuedWrite), (.resourceExhausted, .queuedWrite), (.unavailable, .queuedWrite),
+            (.unknown, .queuedWrite):
+            .max
         // The server shuts down and reports that it did not process the call.
-        case (.unavailable, .queuedWrite), (.unavailable, .transactionCommit): .max
-        case (.unavailable, _): 5
+        case (.unavailable, .transactionCommit): .max
         // Full, perhaps for a short time: a few tries are made.
-        case (.resourceExhausted, .queuedWrite): 10
-        case (.resourceExhausted, _): 5
-        case (.internal, .repeatable): 5
-        // Failures that a program does not expect of a write outside a transaction, and that pass.
-        case (.aborted, .queuedWrite), (.cancelled, .queuedWrite), (.deadlineExceeded, .queuedWrite): 10
+        case (.unavailable, _), (.resourceExhausted, _), (.internal, .repeatable): 5
         default: 1
         }
     }

@@ -191,7 +191,7 @@ package final class ClientConnection: @unchecked Sendable {
             return completeLater(
                 call,
                 CallOutcome(
-                    .resourceExhausted,
+                    .invalidArgument,
                     "the request of \(first.payload.count) bytes exceeds the server's limit of \(limit)",
                     isUnprocessed: true))
         }

@@ -137,7 +137,7 @@ struct InProcessConnectionTests {
         let first = Received()
         let later = Received()
         _ = fixture.start(.getDocument, [UInt8](repeating: 0, count: 101), first)
-        #expect(try first.end() == CallOutcome(.resourceExhausted, "a message exceeds the limit of 100 bytes"))
+        #expect(try first.end() == CallOutcome(.invalidArgument, "a message exceeds the limit of 100 bytes"))
         let call = fixture.start(.write, [1], isComplete: false, later)
         call.send([UInt8](repeating: 0, count: 101), isLast: false)
         #expect(try later.end().code == .resourceExhausted)

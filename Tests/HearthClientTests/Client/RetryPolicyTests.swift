@@ -32,10 +32,19 @@ import Testing
     @Test(
         arguments: [
             StatusCode.invalidArgument, .notFound, .alreadyExists, .permissionDenied, .failedPrecondition, .outOfRange,
-            .unimplemented, .dataLoss, .unauthenticated, .unknown,
+            .unimplemented, .dataLoss, .unauthenticated,
         ], [CallKind.repeatable, .commit, .queuedWrite, .once])
     func `Final codes are final`(code: StatusCode, kind: CallKind) {
         #expect(RetryPolicy.decide(kind, .status(code), answeredTries: 1) == .giveUp)
+    }
+
+    /// "Write stream" in the semantics of the API: a client drops a write on all other codes.
+    @Test(arguments: [
+        StatusCode.aborted, .cancelled, .deadlineExceeded, .internal, .resourceExhausted, .unavailable, .unknown,
+    ])
+    func `No queued write is dropped for a failure that passes`(code: StatusCode) {
+        #expect(RetryPolicy.decide(.queuedWrite, .status(code), answeredTries: 1000) == .afterBackoff)
+        #expect(RetryPolicy.decide(.commit, .status(code), answeredTries: 1000) == .giveUp)
     }
 
     @Test
