@@ -85,6 +85,9 @@ struct LoadInputTests {
         let files = [
             "plain": Array(text.utf8), "gz": Self.gzip(of: halves[0]) + Self.gzip(of: halves[1]),
             "array": Array(pretty.utf8), "array-gz": Self.gzip(of: pretty),
+            // With byte order marks.
+            "mark": Array("\u{FEFF}\(text)".utf8), "mark-array": Array("\u{FEFF}\(pretty)".utf8),
+            "mark-gz": Self.gzip(of: "\u{FEFF}\(text)"),
         ]
         for (name, bytes) in files {
             let file = try write(name, bytes)
