@@ -51,7 +51,7 @@ final class ChunkReader {
         } else {
             totalBytes = file.totalBytes
             source = file
-            try file.seek(to: offset)
+            try file.seek(toLineAt: offset)
         }
     }
 

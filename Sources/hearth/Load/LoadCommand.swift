@@ -171,7 +171,7 @@ enum LoadCommand: AsyncSubcommand {
         let idField = columns.map { "\(named ?? "none"), types \($0.typesText)" } ?? named
         let fresh = LoadState(
             collection: collection?.description ?? "the documents that it names", idField: idField,
-            seed: .random(in: 0...LoadState.seedMax),
+            seed: .random(in: 0...LoadState.integerMax),
             windowBytes: windowBytes(input, arguments))
         guard input != "-" else {
             if arguments[resume] {
