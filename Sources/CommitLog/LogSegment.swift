@@ -19,6 +19,9 @@ final class LogSegment: Sendable {
         byteCount = header.byteCount
     }
 
+    /// How the name of a file ends that is becoming a segment.
+    static let unfinishedSuffix = ".prepare"
+
     /// Makes a segment of a new file or of an old one that is no longer needed. When this returns the segment is
     /// durable, header, name and space; when it throws there is no segment of this sequence.
     ///
@@ -28,7 +31,7 @@ final class LogSegment: Sendable {
         sequence: UInt64, byteCount: Int, recycling old: String?, in directory: String, fault: FaultInjection
     ) throws(StorageError) -> LogSegment {
         let byteCount = LogFormat.roundedToPage(byteCount)
-        let workPath = directory + "/" + String(sequence, radix: 16) + ".prepare"
+        let workPath = directory + "/" + String(sequence, radix: 16) + unfinishedSuffix
         let path = directory + "/" + LogFormat.fileName(sequence: sequence)
         do throws(StorageError) {
             if let old { try Directory.rename(old, to: workPath) }
@@ -75,6 +78,14 @@ final class LogSegment: Sendable {
         } else {
             try fill(file, from: 0, to: byteCount)
         }
+    }
+
+    /// The size of a file that can become a segment of this size without new space; nil for one that has holes, as a
+    /// copy may have, or is too small for a frame.
+    static func wholeBytes(of file: File) throws(StorageError) -> Int? {
+        let (size, allocated) = (try file.byteCount(), try file.allocatedBytes())
+        let isWhole = size > LogFormat.framesStart && size % LogFormat.pageBytes == 0 && allocated >= size
+        return isWhole ? size : nil
     }
 
     private static func writeHeader(_ header: SegmentHeader, to file: File) throws(StorageError) {

@@ -36,9 +36,10 @@ final class SegmentPool: Sendable {
         var retryNanoseconds: UInt64 = 0
         /// A segment has been refused since.
         var isRefusing = false
-        /// The reserve, and when to try again to make one.
+        /// The reserve, which may be smaller than it should be, and when to try again to make one of its size.
         var reserve: FreeFile?
         var reserveRetryNanoseconds: UInt64 = 0
+        var isMakingReserve = false
         /// A commit that only deletes waits for the reserve to be prepared.
         var isReserveWanted = false
         var isStopping = false
@@ -118,7 +119,7 @@ final class SegmentPool: Sendable {
             }
             if state.isStopping { throw StorageError(.closed, "the log is closed") }
             guard let error = state.error else { return nil }
-            if state.isReserveWanted { return nil }
+            if state.isReserveWanted || mayUseReserve && state.isMakingReserve { return nil }
             if mayUseReserve, let reserve = state.reserve, reserve.byteCount >= byteCount {
                 state.isReserveWanted = true
                 return nil
@@ -269,9 +270,13 @@ final class SegmentPool: Sendable {
                 sequence: state.nextSequence, byteCount: state.demandBytes,
                 recycling: recyclable.map { state.free.remove(at: $0) })
         }
-        if reserve.byteCount > 0, state.reserve == nil, now >= state.reserveRetryNanoseconds {
+        if reserve.byteCount > state.reserve?.byteCount ?? 0 {
+            // A released segment of its size needs no space. As free space, others might take it.
             let old = state.free.firstIndex { $0.byteCount == reserve.byteCount }
-            return .makeReserve(of: old.map { state.free.remove(at: $0) })
+            if old != nil || now >= state.reserveRetryNanoseconds {
+                state.isMakingReserve = true
+                return .makeReserve(of: old.map { state.free.remove(at: $0) })
+            }
         }
         if let odd = state.free.firstIndex(where: { $0.byteCount != segmentBytes }) {
             return .remove(state.free.remove(at: odd))
@@ -311,27 +316,45 @@ final class SegmentPool: Sendable {
         do throws(StorageError) {
             if let old { try Directory.rename(old.path, to: reserve.path) }
             let file = try File(reserve.path, flags: O_RDWR | O_CREAT)
-            if try !isReserve(file) {
+            if try LogSegment.wholeBytes(of: file) != reserve.byteCount {
                 try LogSegment.allocate(file, byteCount: reserve.byteCount, fault: fault)
             }
-            state.update { $0.reserve = self.reserve }
-        } catch {
-            try? Directory.removeFile(reserve.path)
             state.update {
+                $0.reserve = self.reserve
+                $0.isMakingReserve = false
+            }
+        } catch {
+            // A smaller one is kept.
+            let kept = reserveOnDisk()
+            if kept == nil { try? Directory.removeFile(reserve.path) }
+            state.update {
+                $0.reserve = kept
+                $0.isMakingReserve = false
                 $0.reserveRetryNanoseconds = SystemClock.monotonicNanoseconds() + Self.reserveRetryAfterNanoseconds
             }
         }
     }
 
-    /// The reserve, if an earlier process left it. Called before the first commit, which may be a delete that needs it.
+    /// The reserve that is there, for example of an earlier process; nil for one that is larger than it should be.
+    /// Called before the first commit, which may be a delete that needs it.
     private func reserveOnDisk() -> FreeFile? {
-        guard reserve.byteCount > 0, let file = try? File(reserve.path, flags: O_RDONLY) else { return nil }
-        return (try? isReserve(file)) == true ? reserve : nil
+        guard let file = try? File(reserve.path, flags: O_RDONLY), let bytes = try? LogSegment.wholeBytes(of: file),
+            bytes <= reserve.byteCount
+        else { return nil }
+        return FreeFile(path: reserve.path, byteCount: bytes)
     }
 
-    /// Whether a file has the size of the reserve, and all its blocks. A copied directory may have holes instead.
-    private func isReserve(_ file: File) throws(StorageError) -> Bool {
-        let (size, allocated) = (try file.byteCount(), try file.allocatedBytes())
-        return size == reserve.byteCount && allocated >= reserve.byteCount
+    /// Keeps the space of a segment that a process was preparing when it was killed: others might take it, and deletes
+    /// on a full disk need it. Comes before `adopt`.
+    /// - Returns: the file, if it can become a segment of the usual size. Otherwise it is the reserve now, or removed.
+    func keepUnfinished(_ path: String) throws(StorageError) -> String? {
+        let bytes = try LogSegment.wholeBytes(of: try File(path, flags: O_RDONLY))
+        if bytes == reserve.byteCount, reserveOnDisk() == nil {
+            try Directory.rename(path, to: reserve.path)
+            return nil
+        }
+        if bytes == segmentBytes { return path }
+        try Directory.removeFile(path)
+        return nil
     }
 }

@@ -123,7 +123,7 @@ extension WriteAheadLog {
         from start: LogPosition, after checkpoint: CommitVersion, finished: @escaping LogAppender.Outcome,
         _ visit: Visit
     ) throws -> LogAppender {
-        if !options.isReadOnly { try prepareDirectory() }
+        let unfinished = options.isReadOnly ? [] : try prepareDirectory()
         var log = unsafe try LogRecovery.read(
             directory: directory, firstSegment: start.segment, checkpoint: checkpoint, isReadOnly: options.isReadOnly
         ) { version, record in
@@ -136,7 +136,7 @@ extension WriteAheadLog {
             log.lastVersion = version
             log.base = version
         }
-        if options.writesLog { try prepareEnd(of: &log) }
+        if options.writesLog { try prepareEnd(of: &log, unfinished) }
         pool.adopt(log)
         synchronizer.durable.store(log.lastVersion.microseconds, ordering: .releasing)
         let end = log.segments.isEmpty ? nil : log.segments[log.endSegmentIndex].segment
@@ -182,26 +182,36 @@ extension WriteAheadLog {
         }
     }
 
-    private func prepareDirectory() throws(StorageError) {
+    /// - Returns: files that can become segments without new space.
+    private func prepareDirectory() throws(StorageError) -> [String] {
         try Directory.create(directory)
         // The last segment may be of a process that was killed before its name was durable.
         try Directory.sync(directory)
         // Segments that were being prepared when the process ended.
-        for name in try Directory.names(in: directory) where name.hasSuffix(".prepare") {
-            try Directory.removeFile(directory + "/" + name)
+        var unfinished: [String] = []
+        for name in try Directory.names(in: directory) where name.hasSuffix(LogSegment.unfinishedSuffix) {
+            if let path = try pool.keepUnfinished(directory + "/" + name) { unfinished.append(path) }
         }
+        return unfinished
     }
 
     /// Prepares the end of the log for writing. A new directory or a backup gets its first segment; on a full disk that
     /// is left for later.
-    private func prepareEnd(of log: inout RecoveredLog) throws(StorageError) {
-        if !log.segments.isEmpty { return try log.repairEnd() }
+    /// - Parameter unfinished: files that become segments.
+    private func prepareEnd(of log: inout RecoveredLog, _ unfinished: [String]) throws(StorageError) {
+        if !log.segments.isEmpty { try log.repairEnd() }
+        for path in unfinished { try append(to: &log, recycling: path) }
+        if log.segments.isEmpty { try append(to: &log, recycling: nil) }
+    }
+
+    /// Adds a segment, unless the disk is full.
+    private func append(to log: inout RecoveredLog, recycling old: String?) throws(StorageError) {
         do throws(StorageError) {
             let segment = try LogSegment.prepare(
-                sequence: log.highestSequence + 1, byteCount: options.logSegmentBytes, recycling: nil, in: directory,
+                sequence: log.highestSequence + 1, byteCount: options.logSegmentBytes, recycling: old, in: directory,
                 fault: fault)
             log.highestSequence += 1
-            log.segments = [UsedSegment(segment: segment)]
+            log.segments.append(UsedSegment(segment: segment))
         } catch {
             if error.code != .full { throw error }
         }

@@ -18,11 +18,12 @@ import Testing
         let pool: SegmentPool
         private let ended = DispatchSemaphore(value: 0)
 
-        init(spares: Int = 2, fault: (@Sendable (FileOperation) -> Int32)? = nil) {
+        init(spares: Int = 2, reserveBytes: Int = 0, fault: (@Sendable (FileOperation) -> Int32)? = nil) {
             var options = EngineOptions.small
             options.logSegmentBytes = SegmentPoolTests.usualBytes
             options.logSpareSegmentsMax = spares
-            options.diskReserveBytes = 0
+            // A quarter of it is the log's.
+            options.diskReserveBytes = 4 * reserveBytes
             options.fault = fault
             pool = SegmentPool(directory: directory.path, options: options)
             Thread.detachNewThread { [pool, ended] in
@@ -31,8 +32,10 @@ import Testing
             }
         }
 
-        func next(byteCount: Int = SegmentPoolTests.usualBytes) throws -> LogSegment {
-            try pool.next(byteCount: byteCount, mayUseReserve: false)
+        func next(
+            byteCount: Int = SegmentPoolTests.usualBytes, mayUseReserve: Bool = false
+        ) throws -> LogSegment {
+            try pool.next(byteCount: byteCount, mayUseReserve: mayUseReserve)
         }
 
         func stop() throws {
@@ -93,6 +96,41 @@ import Testing
             #expect(try fixture.next().sequence == sequence)
         }
         #expect(fixture.pool.counts.inUse == 2)
+        try fixture.stop()
+    }
+
+    @Test func `The space of a reserve that was used becomes the reserve again, and nothing else gets it`() throws {
+        let isFull = Atomic(false)
+        let refusals = Atomic(0)
+        let reserveBytes = Self.usualBytes / 2
+        let fixture = Fixture(reserveBytes: reserveBytes) { operation in
+            guard operation == .allocateSegment, isFull.load(ordering: .acquiring) else { return 0 }
+            refusals.add(1, ordering: .relaxed)
+            return ENOSPC
+        }
+        func waitForReserve() throws {
+            try waitUntil("the reserve is there") { fixture.pool.bytesReserved == reserveBytes }
+        }
+        _ = try fixture.next()
+        try waitUntil("the second is ready") { fixture.pool.counts.spare == 1 }
+        try waitForReserve()
+        isFull.store(true, ordering: .releasing)
+        _ = try fixture.next()
+        for _ in 0..<3 {
+            let deletes = try fixture.next(byteCount: 2 * LogFormat.pageBytes, mayUseReserve: true)
+            #expect(deletes.byteCount == reserveBytes)
+            #expect(fixture.pool.bytesReserved == 0)
+            // There is no space for another one.
+            let before = refusals.load(ordering: .relaxed)
+            try waitUntil("no space was found") { refusals.load(ordering: .relaxed) >= before + 3 }
+            // A checkpoint releases what is before it: the next commit goes there.
+            fixture.pool.release(before: deletes.sequence)
+            let usual = try fixture.next()
+            #expect(usual.byteCount == Self.usualBytes)
+            fixture.pool.release(before: usual.sequence)
+            try waitForReserve()
+            #expect(try fixture.next().byteCount == Self.usualBytes)
+        }
         try fixture.stop()
     }
 

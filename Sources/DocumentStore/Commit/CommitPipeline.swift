@@ -248,14 +248,14 @@ final class CommitPipeline: @unchecked Sendable {
     func perform(_ request: QueuedRequest) {
         switch request {
         case .commit(let commit):
-            let pending = outcome(of: commit.request, isBatch: false)
+            let pending = outcomeWithSpace(of: commit.request, isBatch: false)
             let result = pending.result.flatMap { $0.asCommitResult }
             replies.append(.commit(PendingResult(result, isRepeat: pending.isRepeat), commit.completion))
             if let transaction = commit.request.transaction, !pending.isJudgementOutdated {
                 locks.release(transaction.number)
             }
         case .batch(let batch):
-            replies.append(.batch(outcome(of: batch.request, isBatch: true), batch.completion))
+            replies.append(.batch(outcomeWithSpace(of: batch.request, isBatch: true), batch.completion))
         case .begin(let request):
             if locks.enter(request, nowMilliseconds: configuration.clock.elapsedMilliseconds) {
                 replies.append(.begin(request))
@@ -294,6 +294,19 @@ final class CommitPipeline: @unchecked Sendable {
         stage.versions.stopLeading()
         do throws(StorageError) { _ = try stage.perform(.clockNote) } catch { throw RequestError(error) }
         hasSteppedDown = true
+    }
+
+    /// The outcome of a commit. If it finds no space beside what is staged, that is made durable, and the commit is
+    /// tried once more: alone it may have a segment of the log that a checkpoint gives back.
+    private func outcomeWithSpace(
+        of request: borrowing CommitRequest, isBatch: Bool
+    ) -> PendingResult<BatchWriteResult> {
+        let pending = outcome(of: request, isBatch: isBatch)
+        guard case .failure = pending.result, stage.hasFoundNoSpace, writer.hasStaged, request.transaction == nil else {
+            return pending
+        }
+        seal(isLone: true)
+        return outcome(of: request, isBatch: isBatch)
     }
 
     /// Takes one commit as far as staging, unless that was done before.

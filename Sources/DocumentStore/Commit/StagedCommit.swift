@@ -24,6 +24,9 @@ final class CommitStage {
         _modify { yield &hot.state.draft }
     }
 
+    /// Whether the last commit that was to be staged found no space on the disk.
+    private(set) var hasFoundNoSpace = false
+
     /// The version of the last commit staged.
     private(set) var lastVersion: CommitVersion {
         get { hot.state.lastVersion }
@@ -44,6 +47,7 @@ final class CommitStage {
     /// - Parameter newDatabase: the database's name if this is its first commit.
     func begin(database: UInt32, newDatabase: DatabaseName?) -> StagedCommit {
         let version = versions.nextVersion(after: lastVersion)
+        hasFoundNoSpace = false
         draft.begin(version: version, database: database, newDatabase: newDatabase)
         return StagedCommit(self, version: version)
     }
@@ -87,7 +91,12 @@ final class CommitStage {
     }
 
     fileprivate func stage(_ version: CommitVersion) throws(StorageError) {
-        try draft.stage(with: writer)
+        do throws(StorageError) {
+            try draft.stage(with: writer)
+        } catch {
+            hasFoundNoSpace = error.code == .full
+            throw error
+        }
         lastVersion = version
     }
 

@@ -35,8 +35,9 @@ final class DatabaseDirectory: Sendable {
         var createMicroseconds: UInt64 = 0
         /// Nil for a database that came into being with its first document.
         var settings: DatabaseSettings?
-        /// Versions at which a deleted database is empty for readers, whatever is left of its documents.
-        var hidden: Range<UInt64>?
+        /// Versions at which the database is empty for readers because it was deleted, whatever is left of its
+        /// documents: those of its last ``DatabaseDirectory/hiddenMax`` deletions, in their order.
+        private(set) var hidden: [Range<UInt64>] = []
         /// Nil for a database that was never moved.
         var tenure: DatabaseTenure?
 
@@ -51,15 +52,36 @@ final class DatabaseDirectory: Sendable {
         /// Whether documents of it may be there.
         var hasCopy: Bool { isStored && settings?.state != .deleted }
 
+        func isHidden(at version: UInt64) -> Bool { hidden.contains { $0.contains(version) } }
+
+        /// Takes note of a deletion, once.
+        /// - Returns: whether it was not known.
+        mutating func hide(from version: UInt64) -> Bool {
+            if hidden.last?.upperBound == .max { return false }
+            hidden.append(version..<UInt64.max)
+            if hidden.count > DatabaseDirectory.hiddenMax { hidden.removeFirst() }
+            return true
+        }
+
+        /// Takes note that the database comes into being again.
+        mutating func show(from version: UInt64) {
+            guard let last = hidden.last, last.upperBound == .max else { return }
+            hidden[hidden.count - 1] = last.lowerBound..<max(last.lowerBound, version)
+        }
+
         /// Memory of the entry in the tables of a directory, in bytes, about.
         func byteCount(of name: DatabaseName) -> Int {
             DatabaseDirectory.entryBytes + name.utf8.count + (settings?.location.utf8.count ?? 0)
+                + hidden.count * MemoryLayout<Range<UInt64>>.size
                 + (tenure.map { $0.target.utf8.count + $0.progress.count } ?? 0)
         }
     }
 
     /// Memory of an entry without its texts, in bytes, about: two hash tables that have just grown.
     static let entryBytes = 640
+    /// Deletions of one database that readers of earlier states may meet. Before them, a reader at a time between a
+    /// deletion and the next creation finds what was left at that time, as after a restart.
+    static let hiddenMax = 32
 
     fileprivate struct State {
         private(set) var entries: [DatabaseName: Entry] = [:]
@@ -158,8 +180,8 @@ final class DatabaseDirectory: Sendable {
             guard let entry = state.entries[name] else { return (nil, nil) }
             var start: UInt64 = 0
             if let tenure = entry.tenure { start = try tenure.checkRead(at: version, of: name) }
-            guard let hidden = entry.hidden else { return (entry.number, entry.isElsewhere ? nil : start) }
-            return (hidden.contains(version) ? nil : entry.number, nil)
+            if entry.hidden.isEmpty { return (entry.number, entry.isElsewhere ? nil : start) }
+            return (entry.isHidden(at: version) ? nil : entry.number, nil)
         }
     }
 
@@ -171,8 +193,7 @@ final class DatabaseDirectory: Sendable {
         if deletedLast.load(ordering: .acquiring) <= position { return [] }
         return state.withLock { state in
             state.entries.filter { entry in
-                guard let since = entry.value.hidden?.lowerBound else { return false }
-                return since > position && since <= version
+                entry.value.hidden.contains { $0.lowerBound > position && $0.lowerBound <= version }
             }.map(\.key)
         }
     }
@@ -192,7 +213,7 @@ final class DatabaseDirectory: Sendable {
     func isHidden(_ number: UInt32, at version: UInt64) -> Bool {
         if deletedLast.load(ordering: .acquiring) == 0 { return false }
         return state.withLock { state in
-            state.names[number].flatMap { state.entries[$0]?.hidden }?.contains(version) ?? false
+            state.names[number].flatMap { state.entries[$0] }?.isHidden(at: version) ?? false
         }
     }
 
@@ -310,7 +331,7 @@ final class DatabaseDirectory: Sendable {
             if entry.settings != nil {
                 // It comes into being again.
                 entry.settings = nil
-                entry.hidden = entry.hidden.map { $0.lowerBound..<max($0.lowerBound, version) }
+                entry.show(from: version)
             }
             state.put(entry, name)
         }
@@ -327,8 +348,7 @@ final class DatabaseDirectory: Sendable {
             if settings.state != .created {
                 if settings.state == .deleting { state.deleting.insert(number) }
                 if state.last?.name == name { state.last = nil }
-                if entry.hidden?.upperBound != .max {
-                    entry.hidden = settings.deleteMicroseconds..<UInt64.max
+                if entry.hide(from: settings.deleteMicroseconds) {
                     deletions.add(1, ordering: .releasing)
                     deletedLast.max(settings.deleteMicroseconds, ordering: .releasing)
                 }

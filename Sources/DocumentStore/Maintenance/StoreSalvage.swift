@@ -3,7 +3,8 @@
 //     damaged directory ──► SalvageTable: the newest intact state of each key ──► by version ──► new directory
 //
 // Documents keep their create and update times. Collections are counted and numbered again, and indexes are built when
-// the new directory is opened. Former versions and the results of commits are not taken.
+// the new directory is opened. Former versions and the results of commits are not taken. A database that was deleted,
+// or that another store has, is not taken, whatever is left of its documents.
 
 internal import Basics
 internal import DocumentModel
@@ -40,10 +41,11 @@ package enum StoreSalvage {
     ///   - selection: the documents that are wanted.
     ///   - progress: gets the number of entries that were read, and then of documents that were written; called on
     ///     this thread.
+    ///   - complete: adds files to the new directory, before it gets its name.
     /// - Throws: `StorageError`, for example `locked`, or `full` if there is no space for twice the documents.
     package static func run(
         _ directory: String, to target: String, taking selection: StoreSelection = StoreSelection(),
-        progress: @escaping WorkProgress.Handler = { _ in }
+        progress: @escaping WorkProgress.Handler = { _ in }, complete: (String) throws -> Void = { _ in }
     ) throws -> Report {
         let partial = target + ".salvaging"
         try Directory.removeAll(partial)
@@ -55,6 +57,7 @@ package enum StoreSalvage {
             try table.sort()
             let writer = try SalvageWriter(partial + "/data", table, selection)
             try writer.run(progress)
+            try complete(partial + "/data")
             try Directory.rename(partial + "/data", to: target)
             try Directory.syncName(of: target)
             table.close()
@@ -124,11 +127,30 @@ final class SalvageTable: SalvageSink {
             switch record.byteCount > 0 ? record[byteAt: 0] : 0 {
             case LogRecord.commitKind: try take(commit: record, version)
             case LogRecord.definitionKind: try take(definitions: record, version)
+            case LogRecord.databaseKind:
+                try take(DatabaseSettings.self, of: record, version, DatabaseDirectory.writeSettingsKey)
+            case LogRecord.tenureKind:
+                try take(DatabaseTenure.self, of: record, version, DatabaseDirectory.writeTenureKey)
             default: break
             }
         } catch let error as LogRecord.Malformed {
             note("the record of commit \(version): \(error)")
         }
+    }
+
+    /// Takes what a record says about one database.
+    private func take<Contents: DatabaseRecordContents>(
+        _: Contents.Type, of record: RawSpan, _ version: CommitVersion, _ writeKey: (UInt32, inout ByteBuffer) -> Void
+    ) throws {
+        guard let changed = try? DatabaseRecord<Contents>(record) else {
+            return note("the record of commit \(version) cannot be read")
+        }
+        var key = ByteBuffer(capacity: 16)
+        var value = ByteBuffer(capacity: 64)
+        let nothing: [UInt8] = []
+        writeKey(changed.number, &key)
+        changed.contents.append(to: &value)
+        try keep(key.bytes, version, kind: 1, nothing.byteSpan, value.bytes)
     }
 
     private func take(commit record: RawSpan, _ version: CommitVersion) throws {
@@ -139,6 +161,9 @@ final class SalvageTable: SalvageSink {
             var value = ByteBuffer(capacity: 256)
             DatabaseDirectory.write(name, number: reader.database, key: &key, value: &value)
             try keep(key.bytes, version, kind: 1, nothing.byteSpan, value.bytes)
+            // What was said of a deleted database of this name is forgotten.
+            DatabaseDirectory.writeSettingsKey(of: reader.database, into: &key)
+            try keep(key.bytes, version, kind: 0, nothing.byteSpan, nothing.byteSpan)
         }
         var header = ByteBuffer(capacity: 64)
         var location = DocumentLocation()
@@ -268,6 +293,9 @@ private final class SalvageWriter {
     private var catalogue = Catalogue()
     private var batch = MutationBatch()
     private var databases: [UInt32: DatabaseName] = [:]
+    /// Versions at which databases were deleted, or left for another store. Documents of later versions are of a
+    /// database that came into being again.
+    private var ends: [UInt32: UInt64] = [:]
     private let selection: StoreSelection
     /// The version of the documents in the batch.
     private var version: UInt64 = 1
@@ -298,30 +326,67 @@ private final class SalvageWriter {
     // MARK: Databases and definitions
 
     private func putDatabases() throws {
-        var found: [UInt32: DatabaseName] = [:]
-        try table.forEachKey(in: .meta) { key, _, value in
-            guard key.byteCount > 1, key[byteAt: 1] == UInt8(ascii: "d") else { return }
-            guard let database = DatabaseDirectory.read(value: value) else {
-                return self.table.note("the name of a database cannot be read")
+        var found: [UInt32: (name: DatabaseName, version: UInt64)] = [:]
+        var settings: [UInt32: (contents: DatabaseSettings, version: UInt64)] = [:]
+        try table.forEachKey(in: .meta) { key, version, value in
+            let number = DatabaseDirectory.number(ofSettingsKey: key)
+            switch key.byteCount > 1 ? key[byteAt: 1] : 0 {
+            case UInt8(ascii: "d"):
+                guard let database = DatabaseDirectory.read(value: value) else {
+                    return self.table.note("the name of a database cannot be read")
+                }
+                found[database.number] = (database.name, version)
+            case UInt8(ascii: "s"):
+                guard let number, let contents = DatabaseSettings(value) else {
+                    return self.table.note("the settings of a database cannot be read")
+                }
+                settings[number] = (contents, version)
+                if contents.state != .created { self.noteEnd(of: number, contents.deleteMicroseconds) }
+            case UInt8(ascii: "o"):
+                guard let number, let tenure = DatabaseTenure(value) else {
+                    return self.table.note("the right to a database cannot be read")
+                }
+                if tenure.state == .released { self.noteEnd(of: number, tenure.version) }
+            default: break
             }
-            found[database.number] = database.name
         }
         var used: Set<UInt32> = []
-        try table.forEachKey(in: .documents) { key, _, _ in
-            if key.byteCount > KeyLayout.pathOffset { used.insert(DocumentKey.database(of: key)) }
+        try table.forEachKey(in: .documents) { key, version, _ in
+            if key.byteCount > KeyLayout.pathOffset, self.isTaken(key, version) {
+                used.insert(DocumentKey.database(of: key))
+            }
         }
         for number in used.subtracting(found.keys).sorted() {
             let name = try DatabaseName(project: "salvaged", database: "number-\(number)")
             table.note("the name of database \(number) is lost: it is \(name) now")
-            found[number] = name
+            found[number] = (name, 0)
         }
+        for (number, database) in found.sorted(by: { $0.key < $1.key }) where selection.takes(database.name) {
+            if ends[number] != nil, !used.contains(number) { continue }
+            databases[number] = database.name
+            // Settings that are older than the database are of a deleted one of its name.
+            let known = settings[number].flatMap { $0.version > database.version ? $0.contents : nil }
+            put(database.name, number, known)
+        }
+    }
+
+    private func noteEnd(of number: UInt32, _ version: UInt64) { ends[number] = max(ends[number] ?? 0, version) }
+
+    /// Whether the database of a document had not ended when the document was written.
+    private func isTaken(_ key: RawSpan, _ version: UInt64) -> Bool {
+        version > ends[DocumentKey.database(of: key)] ?? 0
+    }
+
+    private func put(_ name: DatabaseName, _ number: UInt32, _ settings: DatabaseSettings?) {
         var key = ByteBuffer(capacity: 256)
         var value = ByteBuffer(capacity: 256)
-        databases = found.filter { selection.takes($0.value) }
-        for (number, name) in databases.sorted(by: { $0.key < $1.key }) {
-            DatabaseDirectory.write(name, number: number, key: &key, value: &value)
-            batch.put(key: key.bytes, value: value.bytes)
-        }
+        DatabaseDirectory.write(name, number: number, key: &key, value: &value)
+        batch.put(key: key.bytes, value: value.bytes)
+        guard let settings, settings.state == .created else { return }
+        DatabaseDirectory.writeSettingsKey(of: number, into: &key)
+        value.reset()
+        settings.append(to: &value)
+        batch.put(key: key.bytes, value: value.bytes)
     }
 
     /// Declared indexes begin with the first document again; overrides of fields stay as they are.
@@ -361,7 +426,9 @@ private final class SalvageWriter {
         guard isCanonical, expected.bytes.equalsBytes(key) else {
             return table.note("the document \(String(repairingUTF8: path.bytes)) is not valid")
         }
-        guard databases[DocumentKey.database(of: key)] != nil, selection.takes(path: path.bytes) else { return }
+        guard databases[DocumentKey.database(of: key)] != nil, isTaken(key, version),
+            selection.takes(path: path.bytes)
+        else { return }
         let collection = key.extracting(0..<parts.collectionByteCount)
         _ = try catalogue.adjust(collection, path: path.bytes, by: 1, latest: writer.latest)
         batch.put(key: key, value: value)

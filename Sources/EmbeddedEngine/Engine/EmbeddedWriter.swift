@@ -176,16 +176,17 @@ extension EmbeddedWriter {
         return memtable
     }
 
-    /// Writes a checkpoint because there is no space, which gives segments of the log back; false if there is nothing
-    /// to write, or it did not succeed. No group is open.
+    /// Has a checkpoint written because there is no space, which gives segments of the log back. The checkpoint thread
+    /// may have begun one, or ended it, since the space was looked for. No group is open.
+    /// - Returns: false if it did not succeed.
     private func checkpointForSpace() -> Bool {
-        let isBegun = core.progress.update { progress in
-            guard progress.failure == nil, progress.writeFailure == nil, progress.frozen == nil else { return false }
-            guard (try? core.freeze(&progress)) != nil, let frozen = progress.frozen else { return false }
-            hot.state.frozenBytes = frozen.runBytesMax
+        let isPossible = core.progress.update { progress in
+            guard progress.failure == nil, progress.writeFailure == nil else { return false }
+            guard (try? core.freeze(&progress)) != nil else { return false }
+            hot.state.frozenBytes = progress.frozen?.runBytesMax ?? 0
             return true
         }
-        return isBegun && waitForCheckpoint()
+        return isPossible && (hot.state.frozenBytes == 0 || waitForCheckpoint())
     }
 
     /// The memtable to stage into. When the group is empty, makes room first: freezes a full memtable; or if the one

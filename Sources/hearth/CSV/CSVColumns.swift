@@ -119,11 +119,12 @@ struct CSVColumns {
 
     /// The types as `--types` has them.
     var typesText: String {
-        columns.filter { !$0.isDocumentName }.map { "\($0.name):\($0.type.rawValue)" }.joined(separator: ",")
+        columns.filter { !$0.isDocumentName }.map { CSVTypes.text($0.name, $0.type) }.joined(separator: ",")
     }
 }
 
-/// What `--types` says: `inferred`, or names of columns with their types.
+/// What `--types` says: `inferred`, or names of columns with their types. A name may be in quotes, as in the header of
+/// a file: `zip:string,"last, first":string`.
 struct CSVTypes: FlagValue, Equatable {
     /// By the bytes of the names.
     private(set) var declared: [[UInt8]: CSVType] = [:]
@@ -133,20 +134,48 @@ struct CSVTypes: FlagValue, Equatable {
         let expected = FlagTextError(expected: "inferred, or COLUMN:TYPE,... with the types \(names)")
         var types = CSVTypes()
         if text == "inferred" { return types }
-        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            guard let colon = part.lastIndex(of: ":"),
-                let type = CSVType(rawValue: String(part[part.index(after: colon)...]))
-            else { throw expected }
-            types.declared[Array(part[..<colon].utf8)] = type
+        var rest = Array(text.utf8)[...]
+        while true {
+            guard let name = takeName(&rest), rest.popFirst() == UInt8(ascii: ":") else { throw expected }
+            let word = rest.prefix { $0 != UInt8(ascii: ",") }
+            guard let type = CSVType(rawValue: String(decoding: word, as: UTF8.self)) else { throw expected }
+            types.declared[name] = type
+            rest.removeFirst(word.count)
+            if rest.popFirst() == nil { return types }
         }
-        return types
+    }
+
+    /// Takes the name of a column, up to the colon before its type.
+    private static func takeName(_ text: inout ArraySlice<UInt8>) -> [UInt8]? {
+        let quote = UInt8(ascii: "\"")
+        guard text.first == quote else {
+            // Without quotes a name may have colons, and no comma.
+            let part = text.prefix { $0 != UInt8(ascii: ",") }
+            guard let colon = part.lastIndex(of: UInt8(ascii: ":")) else { return nil }
+            defer { text = text[colon...] }
+            return Array(part[..<colon])
+        }
+        var name: [UInt8] = []
+        text.removeFirst()
+        while let byte = text.popFirst() {
+            if byte == quote, text.first != quote { return name }
+            if byte == quote { text.removeFirst() }
+            name.append(byte)
+        }
+        return nil
+    }
+
+    /// A column with its type as `parse` reads it.
+    static func text(_ name: String, _ type: CSVType) -> String {
+        let isPlain = !name.utf8.contains { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "\"") }
+        return "\(isPlain ? name : CSVReader.quoted(name)):\(type.rawValue)"
     }
 
     var flagText: String {
         declared.isEmpty
             ? "inferred"
             : declared.sorted { $0.key.lexicographicallyPrecedes($1.key) }
-                .map { "\(String(decoding: $0.key, as: UTF8.self)):\($0.value)" }.joined(separator: ",")
+                .map { Self.text(String(decoding: $0.key, as: UTF8.self), $0.value) }.joined(separator: ",")
     }
 
     /// Sets the types of columns.

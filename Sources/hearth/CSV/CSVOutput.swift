@@ -156,11 +156,12 @@ final class CSVOutput: ExportOutput {
     private static func quoted(_ text: String, always: Bool = false) -> String {
         let special = text.utf8.contains { $0 == 0x22 || $0 == 0x2C || $0 == 0x0A || $0 == 0x0D }
         guard always || special else { return text }
-        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+        return CSVReader.quoted(text)
     }
 
     /// The types as `hearth load --types` has them, so that what is loaded is what was exported.
     static func typesText(_ columns: [(path: FieldPath, type: CSVType)]) -> String {
-        columns.isEmpty ? "inferred" : columns.map { "\($0.path):\($0.type.rawValue)" }.joined(separator: ",")
+        if columns.isEmpty { return "inferred" }
+        return columns.map { CSVTypes.text($0.path.description, $0.type) }.joined(separator: ",")
     }
 }

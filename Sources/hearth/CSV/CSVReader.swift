@@ -147,6 +147,13 @@ final class CSVReader {
         return ""
     }
 
+    /// A text as a cell in quotes. Bytes count: a quote and a combining mark after it are one character.
+    static func quoted(_ text: String) -> String {
+        let quote = UInt8(ascii: "\"")
+        let cell = text.utf8.flatMap { $0 == quote ? [quote, quote] : [$0] }
+        return String(decoding: [quote] + cell + [quote], as: UTF8.self)
+    }
+
     /// A problem of the record that was read last.
     func problem(_ reason: String, isLocal: Bool = true) -> CSVProblem {
         CSVProblem(description: "\(name):\(line): \(reason)", reason: reason, isLocal: isLocal)

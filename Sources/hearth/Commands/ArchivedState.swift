@@ -57,9 +57,10 @@ struct ArchivedState {
         let whole = "\(target)/whole"
         try Directory.create(target)
         let note = try restoreAll(to: whole, progress)
-        let report = try StoreSalvage.run(whole, to: "\(target)/part", taking: selection, progress: progress)
+        let report = try StoreSalvage.run(whole, to: "\(target)/part", taking: selection, progress: progress) {
+            try CompanionFiles.copy(from: whole, to: $0)
+        }
         if let loss = report.losses.first { throw CommandFailure("\(archive) is damaged: \(loss)") }
-        try CompanionFiles.copy(from: whole, to: "\(target)/part")
         try Directory.removeAll(whole)
         for name in try Directory.names(in: "\(target)/part") {
             try Directory.rename("\(target)/part/\(name)", to: "\(target)/\(name)")

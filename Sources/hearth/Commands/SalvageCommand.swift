@@ -18,8 +18,8 @@ enum SalvageCommand: MainThreadSubcommand {
         backup is better where there is one: a document that cannot be read may come back
         in an older version, or if its deletion cannot be read.
 
-        Documents keep their times. Earlier versions are not taken, and the indexes are
-        built when a server opens OUT. The security rules of DIR are copied. OUT must not
+        Documents keep their times. Earlier versions and databases that were deleted are not
+        taken, and the indexes are built when a server opens OUT. The security rules of DIR are copied. OUT must not
         exist; its disk needs room for the documents twice.
 
         Example:
@@ -36,9 +36,13 @@ enum SalvageCommand: MainThreadSubcommand {
         try Directory.checkApart(directory, target, for: "hearth salvage")
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
-        let report = try StoreSalvage.run(directory, to: target) { line.update($0) }
+        var rules = Result<Void, any Error>.success(())
+        let report = try StoreSalvage.run(directory, to: target) {
+            line.update($0)
+        } complete: { place in
+            rules = Result { try CompanionFiles.copy(from: directory, to: place) }
+        }
         line.clear()
-        let rules = Result { try CompanionFiles.copy(from: directory, to: target) }
         for loss in report.losses { try StandardOutput.print("unreadable: \(loss)") }
         if report.lossCount > report.losses.count {
             try StandardOutput.print("unreadable: \(report.lossCount - report.losses.count) more places")

@@ -77,8 +77,14 @@ struct SubtreeReader: Sendable {
     mutating func next() async throws -> [NamedDocument] {
         if isAtEnd { return [] }
         let request = RunQueryRequest(parent: parent, query: query, consistency: consistency)
-        let page = try await client.runQuery(request)
+        var page = try await client.runQuery(request)
         isAtEnd = page.count < pageDocuments
+        if case .collection(let path) = place, Self.end(of: path) == nil {
+            let prefix = "\(path)/"
+            let inside = page.prefix { $0.name.hasUTF8Prefix(prefix) }.count
+            if inside < page.count { isAtEnd = true }
+            page.removeLast(page.count - inside)
+        }
         last = page.last?.name ?? last
         let bytes = page.reduce(0) { $0 + $1.name.utf8.count + $1.content.fields.count }
         // The first page is small, because nobody knows yet how large the documents are.
@@ -109,6 +115,17 @@ struct SubtreeReader: Sendable {
         }
     }
 
+    /// The id that comes before all others.
+    private static let leastID = "__id-9223372036854775808__"
+
+    /// A name after those of all documents of a collection and below it, and before those of the next collection; nil
+    /// if it would be longer than names may be.
+    private static func end(of path: CollectionPath) -> String? {
+        let name = "\(path)\0/\(leastID)"
+        let isPossible = path.collectionID.utf8.count < Limits.idBytes && name.utf8.count <= Limits.documentNameBytes
+        return isPossible ? name : nil
+    }
+
     private var query: StructuredQuery {
         var query = StructuredQuery(
             from: [CollectionSelector(collectionID: "", allDescendants: true)],
@@ -122,10 +139,9 @@ struct SubtreeReader: Sendable {
         }
         if case .collection(let path) = place {
             // Every document whose name lies between the collection's least possible id and the next collection's.
-            let least = "__id-9223372036854775808__"
             query.startAt =
-                query.startAt ?? Cursor(values: [EncodedValue(.reference("\(path)/\(least)"))], before: true)
-            query.endAt = Cursor(values: [EncodedValue(.reference("\(path)\0/\(least)"))], before: true)
+                query.startAt ?? Cursor(values: [EncodedValue(.reference("\(path)/\(Self.leastID)"))], before: true)
+            query.endAt = Self.end(of: path).map { Cursor(values: [EncodedValue(.reference($0))], before: true) }
         }
         if namesOnly { query.select = Projection(fields: [.documentName]) }
         return query

@@ -125,12 +125,19 @@ enum ExportCommand: AsyncSubcommand {
         _ = try await reading.run(into: finder)
         let columns = try finder.columns()
         if !arguments[ProgressFlags.quiet] {
-            StandardError.write("to load it again: hearth load --types '\(CSVOutput.typesText(columns))'\n")
+            StandardError.write("to load it again: hearth load --types \(shellWord(CSVOutput.typesText(columns)))\n")
         }
         let bytes = try ExportBytes(arguments.value(of: output))
         guard let place, !arguments[all] else { return CSVOutput(bytes, prefix: "", database: "", columns) }
         return CSVOutput(
             bytes, prefix: Exporter.prefix(of: place), database: place.database.description, columns)
+    }
+
+    /// A text as one word of a shell. Bytes count, not characters.
+    private static func shellWord(_ text: String) -> String {
+        let quote = UInt8(ascii: "'")
+        let escaped = text.utf8.flatMap { $0 == quote ? Array("'\\''".utf8) : [$0] }
+        return String(decoding: [quote] + escaped + [quote], as: UTF8.self)
     }
 
     private static func place(_ arguments: ParsedArguments) throws -> SubtreeReader.Place {

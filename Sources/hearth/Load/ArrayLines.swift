@@ -44,7 +44,8 @@ final class ArrayLines: InputBytes {
         if place == .inside, isInString { return takeInString(byte, &output) }
         let isSpace = byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
         switch place {
-        case .before: if !isSpace { place = .first }
+        // There may be a byte order mark.
+        case .before: if byte == UInt8(ascii: "[") { place = .first }
         case .first where isSpace, .next where isSpace, .after where isSpace: break
         case .after: throw CommandFailure("\(path): there is more after the JSON array")
         case .first where byte == UInt8(ascii: "]"): place = .after

@@ -91,7 +91,8 @@ final class BadRecords: BadOutput {
 
     /// Writes what was read last after a cell.
     private func write(_ cell: String) throws {
-        var text = Array("\"\(cell.replacing("\"", with: "\"\""))\",".utf8)
+        var text = Array(CSVReader.quoted(cell).utf8)
+        text.append(UInt8(ascii: ","))
         text += reader.text
         text.append(0x0A)
         try file.write(text)

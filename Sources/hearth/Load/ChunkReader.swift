@@ -51,7 +51,7 @@ final class ChunkReader {
         } else {
             totalBytes = file.totalBytes
             source = file
-            try file.seek(to: offset)
+            try file.seek(toLineAt: offset)
         }
     }
 
@@ -72,7 +72,9 @@ final class ChunkReader {
         let isCompressed = try source.first(2).starts(with: InputKind.gzip)
         if isCompressed { source = PeekableBytes(try GunzipBytes(source, path: path)) }
         let name = path == "-" ? "standard input" : path
-        if InputKind.isArray(try source.first(1)) { return ArrayLines(source, path: name) }
+        var start = try source.first(1)
+        if start.first == InputKind.byteOrderMark[0] { start = try source.first(InputKind.byteOrderMark.count + 1) }
+        if InputKind.isArray(start) { return ArrayLines(source, path: name) }
         // What a pipe has lost by looking at it is in the source.
         return isCompressed || file.totalBytes == nil ? source : nil
     }

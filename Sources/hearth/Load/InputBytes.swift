@@ -39,8 +39,15 @@ final class DescriptorBytes: InputBytes {
 
     deinit { if descriptor != 0 { close(descriptor) } }
 
-    /// Moves to an offset of a file.
-    func seek(to offset: Int) throws(CommandFailure) {
+    /// Moves to the start of a line of a file, or to its end.
+    /// - Throws: also if no line begins there, because the file is not what it was.
+    func seek(toLineAt offset: Int) throws(CommandFailure) {
+        let size = totalBytes ?? 0
+        if offset > size { throw CommandFailure("\(path) is shorter than before") }
+        var before: UInt8 = 0x0A
+        if offset > 0, offset < size, pread(descriptor, &before, 1, off_t(offset - 1)) == 1, before != 0x0A {
+            throw CommandFailure("\(path) is not as it was before: no line begins at byte \(offset)")
+        }
         guard lseek(descriptor, off_t(offset), SEEK_SET) != off_t(offset) else { return }
         throw CommandFailure("cannot continue at byte \(offset) of \(path): \(String(cString: strerror(errno)))")
     }

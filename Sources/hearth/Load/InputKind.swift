@@ -11,10 +11,17 @@ enum InputKind {
 
     /// The first bytes of a gzip file.
     static let gzip: [UInt8] = [0x1F, 0x8B]
+    /// What texts in UTF-8 may begin with.
+    static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+    /// The bytes of a text without its byte order mark.
+    static func withoutMark(_ start: [UInt8]) -> ArraySlice<UInt8> {
+        start.starts(with: byteOrderMark) ? start.dropFirst(byteOrderMark.count) : start[...]
+    }
 
     /// Whether an input is a JSON array, by its first bytes.
     static func isArray(_ start: [UInt8]) -> Bool {
-        start.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "[")
+        withoutMark(start).first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "[")
     }
 
     /// What is wrong with an input as a whole, and the command that helps; nil if it may be JSON lines.
@@ -29,7 +36,7 @@ enum InputKind {
             return "\(name) is compressed (\(found.name)): \(found.command) \(file) | hearth load --collection PATH -"
         }
         let spaces: [UInt8] = [0x20, 0x09, 0x0D]
-        let line = start.drop { spaces.contains($0) || $0 == 0x0A }.prefix { $0 != 0x0A }
+        let line = withoutMark(start).drop { spaces.contains($0) || $0 == 0x0A }.prefix { $0 != 0x0A }
         if mayHaveBadLines { return nil }
         if line.filter({ !spaces.contains($0) }) == [UInt8(ascii: "{")] {
             return "\(name) has objects of several lines, and load reads one object per line: "

@@ -25,8 +25,9 @@ enum LoadCommand: AsyncSubcommand {
         A FILE with a name that ends with .csv or .csv.gz, or with --csv, is CSV with a header.
         Dots in the names of columns make maps. The load reads the file once, shows the types
         of the columns and asks. --types sets types of columns, and then it does not ask:
-        --types inferred, or --types zip:string,added:timestamp. The column __name__, or that
-        of --id-field, names the documents. docs/csv.md has the rules.
+        --types inferred, or --types zip:string,added:timestamp. A name with a comma is in
+        quotes: --types '"last, first":string'. The column __name__, or that of --id-field,
+        names the documents. docs/csv.md has the rules.
 
         The load stops at the first invalid line and prints the reason; all lines before it
         are stored. FILE.hearth-load keeps the position until the load is complete: --resume
@@ -170,7 +171,7 @@ enum LoadCommand: AsyncSubcommand {
         let idField = columns.map { "\(named ?? "none"), types \($0.typesText)" } ?? named
         let fresh = LoadState(
             collection: collection?.description ?? "the documents that it names", idField: idField,
-            seed: .random(in: 0...LoadState.seedMax),
+            seed: .random(in: 0...LoadState.integerMax),
             windowBytes: windowBytes(input, arguments))
         guard input != "-" else {
             if arguments[resume] {

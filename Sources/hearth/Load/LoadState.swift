@@ -9,18 +9,17 @@ struct LoadState: Equatable {
     var collection: String
     /// The field that names documents, if any.
     var idField: String?
-    /// What ids are made from for lines that name no document, at most ``seedMax``.
+    /// What ids are made from for lines that name no document, at most ``integerMax``.
     var seed: UInt64
     /// How much of the input is sorted at once, in bytes; a resumed load must cut the input at the same places.
     var windowBytes: Int
     /// Where the window begins that is being stored.
     var progress = LoadProgress()
-    /// How far its documents are stored, in the order of their names, of how many; 0 of 0 before it is read.
-    var stored = 0
-    var storedOf = 0
+    /// How far its documents are stored, in the order of their names.
+    var stored = WindowPlace()
 
     /// Readers of JSON hold integers in 64 bits with a sign.
-    static let seedMax = UInt64(Int64.max)
+    static let integerMax = UInt64(Int64.max)
 
     /// Where the state of a load of `input` is kept.
     static func path(for input: String) -> String { "\(input).hearth-load" }
@@ -74,12 +73,12 @@ extension LoadState {
     private init?(_ object: JSONObject) throws {
         guard let collection = try object.string("collection"), let seed: UInt64 = try object.integer("seed"),
             let windowBytes: Int = try object.integer("windowBytes"), let stored: Int = try object.integer("stored"),
-            let storedOf: Int = try object.integer("storedOf"),
+            let storedSum: UInt64 = try object.integer("storedSum"),
             let progress = try object.object("progress").flatMap(LoadProgress.init)
         else { return nil }
         self.init(
             collection: collection, idField: try object.string("idField"), seed: seed, windowBytes: windowBytes,
-            progress: progress, stored: stored, storedOf: storedOf)
+            progress: progress, stored: WindowPlace(documents: stored, sum: storedSum))
     }
 
     private var json: String {
@@ -89,8 +88,8 @@ extension LoadState {
               "collection": \(JSONText.quoted(collection)),\(idField)
               "progress": \(progress.json),
               "seed": \(seed),
-              "stored": \(stored),
-              "storedOf": \(storedOf),
+              "stored": \(stored.documents),
+              "storedSum": \(stored.sum),
               "windowBytes": \(windowBytes)
             }
 
@@ -124,16 +123,24 @@ extension LoadProgress {
     }
 }
 
+/// A place in the order of a window.
+struct WindowPlace: Equatable, Sendable {
+    /// Documents before it.
+    var documents = 0
+    /// What these documents are (XXH3-64 of their batches), at most ``LoadState/integerMax``.
+    var sum: UInt64 = 0
+}
+
 /// Turns batches that finish in any order into the place before which all are stored.
 struct Watermark {
-    private var finished: [Int: Int] = [:]
+    private var finished: [Int: WindowPlace] = [:]
     private var next = 0
-    private(set) var reached: Int
+    private(set) var reached: WindowPlace
 
-    init(start: Int) { reached = start }
+    init(start: WindowPlace) { reached = start }
 
     /// Notes that batch number `batch`, from 0 in order, which ends at `end`, is stored.
-    mutating func finish(_ batch: Int, end: Int) {
+    mutating func finish(_ batch: Int, end: WindowPlace) {
         finished[batch] = end
         while let end = finished.removeValue(forKey: next) {
             reached = end

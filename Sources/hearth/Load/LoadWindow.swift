@@ -4,6 +4,7 @@
 // has just used.
 
 import Basics
+import CXXHash
 import DocumentModel
 import FirestoreMessages
 
@@ -114,20 +115,30 @@ struct LoadWindow: Sendable {
     ///
     /// - Parameter database: that of all documents; nil if they are named in full. Then the batch has those of the
     ///   first one's database.
-    func batch(from start: Int, database: DatabaseName?) throws(RequestError) -> LoadBatch {
-        let named = if let database { database } else { try self.database(at: start) }
+    func batch(from start: WindowPlace, database: DatabaseName?) throws(RequestError) -> LoadBatch {
+        let named = if let database { database } else { try self.database(at: start.documents) }
         var batch = LoadBatch(database: named, end: start)
         let prefix = database == nil ? Array("\(named.documentsRoot)/".utf8) : []
-        while batch.end < count, !batch.isFull {
-            let entry = entries[batch.end]
+        while batch.end.documents < count, !batch.isFull {
+            let entry = entries[batch.end.documents]
             let chunk = chunks[Int(entry.chunk)]
             let document = chunk.documents[Int(entry.document)]
             guard chunk.bytes[Self.range(document.path)].starts(with: prefix) else { break }
             batch.writes.append(encoded: chunk.bytes.span.bytes.extracting(Self.range(document.write)))
             batch.lines.append(document.line)
-            batch.end += 1
+            batch.end.documents += 1
+        }
+        batch.end.sum = batch.writes.bytes.withUnsafeBytes {
+            XXH3_64bits_withSeed($0.baseAddress, $0.count, start.sum) & LoadState.integerMax
         }
         return batch
+    }
+
+    /// A place where batches begin, if the documents before it are those that have its sum; else the start.
+    func place(_ known: WindowPlace, database: DatabaseName?) throws(RequestError) -> WindowPlace {
+        var place = WindowPlace()
+        while place.documents < min(known.documents, count) { place = try batch(from: place, database: database).end }
+        return place == known ? place : WindowPlace()
     }
 }
 
@@ -145,13 +156,13 @@ struct LoadBatch: Sendable {
     var writes: CommitWrites
     /// The line of each write, for errors.
     var lines: [Int] = []
-    /// The position in the window's order after the last one.
-    var end: Int
+    /// The place in the window's order after the last one.
+    var end: WindowPlace
 
     static let documentsMax = 500
     static let bytesMax = 1 << 20
 
-    init(database: DatabaseName, end: Int) {
+    init(database: DatabaseName, end: WindowPlace) {
         writes = CommitWrites(database: database)
         self.end = end
     }

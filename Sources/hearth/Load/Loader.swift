@@ -103,9 +103,10 @@ struct Loader {
 
     /// Stores the rest of a window, and continues after it.
     private mutating func store(_ window: LoadWindow, totalBytes: Int?) async throws {
-        // Whatever else the file may hold by now: only a window that is still the same is gone on with.
-        if state.storedOf != window.count { (state.stored, state.storedOf) = (0, window.count) }
-        if state.stored == 0 {
+        // Whatever else the file may hold by now: what was stored is passed over only if it is still the same.
+        var next = try window.place(state.stored, database: options.database)
+        state.stored = next
+        if next.documents == 0 {
             for bad in window.badLines { try badLines?.append(bad.text, number: bad.line, reason: bad.reason) }
         }
         if window.count > 0 { try save() }
@@ -113,9 +114,8 @@ struct Loader {
         try await withThrowingTaskGroup(of: (Int, Result<LoadBatch, BatchFailure>).self) { [client, options] group in
             var inFlight = 0
             var number = 0
-            var next = state.stored
-            while next < window.count || inFlight > 0 {
-                if next < window.count, inFlight < options.commitsInFlight {
+            while next.documents < window.count || inFlight > 0 {
+                if next.documents < window.count, inFlight < options.commitsInFlight {
                     let batch = try window.batch(from: next, database: options.database)
                     next = batch.end
                     group.addTask { [number] in (number, await Self.store(batch, with: client)) }
@@ -134,14 +134,14 @@ struct Loader {
         state.progress = window.end
         // The line at which a load stops is read again by the next one.
         if badLines == nil { state.progress.skipped -= window.badLines.count }
-        (state.stored, state.storedOf) = (0, 0)
+        state.stored = WindowPlace()
         if hasStateFile || badLines != nil { try save() }
     }
 
     private mutating func show(_ window: LoadWindow, totalBytes: Int?) {
-        let bytes = Double(window.inputBytes) * Double(state.stored) / Double(max(window.count, 1))
+        let bytes = Double(window.inputBytes) * Double(state.stored.documents) / Double(max(window.count, 1))
         progressLine.update(
-            documents: state.progress.documents + state.stored, bytes: state.progress.offset + Int(bytes),
+            documents: state.progress.documents + state.stored.documents, bytes: state.progress.offset + Int(bytes),
             totalBytes: totalBytes)
     }
 

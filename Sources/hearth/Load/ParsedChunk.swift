@@ -50,7 +50,7 @@ struct ParsedChunk: Sendable {
         var parser = JSONLineParser(database: rules.collection?.database.description ?? "", idField: rules.idField)
         var writer = ByteBuffer(capacity: chunk.bytes.count + chunk.bytes.count / 4)
         var name = ByteBuffer(capacity: 256)
-        var start = 0
+        var start = chunk.offset == 0 ? InputKind.withoutMark(chunk.bytes).startIndex : 0
         while start < chunk.bytes.count {
             let lineEnd = Self.lineEnd(in: chunk.bytes, from: start)
             let line = chunk.bytes.span.extracting(start..<lineEnd)

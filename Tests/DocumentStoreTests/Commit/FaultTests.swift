@@ -36,6 +36,42 @@ final class FaultSwitch: Sendable {
 @Suite(.timeLimit(.minutes(20)))
 struct FaultTests {
     @Test(.needsFiles)
+    func `On a full disk deletes are accepted that have no place in one group`() async throws {
+        let fault = FaultSwitch()
+        let holdsSyncs = SharedFlag()
+        let harness = try StoreHarness {
+            $0.engine.logSegmentBytes = 256 << 10
+            $0.inlineSyncBytesMax = 0
+            $0.engine.fault = { operation in
+                while operation == .syncLog, holdsSyncs.isSet { usleep(1_000) }
+                return fault.check(operation)
+            }
+        }
+        // The names of a hundred documents are more than half of a segment.
+        let names = (0..<400).map { "c/\($0)" + String(repeating: "n", count: 1_400) }
+        for start in stride(from: 0, to: 400, by: 100) {
+            try await harness.commit(names[start..<start + 100].map { .set($0, fields(1)) })
+        }
+        fault.fail(.allocateSegment, with: ENOSPC)
+        let before = harness.store.statistics.commits
+        holdsSyncs.set()
+        async let held = harness.outcome(CommitRequest(writes: try harness.list([.set("c/held", fields(1))])))
+        try await eventually("a group is on its way to the disk") { harness.store.statistics.commits > before }
+        var outcomes: [Task<Result<CommitResult, RequestError>, any Error>] = []
+        for start in stride(from: 0, to: 400, by: 100) {
+            let request = CommitRequest(writes: try harness.list(names[start..<start + 100].map { .delete($0) }))
+            outcomes.append(Task { await harness.outcome(request) })
+        }
+        try await eventually("deletes are in the next group") { harness.store.statistics.commits > before + 1 }
+        holdsSyncs.clear()
+        _ = try await held.get()
+        for outcome in outcomes { _ = try await outcome.value.get() }
+        #expect(try harness.ids("c") == ["held"])
+        fault.heal()
+        try harness.finish()
+    }
+
+    @Test(.needsFiles)
     func `A full disk refuses writes clearly, serves reads, and writes resume; counts and results stay right`()
         async throws
     {

@@ -64,6 +64,32 @@ struct DatabaseDirectoryTests {
     }
 
     @Test
+    func `Of very many deletions of one database the last are known`() throws {
+        let directory = DatabaseDirectory(maximum: 10)
+        let name = try Self.name("one")
+        let count = UInt64(DatabaseDirectory.hiddenMax + 3)
+        // It is there from 100n to 100n + 50, and deleted from there on.
+        for round in 1...count {
+            directory.markStored(name, number: 1, version: 100 * round)
+            for state in [DatabaseSettings.State.deleting, .deleted] {
+                var settings = DatabaseSettings(state: state)
+                settings.deleteMicroseconds = 100 * round + 50
+                directory.set(settings, of: 1)
+            }
+        }
+        for round in 1...count {
+            let isKnown = round > 3
+            #expect(try directory.number(of: name, at: 100 * round + 49).number == 1)
+            #expect(directory.isHidden(1, at: 100 * round + 50) == isKnown)
+            #expect(directory.isHidden(1, at: 100 * round + 99) == isKnown)
+            #expect(directory.deleted(after: 100 * round + 49, through: 100 * round + 50) == (isKnown ? [name] : []))
+            #expect(directory.deleted(after: 100 * round + 50, through: 100 * round + 149) == [])
+        }
+        #expect(directory.isHidden(1, at: .max - 1))
+        #expect(directory.byteCount < DatabaseDirectory.entryBytes + name.utf8.count + 32 * DatabaseDirectory.hiddenMax)
+    }
+
+    @Test
     func `All numbers of 32 bits can be used up, which is refused`() throws {
         let directory = DatabaseDirectory(maximum: 10)
         directory.markStored(try Self.name("last"), number: .max, version: 1)

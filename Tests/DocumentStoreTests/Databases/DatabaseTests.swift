@@ -155,6 +155,42 @@ struct DatabaseTests {
     }
 
     @Test
+    func `A database that is deleted again and again is empty at each time between a deletion and the next creation`()
+        async throws
+    {
+        let keepsDocuments = SharedFlag()
+        let harness = try StoreHarness {
+            $0.admitsHousekeeping = { task in task != .databaseRemoval || !keepsDocuments.isSet }
+        }
+        func now() -> TimestampValue { TimestampValue(microseconds: Int64(harness.store.currentReadTime)) }
+        var (full, empty): ([TimestampValue], [TimestampValue]) = ([], [])
+        for _ in 0..<3 {
+            harness.clock.advance(milliseconds: 10)
+            try await Self.fill(harness, 300)
+            full.append(now())
+            harness.clock.advance(milliseconds: 10)
+            keepsDocuments.set()
+            try await Self.delete(harness)
+            // The documents are still there.
+            empty.append(now())
+            keepsDocuments.clear()
+            try await Self.waitUntilDeleted(harness)
+            empty.append(now())
+        }
+        let number = try #require(harness.store.databases.number(of: harness.database))
+        for time in full {
+            #expect(try harness.ids("c", .all, .time(time)).count == 300)
+            #expect(!harness.store.isHidden(database: number, at: UInt64(time.microseconds)))
+        }
+        for time in empty {
+            #expect(try harness.ids("c", .all, .time(time)) == [])
+            #expect(try harness.get("c/d5", .time(time)) == nil)
+            #expect(harness.store.isHidden(database: number, at: UInt64(time.microseconds)))
+        }
+        try harness.finish()
+    }
+
+    @Test
     func `A deleted database does not count for the limit of databases`() async throws {
         let harness = try StoreHarness { $0.databasesMax = 1 }
         try await harness.commit([.set("c/a", fields(1))])

@@ -144,10 +144,14 @@ struct FollowingTests {
         let (expected, found) = try (Self.entries(live, at: last), Self.entries(replica, at: last))
         #expect(expected.count > 50)
         #expect(found == expected, "seed \(seed)")
+        // Keys without history may have a newer value: that of the checkpoint.
+        let latestOnly = DocumentStore.engineOptions(pair.leader.configuration).latestOnlySpaces.map { "[\($0)," }
+        func historic(_ entries: [String]) -> [String] {
+            entries.filter { entry in !latestOnly.contains { entry.hasPrefix($0) } }
+        }
         for version in pair.versions.suffix(30) {
             let (then, there) = try (Self.entries(live, at: version), Self.entries(replica, at: version))
-            // Keys without history have their newest value.
-            #expect(there.filter { !$0.hasPrefix("[3,") } == then.filter { !$0.hasPrefix("[3,") })
+            #expect(historic(there) == historic(then))
         }
         let (here, there) = (pair.derived.leader.all, pair.derived.follower.all)
         #expect(there.count > 100)

@@ -101,6 +101,73 @@ struct SalvageTests {
         #expect(report.losses == [])
     }
 
+    @Test(arguments: [false, true])
+    func `What is left of a deleted database is not taken; one that came into being again is, and settings are`(
+        isCrashed: Bool
+    ) async throws {
+        let keepsDocuments = SharedFlag()
+        let harness = try StoreHarness {
+            $0.admitsHousekeeping = { task in task != .databaseRemoval || !keepsDocuments.isSet }
+        }
+        func name(_ id: String) throws -> DatabaseName { try DatabaseName(project: "p", database: id) }
+        func commit(_ id: String, _ path: String) async throws {
+            let request = CommitRequest(writes: try harness.list([.set(path, fields(1))], in: try name(id)))
+            _ = try await harness.outcome(request).get()
+        }
+        func change(_ id: String, _ settings: DatabaseSettings) async throws {
+            let database = try name(id)
+            try await withCheckedContinuation { continuation in
+                harness.store.changeDatabase(database) { _ in
+                    settings
+                } completion: {
+                    continuation.resume(returning: $0)
+                }
+            }.get()
+        }
+        func delete(_ id: String) async throws {
+            let database = try name(id)
+            try await withCheckedContinuation { continuation in
+                harness.store.deleteDatabase(database) { _ in
+                } completion: {
+                    continuation.resume(returning: $0)
+                }
+            }.get()
+        }
+        func state(_ id: String) throws -> DatabaseSettings.State? {
+            harness.store.describeDatabase(try name(id))?.settings?.state
+        }
+        for id in ["(default)", "gone", "again", "leaving"] {
+            for path in ["c/a", "c/b"] { try await commit(id, path) }
+        }
+        try await change("made", DatabaseSettings(state: .created, isProtected: true, location: "here"))
+        for id in ["gone", "again"] {
+            try await delete(id)
+            try await eventually("the database is removed") {
+                harness.clock.advance(milliseconds: 1_000)
+                harness.store.noticeTime()
+                return try state(id) == .deleted
+            }
+        }
+        try await commit("again", "c/c")
+        keepsDocuments.set()
+        try await delete("leaving")
+        #expect(try state("leaving") == .deleting)
+        if !isCrashed { harness.store.close() }
+
+        let copy = TemporaryDirectory("hearth-salvage")
+        try copyDirectory(harness.configuration.directory, to: copy.path(of: "damaged"))
+        let report = try StoreSalvage.run(copy.path(of: "damaged"), to: copy.path(of: "data"))
+        #expect(report.losses == [])
+        #expect(report.documents == 3)
+        let salvaged = try StoreHarness(in: copy, clock: harness.clock)
+        #expect(salvaged.store.databaseNames.map(\.database).sorted() == ["(default)", "again", "made"])
+        let made = salvaged.store.describeDatabase(try name("made"))?.settings
+        #expect(made?.isProtected == true && made?.location == "here")
+        #expect(salvaged.store.describeDatabase(try name("leaving")) == nil)
+        #expect(try salvaged.ids("c") == ["a", "b"])
+        try salvaged.finish()
+    }
+
     @Test
     func `Without side files, manifest, entries or format everything is found by checksums`() async throws {
         let original = try await Original(isCrashed: false)

@@ -230,6 +230,77 @@ struct FullDiskTests {
         try expectClean(data)
     }
 
+    /// Deletes whose record fills most of a segment of `EngineOptions.small`.
+    private func deletes(_ version: UInt64) -> [Change] {
+        (0..<115).map { Change(key: Bytes("\(version) \($0) ".utf8) + Bytes(repeating: 0x61, count: 480), value: nil) }
+    }
+
+    private func delete(_ store: Store, _ version: UInt64) throws {
+        try store.stage(version, deletes(version), mayUseReserve: true)
+        try store.writer.commitGroup()
+    }
+
+    @Test(arguments: [true, false])
+    func `A segment that was being prepared at a kill is kept for deletes`(hasReserve: Bool) throws {
+        let directory = TemporaryDirectory("killed")
+        let (source, killed) = (directory.path(of: "source"), directory.path(of: "killed"))
+        var options = EngineOptions.small
+        if !hasReserve { options.diskReserveBytes = 0 }
+        do {
+            let store = try Store(source, options)
+            try store.commit(1, [.put("1", "a")])
+            try waitUntil("the log has its files") {
+                let statistics = store.engine.statistics
+                return statistics.logSegmentsSpare == 1
+                    && statistics.reserveBytes == options.diskReserveBytes
+            }
+            Files.copyTree(source, to: killed)
+            try store.engine.close()
+        }
+        // What a kill leaves while the last space there is becomes a segment: that of the reserve, or of one that a
+        // checkpoint has released.
+        let log = killed + "/log/"
+        let segments = Files.names(in: log).filter { $0.hasSuffix(".log") }
+        try #require(segments.count == 2)
+        if hasReserve { Files.remove(log + segments[1]) }
+        #expect(rename(log + (hasReserve ? "reserve" : segments[1]), log + "2.prepare") == 0)
+        options.fault = { $0 == .allocateSegment ? ENOSPC : 0 }
+        let store = try Store(killed, options)
+        #expect(store.replayed == [1])
+        for version in 2...40 as ClosedRange<UInt64> { try delete(store, version) }
+        try store.engine.close()
+        try expectClean(killed)
+    }
+
+    @Test(arguments: [0, EngineOptions.small.diskReserveBytes])
+    func `Deletes find their place in the log while checkpoints begin and end`(reserveBytes: Int) throws {
+        let directory = TemporaryDirectory("checkpoints")
+        let isFull = Atomic(false)
+        var options = EngineOptions.small
+        options.diskReserveBytes = reserveBytes
+        options.fault = { operation in
+            operation == .allocateSegment && isFull.load(ordering: .acquiring) ? ENOSPC : 0
+        }
+        let store = try Store(directory.path(of: "data"), options)
+        for version in 1...3 as ClosedRange<UInt64> { try delete(store, version) }
+        isFull.store(true, ordering: .releasing)
+        let isEnding = Atomic(false)
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread { [engine = store.engine] in
+            while !isEnding.load(ordering: .acquiring) { try? engine.checkpointNow() }
+            ended.signal()
+        }
+        var refusal: (any Error)?
+        for version in 4...300 as ClosedRange<UInt64> where refusal == nil {
+            do { try delete(store, version) } catch { refusal = error }
+        }
+        isEnding.store(true, ordering: .releasing)
+        try ended.wait(until: "the last checkpoint has ended")
+        #expect(refusal == nil)
+        try store.engine.close()
+        try expectClean(directory.path(of: "data"))
+    }
+
     @Test
     func `A checkpoint without space is a full disk and not a failed one`() throws {
         let disk = try TemporaryDisk(megabytes: 24)

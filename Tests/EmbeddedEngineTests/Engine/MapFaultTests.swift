@@ -189,9 +189,13 @@ struct MapFaultTests {
             while !isStopping.load(ordering: .relaxed) {
                 for key in keys {
                     let isCut = !key.lexicographicallyPrecedes(lowest) && !highest.lexicographicallyPrecedes(key)
+                    let faults = MapFaults.settledCount
                     do {
                         let value = try reader.snapshot().bytes(key)
-                        if value != expected[key] { wrong.withLock { $0.append("\(key)") } }
+                        // A page may be lost between the last check and the copy of the value (decision 0030).
+                        if value != expected[key], MapFaults.count == faults {
+                            wrong.withLock { $0.append("\(key)") }
+                        }
                     } catch {
                         damage.add(1, ordering: .relaxed)
                         let isDamage = (error as? StorageError)?.file == cut.path

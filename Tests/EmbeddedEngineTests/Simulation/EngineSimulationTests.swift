@@ -170,8 +170,72 @@ private final class EngineModel: @unchecked Sendable {
     }
 }
 
+/// An engine on a full disk, which has to find the space of its log in segments that checkpoints release. The threads
+/// of a simulation use it, one at a time.
+private final class FullLogModel: @unchecked Sendable {
+    private let simulation: Simulation
+    private let directory = TemporaryDirectory("simulated")
+    private var store: Store?
+    private var version: UInt64 = 0
+    private var isFull = false
+    private(set) var problem: String?
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    func open() throws {
+        var options = EngineOptions.small
+        options.diskReserveBytes = simulation.random.pick([0, options.diskReserveBytes])
+        options.fault = { [unowned self] in $0 == .allocateSegment && isFull ? ENOSPC : 0 }
+        let store = try Store(directory.path + "/data", options)
+        self.store = store
+        for _ in 0..<3 { try delete(store) }
+        isFull = true
+    }
+
+    /// A commit whose record fills most of a segment.
+    private func delete(_ store: Store) throws(StorageError) {
+        version += 1
+        let changes = (0..<115).map {
+            Change(key: Bytes("\(version) \($0) ".utf8) + Bytes(repeating: 0x61, count: 480), value: nil)
+        }
+        try store.stage(version, changes, mayUseReserve: true)
+        try store.writer.commitGroup()
+    }
+
+    func delete() {
+        guard let store else { return }
+        for _ in 0..<8 where problem == nil {
+            do throws(StorageError) { try delete(store) } catch { problem = "delete \(version) is refused: \(error)" }
+        }
+    }
+
+    func checkpoint() {
+        for _ in 0..<8 {
+            SystemThread.sleep(microseconds: UInt32(simulation.random.below(1_000)))
+            do throws(StorageError) { try store?.engine.checkpointNow() } catch { problem = "no checkpoint: \(error)" }
+        }
+    }
+
+    func close() {
+        do { try store?.engine.close() } catch { problem = "it does not close: \(error)" }
+        store = nil
+    }
+}
+
 @Suite(.timeLimit(.minutes(600)), .simulated)
 struct EngineSimulationTests {
+    @Test
+    func `On a full disk deletes are accepted, whenever checkpoints begin and end`() {
+        let problem = SimulatedSeeds.problem(of: "full log", count: 20, soak: 5_000) { simulation in
+            let model = FullLogModel(simulation)
+            try model.open()
+            try simulation.concurrently([model.delete, model.checkpoint])
+            model.close()
+            return model.problem
+        }
+        #expect(problem == nil)
+    }
+
     @Test
     func `Commits, reads, checkpoints and merges in any order, failed syncs and a power cut`() {
         let problem = SimulatedSeeds.problem(of: "engine", count: 20, soak: 50_000) { simulation in

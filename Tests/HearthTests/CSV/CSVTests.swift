@@ -99,6 +99,25 @@ struct CSVTests {
         #expect(type("", "null") == .string)
     }
 
+    @Test
+    func `Types are declared for columns of any name, in quotes where a name has a comma or a quote`() throws {
+        let columns: [(String, CSVType)] = [
+            ("zip", .string), ("last, first", .json), ("a \"b\"", .integer), ("c:d", .double), ("\"\u{301}x", .bytes),
+        ]
+        let text = columns.map { CSVTypes.text($0.0, $0.1) }.joined(separator: ",")
+        #expect(text.hasPrefix("zip:string,\"last, first\":json,\"a \"\"b\"\"\":integer,c:d:double,"), "\(text)")
+        let types = try CSVTypes.parse(text)
+        #expect(types.declared.count == columns.count)
+        for (name, type) in columns { #expect(types.declared[Array(name.utf8)] == type, "\(name)") }
+        #expect(try CSVTypes.parse(types.flagText) == types)
+        for wrong in [
+            "", ",", "a", "a:string,", "\"a:string", "\"a\"string", "\"a\"b:string", "\"a,b\":", "\"a\":x",
+            "a,b:string",
+        ] {
+            #expect(throws: FlagTextError.self) { try CSVTypes.parse(wrong) }
+        }
+    }
+
     private func write(_ name: String, _ text: String) throws -> String {
         let path = directory.path(of: name)
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
@@ -211,6 +230,8 @@ struct CSVTests {
             #"{"__name__":"d","mixed":1,"n":3,"s":"007","w":{"$double":"NaN"}}"#,
             #"{"__name__":"e/f/null","a.b":true,"mixed":1.5,"ü":"é"}"#, #"{"__name__":"g","mixed":"1"}"#,
             #"{"__name__":"h"}"#, #"{"__name__":"i","empty":{"$bytes":""}}"#,
+            // Names with commas and quotes; a quote that is a part of another character.
+            "{\"__name__\":\"ia\",\"last, first\":\"1\",\"q\\\"\u{301}\":1,\"s\":\"\\\"\u{301}, \\\"\"}",
             // Line ends of Unicode inside a text, and two names that look alike.
             "{\"__name__\":\"j\",\"list\":[\"a\u{2028}b\u{85}c\u{2029}\"],"
                 + "\"u\u{308}\":\"decomposed\",\"\u{fc}\":\"composed\"}",

@@ -40,6 +40,24 @@ struct RepairTests {
     }
 
     @Test
+    func `What a salvage makes has the rules when it gets its name: a kill leaves no directory without them`()
+        async throws
+    {
+        let data = try await makeData()
+        try FileManager.default.createDirectory(atPath: data + "/rules", withIntermediateDirectories: true)
+        // Copying it takes a moment.
+        try Data(count: 64 << 20).write(to: URL(filePath: data + "/rules/000001.rules"))
+        let target = directory.path(of: "salvaged")
+        let salvage = HearthProcess(["salvage", data, target, "--quiet"])
+        try salvage.start()
+        while salvage.isRunning, !FileManager.default.fileExists(atPath: target) { usleep(100) }
+        salvage.signal(9)
+        salvage.waitForEnd()
+        let attributes = try FileManager.default.attributesOfItem(atPath: target + "/rules/000001.rules")
+        #expect(attributes[.size] as? Int == 64 << 20)
+    }
+
+    @Test
     func `check --repair makes damaged and missing entries again, and leaves damaged documents alone`() async throws {
         let data = try await makeData()
         let entries = try #require(try files(".run", in: data).first)

@@ -81,6 +81,49 @@ struct LoadExportTests {
     }
 
     @Test
+    func `A collection whose id is as long as ids may be is exported and deleted with all below it`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let names = (10..<50).flatMap { ["d\($0)", "d\($0)/sub/x"] }
+        let lines = try write("in.jsonl", names.map { #"{"__name__":"\#($0)"}"# })
+        let short = String(repeating: "c", count: 1_499)
+        let collections = [short, short + "c", short + "d"]
+        for collection in collections { #expect(try load(server, lines, "--collection", collection).status == 0) }
+        let text = try export(server, short, "--recursive")
+        #expect(text.split(separator: "\n").count == names.count)
+        for collection in collections {
+            #expect(try export(server, collection, "--recursive") == text)
+            #expect(try export(server, collection).split(separator: "\n").count == names.count / 2)
+        }
+        let deleted = try HearthBinary.run([
+            "delete", "--recursive", collections[1], "--yes", "--address", "127.0.0.1:\(server.port)",
+        ])
+        #expect(deleted.status == 0, "\(deleted)")
+        for collection in collections {
+            #expect(try export(server, collection, "--recursive") == (collection == collections[1] ? "" : text))
+        }
+        #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `A document that replaces a refused one before a load is resumed is stored, whatever its name`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        var lines = (1_000..<2_200).map { #"{"__name__":"d\#($0)"}"# }
+        // The server refuses so many index entries.
+        lines[700] = #"{"__name__":"d1700","n":[\#((0..<45_000).map { "\($0)" }.joined(separator: ","))]}"#
+        let failed = try load(
+            server, try write("in.jsonl", lines), "--collection", "c", "--in-flight", "1")
+        #expect(failed.status == 1 && failed.errors.contains("--resume"), "\(failed)")
+        #expect(try export(server, "c").split(separator: "\n").count >= 500)
+        // Another document is in its place, which comes first in the order of names.
+        lines[700] = #"{"__name__":"a/b/x"}"#
+        let resumed = try load(server, try write("in.jsonl", lines), "--collection", "c", "--resume")
+        #expect(resumed.status == 0, "\(resumed)")
+        let stored = try export(server, "c", "--recursive").split(separator: "\n").map(String.init)
+        #expect(stored == lines.sorted())
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `Bad lines can be put aside, mended and loaded`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let file = try write("some.jsonl", [#"{"id":"a"}"#, "nonsense", #"{"x":1}"#, "", #"{"id":"b"}"#])

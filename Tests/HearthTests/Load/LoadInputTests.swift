@@ -85,6 +85,9 @@ struct LoadInputTests {
         let files = [
             "plain": Array(text.utf8), "gz": Self.gzip(of: halves[0]) + Self.gzip(of: halves[1]),
             "array": Array(pretty.utf8), "array-gz": Self.gzip(of: pretty),
+            // With byte order marks.
+            "mark": Array("\u{FEFF}\(text)".utf8), "mark-array": Array("\u{FEFF}\(pretty)".utf8),
+            "mark-gz": Self.gzip(of: "\u{FEFF}\(text)"),
         ]
         for (name, bytes) in files {
             let file = try write(name, bytes)
@@ -112,6 +115,30 @@ struct LoadInputTests {
         _ = try write("bad", Array(("[" + lines.joined(separator: ",\n") + "]").utf8))
         let resumed = try HearthBinary.run(base + ["--resume"])
         #expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 200 documents"), "\(resumed)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `An interrupted load does not continue in a file that has changed before its place`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        var lines = (0..<700).map { #"{"__name__":"d\#($0)","n":\#($0)}"# }
+        func write(_ lines: some Sequence<String>) throws -> String {
+            try self.write("in.jsonl", Array(lines.map { $0 + "\n" }.joined().utf8))
+        }
+        let bad = lines[..<600] + ["{"] + lines[601...]
+        let base = ["load", "--collection", "c", "--address", "127.0.0.1:\(server.port)", try write(bad)]
+        #expect(try HearthBinary.run(base).status == 1)
+        _ = try write(lines[..<100])
+        let shorter = try HearthBinary.run(base + ["--resume"])
+        #expect(shorter.status == 1 && shorter.errors.contains("in.jsonl is shorter than before"), "\(shorter)")
+        lines[0] = #"{"__name__":"d0","n":1000000}"#
+        _ = try write(lines)
+        let moved = try HearthBinary.run(base + ["--resume"])
+        #expect(moved.status == 1 && moved.errors.contains("no line begins at byte"), "\(moved)")
+        lines[0] = #"{"__name__":"d0","n":0}"#
+        _ = try write(lines)
+        let resumed = try HearthBinary.run(base + ["--resume"])
+        #expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 100 documents"), "\(resumed)")
         #expect(server.stop() == 0)
     }
 
