@@ -75,6 +75,30 @@ struct RulesAtWorkTests {
     }
 
     @Test
+    func `A document that is written comes in the answer, also to those who may not read it`() throws {
+        let store = try GuardedStore("match /inbox/{id} { allow create, update: if true; }")
+        func create(in collection: String) -> TestAnswer {
+            store.call(
+                .createDocument,
+                CreateDocumentRequest(
+                    parent: Harness.root, collectionID: collection, documentID: "a",
+                    document: DocumentMessage(name: "", fields: Harness.fields(["n": .integer(1)]))
+                ).encodedBytes())
+        }
+        let created = create(in: "inbox")
+        #expect(created.status == .ok)
+        #expect(try DocumentMessage(wireBytes: created.messages.first).fields == Harness.fields(["n": .integer(1)]))
+        let update = UpdateDocumentRequest(
+            document: DocumentMessage(name: Harness.name("inbox/a"), fields: Harness.fields(["n": .integer(2)])))
+        let updated = store.call(.updateDocument, update.encodedBytes())
+        #expect(updated.status == .ok)
+        #expect(try DocumentMessage(wireBytes: updated.messages.first).fields == Harness.fields(["n": .integer(2)]))
+        #expect(store.get("inbox/a") == .permissionDenied)
+        // What is refused is not applied.
+        #expect(create(in: "notes").status == .permissionDenied && store.get("notes/a", as: nil) == .notFound)
+    }
+
+    @Test
     func `A query runs if everything that it could return may be read`() throws {
         let store = try GuardedStore(
             "match /notes/{id} { allow list: if resource.data.owner == request.auth.uid; }")
