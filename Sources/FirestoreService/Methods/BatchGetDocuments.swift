@@ -42,6 +42,9 @@ extension FirestoreService {
         _ access: (any CallAccess)?
     ) throws {
         source.call = call
+        if let access, case .transaction = selector, try store.mustWait(for: selector) {
+            try source.check(access, judgedBeforeLocking(in: database))
+        }
         try withReadPoint(call, selector, in: database, locking: source.allNames) { service, point in
             source.point = point
             if let access { try source.check(access, service.judged(at: point)) }
