@@ -22,11 +22,8 @@ extension FirestoreService {
             if case .newTransaction(let options) = view.consistency {
                 return beginTransaction(call, options, in: database) { service, transaction in
                     source.newTransaction = transaction.bytes
-                    do {
+                    try service.rollingBack(source.newTransaction) {
                         try service.start(source, call, .transaction(transaction), in: database, access)
-                    } catch {
-                        service.rollBackUnknown(transaction, after: error)
-                        throw error
                     }
                 }
             }
@@ -47,7 +44,9 @@ extension FirestoreService {
         }
         try withReadPoint(call, selector, in: database, locking: source.allNames) { service, point in
             source.point = point
-            if let access { try source.check(access, service.judged(at: point)) }
+            if let access {
+                try service.rollingBack(source.newTransaction) { try source.check(access, service.judged(at: point)) }
+            }
             service.stream(call, source)
         }
     }
@@ -165,11 +164,13 @@ final class BatchGetSource: ResponseSource {
 
     private func failed(_ error: RequestError) -> SourceStep {
         let status = call.map { service.requestError(error, $0) } ?? error
+        service.rollBackUnsent(newTransaction)
         finish()
         return .failed(status.code, status.message)
     }
 
     func cancelled() {
+        service.rollBackUnsent(newTransaction)
         finish()
     }
 

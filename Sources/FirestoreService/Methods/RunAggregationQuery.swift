@@ -83,6 +83,7 @@ final class AggregationSource: ResponseSource {
                 return .waiting
             }
             let status = service.requestError(error, call)
+            service.rollBackUnsent(newTransaction)
             form.note(documents: run.scannedDocuments)
             service.counters.streamsOpen.subtract()
             return .failed(status.code, status.message)
@@ -100,6 +101,7 @@ final class AggregationSource: ResponseSource {
     }
 
     func cancelled() {
+        service.rollBackUnsent(newTransaction)
         form.note(documents: run.scannedDocuments)
         service.counters.streamsOpen.subtract()
     }
