@@ -75,6 +75,8 @@ enum HTTP2Progress: Equatable {
         var fields: RequestFields
         /// When the header list began whose end has not come; nil between header lists.
         var fieldsSince: UInt64?
+        /// The bytes that are shown now have opened the window of the connection, or may have.
+        var hasConnectionWindowOpened = false
         /// When the bytes that are shown now arrived, in monotonic milliseconds.
         var now: UInt64
         /// When the last frame ended.
@@ -238,6 +240,7 @@ enum HTTP2Progress: Equatable {
         }
         copyDeferredMessage()
         creditConnection()
+        reportConnectionWindow()
         if taken < 0 {
             let reason = unsafe hot.state.failure ?? String(cString: nghttp2_strerror(Int32(taken)))
             // nghttp2 says nothing to the client about floods and a wrong preface; the next turn of `send` does.
@@ -248,6 +251,13 @@ enum HTTP2Progress: Equatable {
         }
         return unsafe nghttp2_session_want_read(session) != 0
             ? .open : .failed(hot.state.failure ?? "the session has ended")
+    }
+
+    /// Reports once for all frames that have come: it concerns every call.
+    private func reportConnectionWindow() {
+        guard hot.state.hasConnectionWindowOpened else { return }
+        hot.state.hasConnectionWindowOpened = false
+        unsafe delegate.windowOpened(nil)
     }
 
     private func creditConnection() {
