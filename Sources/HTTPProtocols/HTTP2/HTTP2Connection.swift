@@ -238,6 +238,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     package func timeoutReason(now: UInt64, limit: UInt64) -> String? {
         if !session.hasSettings, now - core.openedAt >= limit { return "no SETTINGS within \(limit) ms" }
         session.resetLingering(now: now, limit: limit)
+        session.refuseLate(now: now, limit: limit)
         channel.needsSettling()
         return session.isLate(now: now, limit: limit) ? "a request did not arrive in time" : nil
     }

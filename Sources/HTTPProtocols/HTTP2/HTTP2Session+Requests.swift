@@ -54,6 +54,7 @@ extension HTTP2Session {
             if head.rpc.shape == .bidirectional {
                 // Its client may wait for our head before it says anything.
                 submitHead(stream)
+                if head.deadlineMilliseconds != nil { unsafe delegate.waits(identifier, head) }
             } else {
                 stream.state.arrivingSince = hot.state.now
             }

@@ -18,8 +18,8 @@ import CNGHTTP2
 import Calls
 import Connections
 
-/// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)`` and
-/// ``HTTP2Session/beginWaiting(atMost:)``, and may answer calls there.
+/// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)``,
+/// ``HTTP2Session/beginWaiting(atMost:)`` and ``HTTP2Session/refuseLate(now:limit:)``, and may answer calls there.
 protocol HTTP2SessionDelegate: AnyObject {
     /// A call has come with its first message, which is lent.
     func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan)
@@ -27,7 +27,7 @@ protocol HTTP2SessionDelegate: AnyObject {
     func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool)
     /// The client of a bidirectional call sends no more messages.
     func halfClosed(_ stream: UInt32)
-    /// A call has come, but waits until answers before it have been taken.
+    /// A call has come, but waits for its first message, or until answers before it have been taken.
     func waits(_ stream: UInt32, _ head: RequestHead)
     /// The client, or a fault of its stream, ended the call.
     func cancelled(_ stream: UInt32)
@@ -219,11 +219,19 @@ enum HTTP2Progress: Equatable {
         return !found.state.isOver
     }
 
-    /// Whether a header list, a request or a message should have arrived whole by now; nothing that arrives beside it
-    /// matters.
-    func isLate(now: UInt64, limit: UInt64) -> Bool {
-        if let since = hot.state.fieldsSince, now - since >= limit { return true }
-        return pool.hasLateRequest(now: now, limit: limit)
+    /// Whether a header list should have arrived whole by now; nothing that arrives beside it matters.
+    func isLate(now: UInt64, limit: UInt64) -> Bool { hot.state.fieldsSince.map { now - $0 >= limit } ?? false }
+
+    /// Ends the calls whose request or message should have arrived whole by now; nothing else that arrives matters. The
+    /// other calls of the connection continue: a proxy may send those of several clients over it.
+    func refuseLate(now: UInt64, limit: UInt64) {
+        pool.forEachLate(now: now, limit: limit) { stream in
+            if let exchange = stream.state.http {
+                unsafe delegate.refused(exchange, .tooLate)
+            } else {
+                unsafe delegate.refused(stream.state.identifier, .tooLate)
+            }
+        }
     }
 
     // MARK: Receiving
