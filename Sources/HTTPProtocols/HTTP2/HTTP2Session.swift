@@ -97,12 +97,21 @@ enum HTTP2Progress: Equatable {
 
         /// Messages of this turn; nil while lent, and while there are none.
         var staged: ByteBuffer?
+        /// 0 while it is lent.
+        var stagedBytes: Int {
+            switch staged {
+            case .some(let writer): writer.count
+            case .none: 0
+            }
+        }
         /// Where the message being written has its prefix.
         var messageStart = 0
         /// Streams with a range of `staged`.
         var stagedStreams: [UInt32] = []
         /// Bytes of all answers that nghttp2 has not framed.
         var unsentBytes = 0
+        /// Whether these may be more than every connection may have.
+        var mayKeepBack = true
         /// Answered streams whose clients have not ended their side; to be reset.
         var halfOpen: [UInt32] = []
         /// No stream is left to a client that sends more after the answer.
@@ -186,8 +195,25 @@ enum HTTP2Progress: Equatable {
     var assemblyBytes: Int { hot.state.assemblyBytes }
     /// Bytes of answers that are not in any frame yet.
     var unsentBytes: Int { hot.state.unsentBytes }
+    /// Those beyond ``HTTP2Limits/pauseBytes``.
+    var keptBackBytes: Int { max(0, hot.state.unsentBytes - limits.pauseBytes) }
+    /// Whether there may be such bytes, after all that other connections have.
+    var mayKeepBack: Bool {
+        get { hot.state.mayKeepBack }
+        set { hot.state.mayKeepBack = newValue }
+    }
+    /// Whether there are answers of this turn.
+    var hasStaged: Bool { hot.state.stagedBytes > 0 }
     /// Whether so much is unsent that no further request is begun.
-    var isCongested: Bool { hot.state.unsentBytes >= limits.pauseBytes }
+    ///
+    /// What is unsent at the end of a turn while the connection's window is open is kept back by windows of streams. It
+    /// does not hold up other calls before it is much: a client may read one reply slowly and make calls meanwhile.
+    var isCongested: Bool {
+        guard hot.state.unsentBytes >= limits.pauseBytes else { return false }
+        if hot.state.stagedBytes >= limits.pauseBytes || !mayKeepBack { return true }
+        if hot.state.unsentBytes >= limits.keptBackBytesMax { return true }
+        return unsafe nghttp2_session_get_remote_window_size(session) <= 0
+    }
     /// The client's first SETTINGS have come.
     var hasSettings: Bool { hot.state.hasSettings }
     /// The client said that it opens no more streams.
