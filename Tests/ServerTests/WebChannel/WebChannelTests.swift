@@ -83,11 +83,14 @@ import Testing
         let page = WebPage(live)
         _ = try page.open()
         let client = HTTP2Client(port: live.gateway.port, settings: [(4, 0)])
-        let streams = (0..<2).map { _ in
+        let streams = try (0..<2).map { _ in
             let stream = client.newStream()
             let path = WebPage.write + "&RID=rpc&SID=\(page.id)&AID=0&CI=0"
             let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "localhost"), (":path", path)]
             client.send(.headers(fields, stream: stream, endStream: true))
+            client.ping()
+            // The session gives its back channel what it has after each message of the page.
+            for _ in 0..<1_000 { if try page.set("c/a").contains("\n[1,") { break } }
             return stream
         }
         func text(_ stream: UInt32) -> String {
