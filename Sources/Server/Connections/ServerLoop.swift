@@ -171,6 +171,15 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         ended(connection.channel, connection.peerAddress, connection.core.proxyHeader, reason)
     }
 
+    /// Gives up the handshake of this loop that has lasted longest, for another one.
+    ///
+    /// - Returns: whether there was one.
+    func endLongestHandshake() -> Bool {
+        let longest = opening.values.filter(\.isShakingHands).min { $0.openedAt < $1.openedAt }
+        longest?.tooManyHandshakes()
+        return longest != nil
+    }
+
     func openingEnded(_ driver: OpeningConnection, peerAddress: String, _ reason: CloseReason) {
         guard opening.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
         ended(driver.channel, peerAddress, driver.proxyHeader, reason)
