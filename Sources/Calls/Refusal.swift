@@ -14,6 +14,7 @@ package enum Refusal: Equatable, Sendable {
     case endedInsideMessage
     case windowTooLarge(max: UInt32)
     // Of gRPC alone.
+    case tooLate
     case unknownPath(String)
     /// The procedure is known and not served; the text for the client.
     case notImplemented(String)
@@ -34,6 +35,7 @@ package enum Refusal: Equatable, Sendable {
         case .takesOneMessage, .endedInsideMessage, .windowTooLarge: .invalidArgument
         case .tooManyStreams, .messageTooLarge, .incompleteMessagesTooLarge, .noWindow, .metadataTooLarge:
             .resourceExhausted
+        case .tooLate: .deadlineExceeded
         // What gRPC's own libraries answer to a request that is not framed as it should be.
         case .malformedTimeout, .undeclaredCompression, .malformedCompression, .reservedFlag, .endedInsideGRPCMessage:
             .internal
@@ -52,6 +54,7 @@ extension Refusal: CustomStringConvertible {
         case .noWindow: "a message exceeds the flow-control window"
         case .endedInsideMessage: "the client ended the call inside a message"
         case .windowTooLarge(let max): "the window exceeds \(max) bytes"
+        case .tooLate: "a message did not arrive in time"
         case .unknownPath(let path): "unknown method \(path)"
         case .notImplemented(let text): text
         case .messageCount(let name): "\(name) takes exactly one message"

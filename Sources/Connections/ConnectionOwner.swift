@@ -6,6 +6,8 @@ package protocol ConnectionOwner: AnyObject {
 
     /// Counts bytes of incomplete messages, or discounts them; returns the sum over all connections of the server.
     func countAssembled(_ bytes: Int) -> Int
+    /// Counts bytes of replies that streams keep back, or discounts them; returns the sum over all connections.
+    func countKeptBack(_ bytes: Int) -> Int
     /// The connection is over; comes once.
     func connectionEnded(_ connection: some CallConnection, _ reason: CloseReason)
 }

@@ -43,6 +43,11 @@ package struct ServerConfiguration: Sendable {
     package var http2WindowBytes: UInt32 = 1 << 20
     /// Window of an HTTP/2 connection, over all its streams.
     package var http2ConnectionWindowBytes: UInt32 = 16 << 20
+    /// Bytes of replies that the windows of their HTTP/2 streams keep back, on one connection; further requests wait.
+    /// The default is some of the largest documents: a client may read queries slowly and make other calls meanwhile.
+    package var http2KeptBackBytesMax = 16 << 20
+    /// The same on all connections, without the first ``outputPauseBytes`` of each; beyond, a connection gets no more.
+    package var http2KeptBackBytesTotalMax = 256 << 20
     /// Header fields of one gRPC request, as HTTP/2 counts them; a call beyond ends with RESOURCE_EXHAUSTED.
     package var metadataBytesMax = 16 << 10
     /// HTTP/2 streams that a client may reset at once, and in a second in the long run; the connection ends beyond.

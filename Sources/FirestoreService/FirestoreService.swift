@@ -311,6 +311,12 @@ package final class FirestoreService {
     /// the call is then made again, as after its own reads.
     func judged(at point: ReadPoint) -> JudgedState { JudgedState(reader, point, coldRead) }
 
+    /// The present state. A read by name that takes locks is judged in it before, and again in the state that it reads:
+    /// a caller who may not read a document does not hold up those who write it.
+    func judgedBeforeLocking(in database: DatabaseName) throws(RequestError) -> JudgedState {
+        judged(at: try reader.readPoint(.latest, in: database))
+    }
+
     /// The database that a name lies in or is.
     private func database(ofName name: RawSpan) throws(RequestError) -> DatabaseName {
         try database(name.extracting(0..<(DatabaseName.prefixByteCount(of: name) ?? name.byteCount)))

@@ -19,6 +19,7 @@ extension ServerConfiguration {
             connectionWindowBytes: min(max(http2ConnectionWindowBytes, 65_535), HTTP2Limits.windowBytesMax),
             metadataBytesMax: metadataBytesMax, resetsMax: resetsMax, resetsPerSecond: resetsPerSecond,
             idleFramesMax: idleFramesMax, idleFramesPerSecond: idleFramesPerSecond, pauseBytes: outputPauseBytes,
+            keptBackBytesMax: max(http2KeptBackBytesMax, outputPauseBytes),
             keepsAuthorization: keepsAuthorization, httpFieldsMax: http1FieldsMax)
         limits.onAgent = { [onEvent] agent in onEvent(.clientSeen(agent: agent)) }
         return limits

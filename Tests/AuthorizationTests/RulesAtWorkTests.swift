@@ -75,6 +75,62 @@ struct RulesAtWorkTests {
     }
 
     @Test
+    func `A document that is written comes in the answer, also to those who may not read it`() throws {
+        let store = try GuardedStore("match /inbox/{id} { allow create, update: if true; }")
+        func create(in collection: String) -> TestAnswer {
+            store.call(
+                .createDocument,
+                CreateDocumentRequest(
+                    parent: Harness.root, collectionID: collection, documentID: "a",
+                    document: DocumentMessage(name: "", fields: Harness.fields(["n": .integer(1)]))
+                ).encodedBytes())
+        }
+        let created = create(in: "inbox")
+        #expect(created.status == .ok)
+        #expect(try DocumentMessage(wireBytes: created.messages.first).fields == Harness.fields(["n": .integer(1)]))
+        let update = UpdateDocumentRequest(
+            document: DocumentMessage(name: Harness.name("inbox/a"), fields: Harness.fields(["n": .integer(2)])))
+        let updated = store.call(.updateDocument, update.encodedBytes())
+        #expect(updated.status == .ok)
+        #expect(try DocumentMessage(wireBytes: updated.messages.first).fields == Harness.fields(["n": .integer(2)]))
+        #expect(store.get("inbox/a") == .permissionDenied)
+        // What is refused is not applied.
+        #expect(create(in: "notes").status == .permissionDenied && store.get("notes/a", as: nil) == .notFound)
+    }
+
+    @Test
+    func `A caller who may not read a document does not lock it`() throws {
+        let store = try GuardedStore("match /notes/{id} { allow get: if request.auth.uid == 'bob'; }")
+        try store.set("notes/a", ["n": .integer(1)])
+        let pessimistic = TransactionOptions.readWrite(retryTransaction: [], concurrency: .pessimistic)
+        func transaction(of uid: String) throws -> [UInt8] {
+            let request = BeginTransactionRequest(database: Harness.database, options: pessimistic)
+            let answer = store.call(.beginTransaction, request.encodedBytes(), as: uid)
+            return try BeginTransactionResponse(wireBytes: answer.messages.first).transaction
+        }
+        func read(as uid: String, _ consistency: ReadConsistency) -> StatusCode? {
+            store.call(
+                .batchGetDocuments,
+                BatchGetDocumentsRequest(
+                    database: Harness.database, documents: [Harness.name("notes/a")], consistency: consistency
+                ).encodedBytes(), as: uid
+            ).status
+        }
+        /// What the locks take after a commit that needs none of them.
+        func lockBytes() throws -> Int {
+            for number in 0..<2 { try store.set("others/\(number)", ["n": .integer(1)]) }
+            return store.harness.store.statistics.lockBytes
+        }
+        #expect(store.get("notes/a", .transaction(try transaction(of: "alice"))) == .permissionDenied)
+        #expect(read(as: "alice", .transaction(try transaction(of: "alice"))) == .permissionDenied)
+        #expect(read(as: "alice", .newTransaction(pessimistic)) == .permissionDenied)
+        #expect(try lockBytes() == 0)
+        #expect(store.harness.store.statistics.transactionsOpen == 2)
+        #expect(read(as: "bob", .newTransaction(pessimistic)) == .ok)
+        #expect(try lockBytes() > 0)
+    }
+
+    @Test
     func `A query runs if everything that it could return may be read`() throws {
         let store = try GuardedStore(
             "match /notes/{id} { allow list: if resource.data.owner == request.auth.uid; }")

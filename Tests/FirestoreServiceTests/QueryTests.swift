@@ -141,6 +141,24 @@ struct QueryTests {
     }
 
     @Test
+    func `A plan of totals comes with the transaction that the request begins`() throws {
+        let harness = try Harness()
+        try harness.set(["c/a": fields(1)])
+        for analyze in [false, true] {
+            var request = RunAggregationQueryRequest(
+                parent: Harness.root,
+                query: StructuredAggregationQuery(
+                    query: collection, aggregations: [Aggregation(.count(upTo: nil), alias: "n")]),
+                consistency: .newTransaction(.readWrite))
+            request.explain = ExplainOptions(analyze: analyze)
+            let answers = try harness.messages(.runAggregationQuery, request, as: RunAggregationQueryResponse.self)
+            #expect(answers.count == 1 && answers[0].explainMetrics != nil)
+            #expect(answers[0].totals.count == (analyze ? 1 : 0))
+            try harness.commit(try harness.emptyWrites(), transaction: answers[0].transaction)
+        }
+    }
+
+    @Test
     func `A query that is analyzed returns its results and what it read`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1), "c/b": fields(2), "c/c": fields(1)])

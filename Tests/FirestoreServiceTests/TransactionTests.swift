@@ -70,6 +70,47 @@ struct TransactionTests {
     }
 
     @Test
+    func `A call that is over before it has sent the id of its transaction leaves none open`() throws {
+        let harness = try Harness()
+        try harness.set(["c/x": one])
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "c")])
+        let begins = ReadConsistency.newTransaction(.readWrite(retryTransaction: [], concurrency: .pessimistic))
+        let requests: [(FirestoreMessages.Method, [UInt8])] = [
+            (.beginTransaction, BeginTransactionRequest(database: Harness.database, options: nil).encodedBytes()),
+            (
+                .batchGetDocuments,
+                BatchGetDocumentsRequest(
+                    database: Harness.database, documents: [Harness.name("c/x")], consistency: begins
+                ).encodedBytes()
+            ),
+            (.runQuery, RunQueryRequest(parent: Harness.root, query: query, consistency: begins).encodedBytes()),
+            (
+                .runAggregationQuery,
+                RunAggregationQueryRequest(
+                    parent: Harness.root,
+                    query: StructuredAggregationQuery(
+                        query: query, aggregations: [Aggregation(.count(upTo: nil), alias: "n")]), consistency: begins
+                ).encodedBytes()
+            ),
+        ]
+        var isOpen: Bool { harness.store.statistics.transactionsOpen > 0 }
+        for (method, request) in requests {
+            // While the transaction begins.
+            let early = TestCall(loop: harness.loop, method: method)
+            harness.service.begin(early, request)
+            early.finish(1, .cancelled, "")
+            #expect(harness.loop.run { !isOpen }, "\(method.name), while it begins")
+            // While its client takes nothing of the reply.
+            if method == .beginTransaction { continue }
+            #expect(harness.call(method, request, messagesMax: 0).status == .cancelled)
+            #expect(harness.loop.run { !isOpen }, "\(method.name), while it is read")
+        }
+        // Of a client that has taken the id the transaction stays.
+        #expect(harness.call(.batchGetDocuments, requests[1].1, messagesMax: 1).status == .cancelled)
+        #expect(isOpen)
+    }
+
+    @Test
     func `A query begins a transaction with a separate message`() throws {
         let harness = try Harness()
         try harness.set(["c/x": one])

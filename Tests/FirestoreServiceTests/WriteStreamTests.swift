@@ -168,6 +168,28 @@ struct WriteStreamTests {
     }
 
     @Test
+    func `A token with the largest number is refused, and the largest number that is taken can be committed after`()
+        throws
+    {
+        let harness = try Harness()
+        func handshake(_ token: String) -> WriteRequestMessage {
+            WriteRequestMessage(
+                database: Harness.database, streamID: String(repeating: "a", count: 32),
+                streamToken: Array(token.utf8))
+        }
+        for token in ["ffffffffffffffff", "fffffffffffffffe", "4000000000000001"] {
+            let client = Client(harness, handshake(token))
+            #expect(client.call.answer.status == .invalidArgument, "\(token)")
+            // Taken, the number after it would be that of the next commit.
+            if client.call.answer.status == nil { return }
+        }
+        let client = Client(harness, handshake("4000000000000000"))
+        try client.set("c/x", 1, token: [])
+        try client.set("c/x", 2, token: [])
+        #expect(try client.answers(3).last?.streamToken == Array("4000000000000002".utf8))
+    }
+
+    @Test
     func `Who sends faster than commits are made is asked to hold on`() throws {
         let harness = try Harness()
         let client = Client(harness)

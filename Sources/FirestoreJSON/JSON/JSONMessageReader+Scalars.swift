@@ -80,7 +80,9 @@ enum ScalarText {
         guard isDecimal(text), Double(text) != nil else { return nil }
         let unsigned = text.drop { $0 == "+" || $0 == "-" }.split { $0 == "e" || $0 == "E" }
         let mantissa = unsigned[0].split(separator: ".", omittingEmptySubsequences: false)
-        guard let exponent = Int(unsigned.count > 1 ? unsigned[1] : "0"), abs(exponent) <= 1_000 else { return nil }
+        guard let exponent = Int(unsigned.count > 1 ? unsigned[1] : "0"), (-1_000...1_000).contains(exponent) else {
+            return nil
+        }
         var digits = Substring(mantissa.joined()).drop { $0 == "0" }
         if digits.isEmpty { return "0" }
         let count = digits.count + exponent - (mantissa.count > 1 ? mantissa[1].count : 0)

@@ -22,11 +22,8 @@ extension FirestoreService {
             if case .newTransaction(let options) = view.consistency {
                 return beginTransaction(call, options, in: database) { service, transaction in
                     source.newTransaction = transaction.bytes
-                    do {
+                    try service.rollingBack(source.newTransaction) {
                         try service.start(source, call, .transaction(transaction), in: database, access)
-                    } catch {
-                        service.rollBackUnknown(transaction, after: error)
-                        throw error
                     }
                 }
             }
@@ -42,9 +39,14 @@ extension FirestoreService {
         _ access: (any CallAccess)?
     ) throws {
         source.call = call
+        if let access, case .transaction = selector, try store.mustWait(for: selector) {
+            try source.check(access, judgedBeforeLocking(in: database))
+        }
         try withReadPoint(call, selector, in: database, locking: source.allNames) { service, point in
             source.point = point
-            if let access { try source.check(access, service.judged(at: point)) }
+            if let access {
+                try service.rollingBack(source.newTransaction) { try source.check(access, service.judged(at: point)) }
+            }
             service.stream(call, source)
         }
     }
@@ -162,11 +164,13 @@ final class BatchGetSource: ResponseSource {
 
     private func failed(_ error: RequestError) -> SourceStep {
         let status = call.map { service.requestError(error, $0) } ?? error
+        service.rollBackUnsent(newTransaction)
         finish()
         return .failed(status.code, status.message)
     }
 
     func cancelled() {
+        service.rollBackUnsent(newTransaction)
         finish()
     }
 

@@ -41,7 +41,8 @@ extension FirestoreService {
         commit(call, writes, permittedBy: access) { service, _ in service.succeed(call) { _ in } }
     }
 
-    /// Commits one write and answers with the document as of that commit, whatever came after it.
+    /// Commits one write and answers with the document as of that commit, whatever came after it. Who may write it gets
+    /// this answer, also if rules do not permit to read it: the write is applied.
     private func write(
         _ call: Call, _ name: String, mask: DocumentMask?,
         _ build: (inout WriteList, RawSpan) throws(RequestError) -> Void
@@ -54,7 +55,7 @@ extension FirestoreService {
             try service.withReadPoint(call, .time(commitTime), in: database) { service, point in
                 try name.withUTF8Span { (name) throws(RequestError) in
                     try service.sendDocument(
-                        call, service.documentName(name), at: point, selection: selection, permittedBy: access)
+                        call, service.documentName(name), at: point, selection: selection, permittedBy: nil)
                 }
             }
         }

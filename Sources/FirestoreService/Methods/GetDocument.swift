@@ -23,7 +23,11 @@ extension FirestoreService {
         let selector = try view.consistency.selector(in: store)
         if try store.mustWait(for: selector) {
             let bytes = [UInt8](copying: view.name)
-            return try withReadPoint(call, selector, in: database(name.databaseBytes), locking: [bytes]) {
+            let database = try database(name.databaseBytes)
+            if let access, case .transaction = selector {
+                try access.checkGet(name.pathBytes, judgedBeforeLocking(in: database))
+            }
+            return try withReadPoint(call, selector, in: database, locking: [bytes]) {
                 try $0.sendDocument(
                     call, $0.documentName(bytes.byteSpan), at: $1, selection: selection, permittedBy: access)
             }

@@ -66,8 +66,9 @@ final class AggregationSource: ResponseSource {
             let source = try service.reader.source(at: point, matching: run.plan.matcher, .pends)
             if let explain, !explain.analyze {
                 try run.chooseOperators(source)
-                RunAggregationQueryResponse(totals: [], readTime: nil, explainMetrics: run.metrics()).encode(
-                    into: &writer)
+                RunAggregationQueryResponse(
+                    totals: [], transaction: newTransaction, readTime: nil, explainMetrics: run.metrics()
+                ).encode(into: &writer)
                 service.ended(call)
                 service.counters.streamsOpen.subtract()
                 return .lastMessage
@@ -82,6 +83,7 @@ final class AggregationSource: ResponseSource {
                 return .waiting
             }
             let status = service.requestError(error, call)
+            service.rollBackUnsent(newTransaction)
             form.note(documents: run.scannedDocuments)
             service.counters.streamsOpen.subtract()
             return .failed(status.code, status.message)
@@ -99,6 +101,7 @@ final class AggregationSource: ResponseSource {
     }
 
     func cancelled() {
+        service.rollBackUnsent(newTransaction)
         form.note(documents: run.scannedDocuments)
         service.counters.streamsOpen.subtract()
     }

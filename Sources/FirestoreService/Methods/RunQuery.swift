@@ -75,12 +75,7 @@ extension FirestoreService {
         }
         beginTransaction(call, options, in: database) { service, transaction in
             try service.withReadPoint(call, .transaction(transaction), in: database) { service, point in
-                do {
-                    try body(service, point, transaction.bytes)
-                } catch {
-                    service.rollBackUnknown(transaction, after: error)
-                    throw error
-                }
+                try service.rollingBack(transaction.bytes) { try body(service, point, transaction.bytes) }
             }
         }
     }
@@ -198,6 +193,7 @@ final class QueryResponses: ResponseSource {
     var hasMessageReady: Bool { position < messageEnds.count }
 
     func cancelled() {
+        service.rollBackUnsent(newTransaction)
         returnPage()
         form.note(documents: run.scannedDocuments)
         service.counters.streamsOpen.subtract()

@@ -19,19 +19,36 @@ extension FirestoreService {
     }
 
     /// Begins a transaction and continues on the loop's thread; a begin that retries may have to wait for its turn.
+    /// If the call is over by then, its client never learns the id, and the transaction is rolled back.
     func beginTransaction(
         _ call: Call, _ options: TransactionOptions, in database: DatabaseName,
         _ body: @escaping (FirestoreService, TransactionIdentifier) throws -> Void
     ) {
+        let begun = { (service: FirestoreService, transaction: TransactionIdentifier) throws in
+            guard call.isOpen else { return service.store.rollback(transaction) }
+            try body(service, transaction)
+        }
         store.beginTransaction(
             in: database, options: options, owner: owner(of: call), isStrict: reader.isStrict,
-            completion: continuation(call, body))
+            completion: continuation(call, begun))
     }
 
-    /// Ends the transaction of a read that has begun it and has failed: nobody has its id. A read that waits for
-    /// storage is made again in it.
-    func rollBackUnknown(_ transaction: TransactionIdentifier, after error: any Error) {
-        if (error as? RequestError)?.isPending != true { store.rollback(transaction) }
+    /// Ends a transaction whose id was not sent to the client. Nobody else can end it, and it may have locks.
+    ///
+    /// - Parameter transaction: empty if the request began none, or the id was sent.
+    func rollBackUnsent(_ transaction: [UInt8]) {
+        if let unsent = try? TransactionIdentifier(bytes: transaction.byteSpan) { store.rollback(unsent) }
+    }
+
+    /// Does a part of a read, and ends the transaction that the read has begun if it fails. A read that waits for
+    /// storage is made again in the transaction.
+    func rollingBack(_ transaction: [UInt8], _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch {
+            if (error as? RequestError)?.isPending != true { rollBackUnsent(transaction) }
+            throw error
+        }
     }
 
     /// The connection of a call, as one that begins transactions.

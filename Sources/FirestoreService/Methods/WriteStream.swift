@@ -52,6 +52,9 @@ private struct WriteSession {
     /// The last commit whose answer the client has.
     var acknowledged: UInt64 = 0
 
+    /// A stream has fewer commits; a token above is none of a server's.
+    private static let commitsMax: UInt64 = 1 << 62
+
     /// Begins a session, or takes up the one that the first message names.
     init(_ view: borrowing WriteRequestView) throws(RequestError) {
         if view.streamID.isEmpty {
@@ -62,7 +65,8 @@ private struct WriteSession {
         }
         let text = String(repairingUTF8: view.streamID)
         guard text.utf8.count == 32, let high = UInt64(text.prefix(16), radix: 16),
-            let low = UInt64(text.suffix(16), radix: 16), let token = Self.number(view.streamToken)
+            let low = UInt64(text.suffix(16), radix: 16), let token = Self.number(view.streamToken),
+            token <= Self.commitsMax
         else { throw .invalidArgument("There is no write stream \"\(text)\" that can be resumed with this token.") }
         self.high = high
         self.low = low

@@ -8,6 +8,9 @@ struct HTTPRefusal: Equatable, Sendable {
     static let target = HTTPRefusal(
         status: .badRequest, text: "The request target must be a path of visible ASCII characters.")
 
+    static let tooLate = HTTPRefusal(
+        status: .requestTimeout, text: "The request's body did not arrive in time.")
+
     static func headTooLarge(_ max: Int) -> HTTPRefusal {
         HTTPRefusal(status: .fieldsTooLarge, text: "The request's headers are longer than \(max) bytes.")
     }

@@ -37,8 +37,9 @@ import CNGHTTP2
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
             unsafe HTTP2Session.with(user) { unsafe $0.frameEnded(frame!) }
         }
-        unsafe nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, user in
-            unsafe HTTP2Session.with(user) { $0.spendIdleFrame() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+        unsafe nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, frame, _, user in
+            let header = unsafe frame!.pointee.hd
+            return unsafe HTTP2Session.with(user) { $0.frameRefused(header) }
         }
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, _, user in
             unsafe HTTP2Session.with(user) { $0.streamClosed(UInt32(bitPattern: stream)) }

@@ -30,6 +30,8 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
 
     private struct Hot {
         var assemblyBytesSeen = 0
+        /// What the server's sum of kept back bytes includes of ours.
+        var keptBackBytesSeen = 0
         /// When answers that nobody takes were looked for.
         var stallsCheckedAt: UInt64
         /// nghttp2 is calling us: it cannot be asked to send.
@@ -102,6 +104,17 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         countAssembly()
     }
 
+    /// Adds the change of what streams keep back here to the server's sum.
+    private func noteKeptBack() {
+        let now = isOver ? 0 : session.keptBackBytes
+        guard now != hot.state.keptBackBytesSeen else { return }
+        let sum = owner.countKeptBack(now - hot.state.keptBackBytesSeen)
+        hot.state.keptBackBytesSeen = now
+        session.mayKeepBack = sum <= configuration.http2KeptBackBytesTotalMax
+    }
+
+    package func connectionOver() { noteKeptBack() }
+
     // MARK: HTTP2SessionDelegate
 
     func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan) {
@@ -143,7 +156,8 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     }
 
     private func transfer() {
-        if session.wantsToSend { channel.transfer { session.send(into: &$0, upTo: $1) } }
+        if session.wantsToSend || session.hasStaged { channel.transfer { session.send(into: &$0, upTo: $1) } }
+        noteKeptBack()
     }
 
     package func produce() {
@@ -238,6 +252,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     package func timeoutReason(now: UInt64, limit: UInt64) -> String? {
         if !session.hasSettings, now - core.openedAt >= limit { return "no SETTINGS within \(limit) ms" }
         session.resetLingering(now: now, limit: limit)
+        session.refuseLate(now: now, limit: limit)
         channel.needsSettling()
         return session.isLate(now: now, limit: limit) ? "a request did not arrive in time" : nil
     }

@@ -24,8 +24,10 @@ struct HTTP2Limits: Sendable {
     /// in the long run.
     var idleFramesMax: UInt64
     var idleFramesPerSecond: UInt64
-    /// Unsent bytes of answers beyond which no further request is begun.
+    /// Unsent bytes of answers beyond which no further request is begun while the connection's window is shut.
     var pauseBytes: Int
+    /// The same while it is open.
+    var keptBackBytesMax: Int
     /// Whether the `authorization` of requests is kept.
     var keepsAuthorization = false
     /// Called with the `user-agent` of a connection's first call.

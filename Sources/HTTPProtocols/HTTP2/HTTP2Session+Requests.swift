@@ -54,6 +54,7 @@ extension HTTP2Session {
             if head.rpc.shape == .bidirectional {
                 // Its client may wait for our head before it says anything.
                 submitHead(stream)
+                if head.deadlineMilliseconds != nil { unsafe delegate.waits(identifier, head) }
             } else {
                 stream.state.arrivingSince = hot.state.now
             }
@@ -70,6 +71,8 @@ extension HTTP2Session {
     /// A frame has been received whole, and its fields or bytes were reported.
     func frameEnded(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
         hot.state.lastFrameAt = hot.state.now
+        // No frame comes between those of a header list.
+        hot.state.fieldsSince = nil
         let header = unsafe frame.pointee.hd
         let identifier = UInt32(bitPattern: header.stream_id)
         let isLast = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
@@ -77,7 +80,6 @@ extension HTTP2Session {
         case NGHTTP2_DATA.rawValue:
             return dataEnded(identifier, isEmpty: header.length == 0, isLast: isLast)
         case NGHTTP2_HEADERS.rawValue:
-            hot.state.fieldsSince = nil
             if unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST {
                 requestBegins(identifier, isLast: isLast)
             } else if let stream = find(identifier) {
@@ -89,11 +91,16 @@ extension HTTP2Session {
                         session, UInt8(NGHTTP2_FLAG_NONE.rawValue), header.stream_id, NGHTTP2_PROTOCOL_ERROR.rawValue)
                 }
             }
-        case NGHTTP2_WINDOW_UPDATE.rawValue: unsafe delegate.windowOpened(identifier == 0 ? nil : identifier)
+        case NGHTTP2_WINDOW_UPDATE.rawValue:
+            if identifier == 0 {
+                hot.state.hasConnectionWindowOpened = true
+            } else {
+                unsafe delegate.windowOpened(identifier)
+            }
         case NGHTTP2_SETTINGS.rawValue:
             guard header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 else { break }
             hot.state.hasSettings = true
-            unsafe delegate.windowOpened(nil)
+            hot.state.hasConnectionWindowOpened = true
             return idleFrame()
         case NGHTTP2_PING.rawValue:
             guard header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 else {
@@ -106,6 +113,13 @@ extension HTTP2Session {
         default: break
         }
         return 0
+    }
+
+    /// A frame breaks a rule. nghttp2 resets its stream, and does not report the end of its header list.
+    func frameRefused(_ header: nghttp2_frame_hd) -> Int32 {
+        let endsHeaders = header.flags & UInt8(NGHTTP2_FLAG_END_HEADERS.rawValue) != 0
+        if UInt32(header.type) == NGHTTP2_HEADERS.rawValue, endsHeaders { hot.state.fieldsSince = nil }
+        return idleFrame()
     }
 
     private func idleFrame() -> Int32 { spendIdleFrame() ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }

@@ -18,8 +18,8 @@ import CNGHTTP2
 import Calls
 import Connections
 
-/// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)`` and
-/// ``HTTP2Session/beginWaiting(atMost:)``, and may answer calls there.
+/// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)``,
+/// ``HTTP2Session/beginWaiting(atMost:)`` and ``HTTP2Session/refuseLate(now:limit:)``, and may answer calls there.
 protocol HTTP2SessionDelegate: AnyObject {
     /// A call has come with its first message, which is lent.
     func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan)
@@ -27,7 +27,7 @@ protocol HTTP2SessionDelegate: AnyObject {
     func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool)
     /// The client of a bidirectional call sends no more messages.
     func halfClosed(_ stream: UInt32)
-    /// A call has come, but waits until answers before it have been taken.
+    /// A call has come, but waits for its first message, or until answers before it have been taken.
     func waits(_ stream: UInt32, _ head: RequestHead)
     /// The client, or a fault of its stream, ended the call.
     func cancelled(_ stream: UInt32)
@@ -75,6 +75,8 @@ enum HTTP2Progress: Equatable {
         var fields: RequestFields
         /// When the header list began whose end has not come; nil between header lists.
         var fieldsSince: UInt64?
+        /// The bytes that are shown now have opened the window of the connection, or may have.
+        var hasConnectionWindowOpened = false
         /// When the bytes that are shown now arrived, in monotonic milliseconds.
         var now: UInt64
         /// When the last frame ended.
@@ -95,12 +97,21 @@ enum HTTP2Progress: Equatable {
 
         /// Messages of this turn; nil while lent, and while there are none.
         var staged: ByteBuffer?
+        /// 0 while it is lent.
+        var stagedBytes: Int {
+            switch staged {
+            case .some(let writer): writer.count
+            case .none: 0
+            }
+        }
         /// Where the message being written has its prefix.
         var messageStart = 0
         /// Streams with a range of `staged`.
         var stagedStreams: [UInt32] = []
         /// Bytes of all answers that nghttp2 has not framed.
         var unsentBytes = 0
+        /// Whether these may be more than every connection may have.
+        var mayKeepBack = true
         /// Answered streams whose clients have not ended their side; to be reset.
         var halfOpen: [UInt32] = []
         /// No stream is left to a client that sends more after the answer.
@@ -184,8 +195,25 @@ enum HTTP2Progress: Equatable {
     var assemblyBytes: Int { hot.state.assemblyBytes }
     /// Bytes of answers that are not in any frame yet.
     var unsentBytes: Int { hot.state.unsentBytes }
+    /// Those beyond ``HTTP2Limits/pauseBytes``.
+    var keptBackBytes: Int { max(0, hot.state.unsentBytes - limits.pauseBytes) }
+    /// Whether there may be such bytes, after all that other connections have.
+    var mayKeepBack: Bool {
+        get { hot.state.mayKeepBack }
+        set { hot.state.mayKeepBack = newValue }
+    }
+    /// Whether there are answers of this turn.
+    var hasStaged: Bool { hot.state.stagedBytes > 0 }
     /// Whether so much is unsent that no further request is begun.
-    var isCongested: Bool { hot.state.unsentBytes >= limits.pauseBytes }
+    ///
+    /// What is unsent at the end of a turn while the connection's window is open is kept back by windows of streams. It
+    /// does not hold up other calls before it is much: a client may read one reply slowly and make calls meanwhile.
+    var isCongested: Bool {
+        guard hot.state.unsentBytes >= limits.pauseBytes else { return false }
+        if hot.state.stagedBytes >= limits.pauseBytes || !mayKeepBack { return true }
+        if hot.state.unsentBytes >= limits.keptBackBytesMax { return true }
+        return unsafe nghttp2_session_get_remote_window_size(session) <= 0
+    }
     /// The client's first SETTINGS have come.
     var hasSettings: Bool { hot.state.hasSettings }
     /// The client said that it opens no more streams.
@@ -217,11 +245,19 @@ enum HTTP2Progress: Equatable {
         return !found.state.isOver
     }
 
-    /// Whether a header list, a request or a message should have arrived whole by now; nothing that arrives beside it
-    /// matters.
-    func isLate(now: UInt64, limit: UInt64) -> Bool {
-        if let since = hot.state.fieldsSince, now - since >= limit { return true }
-        return pool.hasLateRequest(now: now, limit: limit)
+    /// Whether a header list should have arrived whole by now; nothing that arrives beside it matters.
+    func isLate(now: UInt64, limit: UInt64) -> Bool { hot.state.fieldsSince.map { now - $0 >= limit } ?? false }
+
+    /// Ends the calls whose request or message should have arrived whole by now; nothing else that arrives matters. The
+    /// other calls of the connection continue: a proxy may send those of several clients over it.
+    func refuseLate(now: UInt64, limit: UInt64) {
+        pool.forEachLate(now: now, limit: limit) { stream in
+            if let exchange = stream.state.http {
+                unsafe delegate.refused(exchange, .tooLate)
+            } else {
+                unsafe delegate.refused(stream.state.identifier, .tooLate)
+            }
+        }
     }
 
     // MARK: Receiving
@@ -238,6 +274,7 @@ enum HTTP2Progress: Equatable {
         }
         copyDeferredMessage()
         creditConnection()
+        reportConnectionWindow()
         if taken < 0 {
             let reason = unsafe hot.state.failure ?? String(cString: nghttp2_strerror(Int32(taken)))
             // nghttp2 says nothing to the client about floods and a wrong preface; the next turn of `send` does.
@@ -248,6 +285,13 @@ enum HTTP2Progress: Equatable {
         }
         return unsafe nghttp2_session_want_read(session) != 0
             ? .open : .failed(hot.state.failure ?? "the session has ended")
+    }
+
+    /// Reports once for all frames that have come: it concerns every call.
+    private func reportConnectionWindow() {
+        guard hot.state.hasConnectionWindowOpened else { return }
+        hot.state.hasConnectionWindowOpened = false
+        unsafe delegate.windowOpened(nil)
     }
 
     private func creditConnection() {

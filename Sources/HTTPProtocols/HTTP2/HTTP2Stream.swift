@@ -135,15 +135,13 @@ struct HTTP2Stream {
     /// Shows the streams whose calls are over, in no order.
     func forEachEnded(_ body: (StreamPlace) -> Void) { forEach { if $0.state.isOver { body($0) } } }
 
-    /// Whether some open call waits too long for what must arrive.
-    func hasLateRequest(now: UInt64, limit: UInt64) -> Bool {
-        var isLate = false
+    /// Shows the open calls that wait too long for what must arrive, in no order.
+    func forEachLate(now: UInt64, limit: UInt64, _ body: (StreamPlace) -> Void) {
         forEach { stream in
             guard !stream.state.isOver, let since = stream.state.arrivingSince else { return }
             let bytes = stream.state.assembly.bytes.count
-            if ArrivalTime.isOver(since: since, bytes: bytes, now: now, limit: limit) { isLate = true }
+            if ArrivalTime.isOver(since: since, bytes: bytes, now: now, limit: limit) { body(stream) }
         }
-        return isLate
     }
 
     private func forEach(_ body: (StreamPlace) -> Void) {

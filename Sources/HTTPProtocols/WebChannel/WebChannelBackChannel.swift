@@ -32,6 +32,17 @@ final class WebChannelBackChannel: ResponseSource, @unchecked Sendable {
         call.loop.execute { [self] in take(frame, isLast) }
     }
 
+    /// Ends the response without the frames that it has not sent: another back channel has them. From any thread.
+    func giveUp() {
+        guard !call.loop.isCurrent else { return dropAndEnd() }
+        call.loop.execute { [self] in dropAndEnd() }
+    }
+
+    private func dropAndEnd() {
+        frames = []
+        take([], true)
+    }
+
     /// Responds with an error instead of frames; from any thread.
     func refuse(_ error: RequestError) { call.loop.execute { [call] in call.fail(error) } }
 

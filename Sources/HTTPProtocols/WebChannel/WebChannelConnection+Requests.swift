@@ -53,7 +53,7 @@ extension WebChannelConnection {
     private func open(_ next: WebChannelBackChannel, holdMilliseconds: UInt64?, acknowledged: UInt64) -> Bool {
         guard accept(acknowledged) else { return false }
         if next.isGone { return true }
-        backChannel?.send([], isLast: true)
+        backChannel?.giveUp()
         backChannel = next
         if let membership, next.holdsConnection { membership.browser.opened(membership.number) }
         session.openBackChannel(after: acknowledged, holdMilliseconds: holdMilliseconds, now: loop.nowMilliseconds)

@@ -84,6 +84,13 @@ package final class Revocations: Sendable {
         state.withLock { state in state.moments[Array(uid.utf8)].map { signedInAt < $0 } ?? false }
     }
 
+    /// The moment before which a revocation refuses sign-ins: the end of the second in which it is made. Issuers give
+    /// the time of a sign-in in whole seconds, rounded down, so one of that second may have come before the revocation.
+    ///
+    /// - Parameter microseconds: when the revocation is made, since 1970.
+    /// - Returns: seconds since 1970.
+    package static func moment(ofOneMadeAt microseconds: UInt64) -> Int64 { Int64(microseconds / 1_000_000) + 1 }
+
     /// Refuses the user's tokens of sign-ins before `moment`, in seconds since 1970. An earlier revocation that reaches
     /// farther stays, one of another process too. Durable when this returns.
     ///

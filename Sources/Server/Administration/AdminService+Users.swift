@@ -7,9 +7,9 @@ extension AdminService {
     /// Revokes a user, or those whom a replica refuses. That writes a file, and it waits for the database of a cluster
     /// or the source of a replica, so it has a thread.
     func revokeUser(_ call: Call, _ message: RevokeUserRequest) throws {
-        let now = Int64(clamping: SystemClock.microseconds() / 1_000_000)
+        let moment = Revocations.moment(ofOneMadeAt: SystemClock.microseconds())
         guard message.uid.isEmpty, !message.revocations.isEmpty else {
-            return try onThread(call) { try $0.revoke([Array(message.uid.utf8): now], now) }
+            return try onThread(call) { try $0.revoke([Array(message.uid.utf8): moment], moment) }
         }
         let moments: Revocations.Moments
         do throws(PrincipalFault) {
@@ -17,12 +17,14 @@ extension AdminService {
         } catch {
             throw RequestError.invalidArgument("\(error)")
         }
-        try onThread(call) { try $0.revoke(moments, now) }
+        try onThread(call) { try $0.revoke(moments, moment) }
     }
 }
 
 extension AdminService.Context {
-    fileprivate func revoke(_ moments: Revocations.Moments, _ now: Int64) throws(RequestError) -> RevokeUserResponse {
+    fileprivate func revoke(
+        _ moments: Revocations.Moments, _ moment: Int64
+    ) throws(RequestError) -> RevokeUserResponse {
         guard let revocations else {
             throw RequestError(.failedPrecondition, "This server does not keep revocations.")
         }
@@ -34,6 +36,6 @@ extension AdminService.Context {
         }
         log(.info, "user_revoked", [:])
         return RevokeUserResponse(
-            before: now, isInCluster: revocations.isShared && revocations.source.isEmpty, source: revocations.source)
+            before: moment, isInCluster: revocations.isShared && revocations.source.isEmpty, source: revocations.source)
     }
 }

@@ -15,7 +15,8 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     private let server: ServerLoop
     let isLocal: Bool
     private let rpcs: RPCTable
-    private let openedAt: UInt64
+    /// Loop time at which the connection was accepted.
+    let openedAt: UInt64
     private var timer: EventLoop.Timer?
     private var isSecured = false
     /// What a trusted proxy has sent before the first byte.
@@ -23,7 +24,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     /// Whether the next bytes may be a header of a proxy.
     private var mayHaveHeader: Bool
     /// Whether `ServerShared` counts a handshake of this connection.
-    private var isShakingHands = false
+    private(set) var isShakingHands = false
 
     init(channel: Channel, server: ServerLoop, peerAddress: String, isLocal: Bool, rpcs: RPCTable) {
         self.isLocal = isLocal
@@ -115,9 +116,10 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     }
 
     private func beginHandshake(_ tls: ServerTLS) {
-        guard server.shared.beginHandshake(max: tls.handshakesMax) else {
-            return channel.close(.tls("more than \(tls.handshakesMax) handshakes at once"))
-        }
+        let (shared, max) = (server.shared, tls.handshakesMax)
+        // Else a few clients that never end theirs would keep all others out.
+        let hasRoom = shared.beginHandshake(max: max) || server.endLongestHandshake() && shared.beginHandshake(max: max)
+        guard hasRoom else { return tooManyHandshakes() }
         isShakingHands = true
         do throws(TLSError) {
             channel.secure(try TLSSession(server: tls.context()))
@@ -125,6 +127,12 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
         } catch {
             channel.close(.tls(error.description))
         }
+    }
+
+    /// Ends the connection: there are too many handshakes.
+    func tooManyHandshakes() {
+        let max = server.configuration.tls?.handshakesMax ?? 0
+        channel.close(.tls("more than \(max) handshakes at once"))
     }
 
     private func endHandshake() {

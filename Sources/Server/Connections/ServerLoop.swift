@@ -163,10 +163,21 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
 
     func countAssembled(_ bytes: Int) -> Int { shared.countAssembled(bytes) }
 
+    func countKeptBack(_ bytes: Int) -> Int { shared.countKeptBack(bytes) }
+
     func connectionEnded(_ connection: some CallConnection, _ reason: CloseReason) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         statistics.calls &+= connection.core.state.callsBegun
         ended(connection.channel, connection.peerAddress, connection.core.proxyHeader, reason)
+    }
+
+    /// Gives up the handshake of this loop that has lasted longest, for another one.
+    ///
+    /// - Returns: whether there was one.
+    func endLongestHandshake() -> Bool {
+        let longest = opening.values.filter(\.isShakingHands).min { $0.openedAt < $1.openedAt }
+        longest?.tooManyHandshakes()
+        return longest != nil
     }
 
     func openingEnded(_ driver: OpeningConnection, peerAddress: String, _ reason: CloseReason) {
@@ -246,6 +257,7 @@ final class ServerShared: Sendable {
     private let open = Atomic<Int>(0)
     private let refused = Atomic<Int>(0)
     private let assembling = Atomic<Int>(0)
+    private let keptBack = Atomic<Int>(0)
     private let handshakes = Atomic<Int>(0)
     /// Open connections by network.
     let networks: NetworkCounts
@@ -254,6 +266,9 @@ final class ServerShared: Sendable {
 
     /// Counts bytes of incomplete messages, or discounts them; returns the sum over all connections.
     func countAssembled(_ bytes: Int) -> Int { assembling.wrappingAdd(bytes, ordering: .relaxed).newValue }
+
+    /// Counts bytes of replies that streams keep back, or discounts them; returns the sum over all connections.
+    func countKeptBack(_ bytes: Int) -> Int { keptBack.wrappingAdd(bytes, ordering: .relaxed).newValue }
 
     /// Counts a new connection, if there may be one more.
     func openConnection(max: Int) -> Bool { Self.count(open, max) }

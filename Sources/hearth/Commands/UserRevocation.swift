@@ -23,6 +23,9 @@ enum UserRevocation {
         try StandardOutput.print("tokens of \(uid) from sign-ins before this moment are refused\(places)")
     }
 
+    /// Before which sign-ins do not count.
+    private static var moment: Int64 { Revocations.moment(ofOneMadeAt: SystemClock.microseconds()) }
+
     private static let inCluster = ", at all servers of the cluster within seconds"
 
     /// - Returns: where the tokens are refused, beside one server.
@@ -62,7 +65,7 @@ enum UserRevocation {
         guard try session.run(StoreTables.exists).first?.number(0) == 1,
             try DatabaseOwner(session).map(\.isHome) ?? true
         else { throw CommandFailure("the database that --cluster names is not the home database of a cluster") }
-        try ClusterRevocations(HomeDatabase(address: address)).add([Array(uid.utf8): TokenCommand.now])
+        try ClusterRevocations(HomeDatabase(address: address)).add([Array(uid.utf8): moment])
     }
 
     private static func revoke(_ uid: String, inDirectory directory: String) throws {
@@ -72,6 +75,6 @@ enum UserRevocation {
         guard stat(directory, &found) == 0, found.st_uid == geteuid() else {
             throw CommandFailure("run this as the user that owns \(directory), which the server runs as")
         }
-        try IdentityDirectory(dataDirectory: directory).revocations().revoke(uid: uid, before: TokenCommand.now)
+        try IdentityDirectory(dataDirectory: directory).revocations().revoke(uid: uid, before: moment)
     }
 }

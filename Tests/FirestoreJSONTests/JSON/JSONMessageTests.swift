@@ -125,6 +125,8 @@ import Testing
         (#"{"integerValue":9223372036854775807.5}"#, "Value", "is not a 64-bit integer."),
         (#"{"integerValue":1e19}"#, "Value", "is not a 64-bit integer."),
         (#"{"integerValue":1e99999999999999999999}"#, "Value", "is not a 64-bit integer."),
+        (#"{"integerValue":1e-9223372036854775808}"#, "Value", "is not a 64-bit integer."),
+        (#"{"limit":"1e-9223372036854775808"}"#, "StructuredQuery", "is not a 32-bit integer."),
         (#"{"integerValue":true}"#, "Value", "expected a value"),
         (#"{"doubleValue":"inf"}"#, "Value", "is not a double."),
         (#"{"doubleValue":1e999}"#, "Value", "is not a double."),

@@ -373,6 +373,17 @@ import Testing
         #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
     }
 
+    @Test func `A deadline ends a call whose client sends no message`() throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        let client = HTTP2Client(live)
+        let stream = client.newStream()
+        client.send(.request(path(.write), stream: stream, fields: [("grpc-timeout", "20m")]))
+        #expect(client.answer(stream).status == 4)
+        #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
+        #expect(live.record.state.withLock { $0.cancelled } == [])
+    }
+
     @Test func `A deadline ends a stream whose client does not read`() throws {
         let live = try LiveServer()
         defer { live.stop() }
@@ -391,15 +402,25 @@ import Testing
         var transcript = HTTP2Transcript()
         transcript.add(silent.receiveAll())
         #expect(transcript.goAways.last?.text == "no SETTINGS within 50 ms")
-        for frames in [
-            [HTTP2Frame.request(Self.get, stream: 1)],
-            [HTTP2Frame.request(Self.get, stream: 1), .data([0, 0, 0, 0, 9, 1], stream: 1, endStream: false)],
-            [HTTP2Frame(.headers, 0, stream: 1, [0x83])],
-        ] {
-            let client = HTTP2Client(live)
-            client.raw.send(frames.flatMap(\.bytes))
-            #expect(client.readAll().goAways.last?.text == "a request did not arrive in time")
+        let client = HTTP2Client(live)
+        client.send(HTTP2Frame(.headers, 0, stream: 1, [0x83]))
+        #expect(client.readAll().goAways.last?.text == "a request did not arrive in time")
+    }
+
+    @Test func `A call whose message stalls ends, and other calls of the connection continue`() throws {
+        let live = try LiveServer { $0.headerMilliseconds = 100 }
+        defer { live.stop() }
+        let client = HTTP2Client(live)
+        let other = client.request(.commit, [1])
+        for part in [[], [0, 0, 0, 0, 9, 1]] as [[UInt8]] {
+            let stream = client.newStream()
+            client.send(.request(Self.get, stream: stream), .data(part, stream: stream, endStream: false))
+            let answer = client.answer(stream)
+            #expect(answer.status == 4 && answer.text == "a message did not arrive in time")
         }
+        let call = try #require(live.record.state.withLock { $0.pending.first })
+        call.loop.execute { call.respond { $0.append([7]) } }
+        #expect(client.answer(other).messages == [[7]] && client.transcript.goAways.isEmpty)
     }
 
     @Test func `PINGs do not prolong the time of a request`() throws {
@@ -418,11 +439,11 @@ import Testing
         ] {
             let client = HTTP2Client(live)
             client.raw.send(frames.flatMap(\.bytes))
-            for _ in 0..<500 where client.transcript.goAways.isEmpty {
+            for _ in 0..<500 where client.transcript.answers[1]?.isEnded != true {
                 usleep(10_000)
                 client.ping()
             }
-            #expect(client.transcript.goAways.last?.text == "a request did not arrive in time")
+            #expect(client.transcript.answers[1]?.status == 4)
         }
     }
 

@@ -69,7 +69,10 @@ import Testing
     }
 
     @Test func `A client that asks and does not read is served a bounded amount, then the rest`() throws {
-        let live = try LiveServer { $0.outputPauseBytes = 100_000 }
+        let live = try LiveServer {
+            $0.outputPauseBytes = 100_000
+            $0.http2KeptBackBytesMax = 100_000
+        }
         defer { live.stop() }
         let client = HTTP2Client(live, settings: (4, 0))
         let streams = (0..<200).map { _ in client.request(.deleteDocument, littleEndianBytes(50_000)) }
@@ -80,9 +83,52 @@ import Testing
         for stream in streams { #expect(client.answer(stream).messages?.first?.count == 50_000) }
     }
 
+    @Test func `A client that reads a reply of large messages slowly makes other calls meanwhile`() throws {
+        let live = try LiveServer()
+        defer { live.stop() }
+        let client = HTTP2Client(live, settings: (4, 65_535))
+        client.send(.window(1 << 30, stream: 0))
+        let slow = client.request(.runQuery, littleEndianBytes(5, 1_000_000))
+        #expect(client.read { $0.answers[slow]?.data.count == 65_535 })
+        // Nearly a megabyte is kept back.
+        #expect(client.callAndWait(.getDocument, [1]).messages == [[1]])
+        client.send(.window(1 << 30, stream: slow))
+        #expect(client.answer(slow).messages?.count == 5)
+    }
+
+    @Test func `What streams keep back is bounded, and is little while the connection's window is shut`() throws {
+        func heads(_ client: HTTP2Client, _ live: LiveServer) -> Int {
+            for _ in 0..<20 { client.sendRequest(.deleteDocument, littleEndianBytes(100_000)) }
+            // The calls that wait begin in shares, of which a PING may be between two.
+            for _ in 0..<50 { client.ping() }
+            return live.record.state.withLock { $0.heads.count }
+        }
+        let one = try LiveServer {
+            $0.outputPauseBytes = 100_000
+            $0.http2KeptBackBytesMax = 300_000
+        }
+        defer { one.stop() }
+        #expect(heads(HTTP2Client(one, settings: (4, 0)), one) == 3)
+        let all = try LiveServer {
+            $0.outputPauseBytes = 100_000
+            $0.http2KeptBackBytesTotalMax = 250_000
+        }
+        defer { all.stop() }
+        let first = HTTP2Client(all, settings: (4, 0))
+        let begun = heads(first, all)
+        #expect(begun == 4)
+        // The sum is exceeded: another one has no more than it always has.
+        #expect(heads(HTTP2Client(all, settings: (4, 0)), all) == begun + 1)
+        let shut = try LiveServer { $0.outputPauseBytes = 100_000 }
+        defer { shut.stop() }
+        // The connection's window is 65,535 bytes, and a reply takes all of it.
+        #expect(heads(HTTP2Client(shut, settings: (4, 1 << 20)), shut) == 2)
+    }
+
     @Test func `Requests that wait for a reader count as memory, and have their deadlines`() throws {
         let live = try LiveServer {
             $0.outputPauseBytes = 10_000
+            $0.http2KeptBackBytesMax = 10_000
             $0.assemblyBytesMax = 100_000
         }
         defer { live.stop() }

@@ -16,7 +16,10 @@ struct UserAdminTests {
     func `A user is revoked over the socket, and several are by a replica over the TCP port`() throws {
         let revocations = Revocations()
         let live = try LiveDatabaseServer { $0.revocations = RevocationKeeper(revocations) }
+        let signIn = Int64(SystemClock.microseconds() / 1_000_000)
         let answer = try AdminClient.revoke(uid: "ada", directory: live.directory.path(of: "data"))
+        // Also if the revocation was made in the same second.
+        #expect(revocations.isRevoked(uid: "ada", signedInAt: signIn))
         #expect(!answer.isInCluster && answer.source.isEmpty)
         #expect(revocations.isRevoked(uid: "ada", signedInAt: 1) && !revocations.isRevoked(uid: "eve", signedInAt: 1))
         #expect(!revocations.isRevoked(uid: "ada", signedInAt: Int64.max))

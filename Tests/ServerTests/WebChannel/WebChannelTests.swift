@@ -2,6 +2,7 @@
 
 import AuthorizationTestSupport
 import Basics
+import ConnectionTestSupport
 import FirestoreMessages
 import FirestoreService
 import Server
@@ -75,6 +76,30 @@ import Testing
         let query = "&RID=rpc&SID=\(page.id)&AID=0&CI=1"
         #expect(other.request("GET", query)?.body.contains("streamId") == true)
         #expect(try page.frame() == "")
+    }
+
+    @Test func `A back channel that another one replaces keeps nothing for a client that does not read`() throws {
+        let live = try LiveDatabaseServer()
+        let page = WebPage(live)
+        _ = try page.open()
+        let client = HTTP2Client(port: live.gateway.port, settings: [(4, 0)])
+        let streams = try (0..<2).map { _ in
+            let stream = client.newStream()
+            let path = WebPage.write + "&RID=rpc&SID=\(page.id)&AID=0&CI=0"
+            let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "localhost"), (":path", path)]
+            client.send(.headers(fields, stream: stream, endStream: true))
+            client.ping()
+            // The session gives its back channel what it has after each message of the page.
+            for _ in 0..<1_000 { if try page.set("c/a").contains("\n[1,") { break } }
+            return stream
+        }
+        func text(_ stream: UInt32) -> String {
+            String(decoding: client.transcript.answers[stream]?.data ?? [], as: UTF8.self)
+        }
+        client.send(.window(100_000, stream: streams[1]))
+        #expect(client.read { _ in text(streams[1]).contains("streamId") })
+        client.send(.window(100_000, stream: streams[0]))
+        #expect(client.answer(streams[0]).isEnded && text(streams[0]) == "")
     }
 
     @Test func `A repeated message counts once`() throws {
