@@ -153,7 +153,7 @@ class Server:
         if method == "RunQuery":
             return [self.document(reply.document) for reply in messages if reply.document.name]
         if method == "RunAggregationQuery":
-            return [fields(reply.result.aggregate_fields) for reply in messages]
+            return [totals(reply.result.aggregate_fields) for reply in messages]
         if method == "BatchGetDocuments":
             found = [self.document(reply.found) for reply in messages if reply.HasField("found")]
             missing = [self.relative(reply.missing) for reply in messages if reply.HasField("missing")]
@@ -177,6 +177,14 @@ class Server:
     @staticmethod
     def write_result(result):
         return [value(each) for each in result.transform_results]
+
+
+def totals(entries):
+    """The totals of an aggregation. The last digits of a double depend on the order in which numbers are added."""
+    return {
+        name: f"double {entry.double_value:.14g}" if entry.WhichOneof("value_type") == "double_value" else value(entry)
+        for name, entry in sorted(entries.items())
+    }
 
 
 def fields(entries):
