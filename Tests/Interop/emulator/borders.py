@@ -204,16 +204,17 @@ class Borders:
         return f"{name} {{ " + " ".join(f"field_paths: {quoted(path)}" for path in self.paths()) + " } "
 
     def read(self):
-        kind = self.rng.randrange(3)
+        kind = self.rng.randrange(4)
         if kind == 0:
             return cases.get(self.path(), self.mask("mask"))
         if kind == 1:
             names = " ".join(f"documents: {quoted(self.name().name)}" for _ in range(3))
             return "BatchGetDocuments", f'database: "DB" {names} {self.mask("mask")}'
-        direction = self.rng.choice(["", " desc"])
-        return cases.list_documents(
-            f'collection_id: "{self.theme}" order_by: {quoted(self.field() + direction)} {self.mask("mask")}'
-        )
+        order_by = self.field() + self.rng.choice(["", " desc"])
+        if kind == 3 and self.rng.random() < 0.5:
+            order_by = ""
+        text = f'parent: "ROOT" collection_id: "{self.theme}" order_by: {quoted(order_by)} {self.mask("mask")}'
+        return ("ListDocuments", text) if kind == 2 else ("ListPages", f"{text} page_size: {self.rng.randrange(1, 4)}")
 
     # Writes
 

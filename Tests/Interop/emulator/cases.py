@@ -1,7 +1,8 @@
 """Requests that two servers are asked: chosen ones, each for a rule, and random ones from a seed.
 
 A case is a list of steps on documents of its own. A step is a method and its request in protobuf's text format, where
-ROOT stands for the documents root and DB for the database. A `Write` step is the list of the messages of one stream.
+ROOT stands for the documents root and DB for the database. A `Write` step is the list of the messages of one stream; a
+`ListPages` step is a ListDocuments with all its pages.
 """
 
 import dataclasses

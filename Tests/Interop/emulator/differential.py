@@ -32,6 +32,8 @@ def ask(server, method, request):
     """Makes one step of a case."""
     if method == "Write":
         return server.write_stream(*(parse("Write", text, server) for text in request))
+    if method == "ListPages":
+        return server.list_pages(parse("ListDocuments", request, server))
     return server.call(method, parse(method, request, server))
 
 
