@@ -210,15 +210,10 @@ package enum IndexedValue {
         value.byteCount > 0 && value[byteAt: 0] == UInt8(ValueTag.array)
     }
 
-    /// The entries of a map whose fields are indexed one by one; empty for anything else. A vector or a BSON value is
-    /// one value.
+    /// The entries of a map whose fields are indexed one by one; empty for anything else.
     @_lifetime(copy value)
     static func inside(_ value: RawSpan) -> RawSpan {
-        guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),
-            SentinelBytes.kind(mapEntries: entries) == nil
-        else {
-            return value.extracting(0..<0)
-        }
+        guard let entries = DocumentBytes.plainMapEntries(of: value) else { return value.extracting(0..<0) }
         return entries
     }
 }

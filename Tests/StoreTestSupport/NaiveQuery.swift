@@ -84,7 +84,7 @@ package enum NaiveQuery {
         if path.isDocumentName { return .reference("\(testRoot)/\(document.path)") }
         var map = document.fields
         for segment in path.segments.dropLast() {
-            guard case .map(let inner)? = map[segment] else { return .none }
+            guard case .map(let inner)? = map[segment], !NaiveWrites.isVector(inner) else { return .none }
             map = inner
         }
         return map[path.segments[path.count - 1]]

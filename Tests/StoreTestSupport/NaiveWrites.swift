@@ -106,7 +106,7 @@ package enum NaiveWrites {
     package static func get(_ path: ArraySlice<String>, _ map: MapValue) -> Value? {
         guard let first = path.first else { return .none }
         guard path.count > 1 else { return map[first] }
-        guard case .map(let inner)? = map[first] else { return .none }
+        guard case .map(let inner)? = map[first], !isVector(inner) else { return .none }
         return get(path.dropFirst(), inner)
     }
 

@@ -17,7 +17,8 @@ package struct RandomQueries {
     package static let longText = String(repeating: "long ", count: 44)
     package static let longIDs = ["a", "b", "c"].map { String(repeating: "i", count: 220) + $0 }
 
-    package static let fields = ["a", "b", "m.x", "m.y", "t"].map { try! FieldPath($0) }
+    /// The last one leads into vectors, which have no fields, and into maps.
+    package static let fields = ["a", "b", "m.x", "m.y", "t", "a.value"].map { try! FieldPath($0) }
 
     /// A value that is likely to occur again.
     package mutating func value() -> Value {

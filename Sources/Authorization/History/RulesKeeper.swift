@@ -165,27 +165,42 @@ package final class RulesKeeper: Sendable {
         return answer(entry, changed: true, wasOpen: wasOpen)
     }
 
+    /// Takes over what other servers have applied.
+    ///
+    /// - Parameter seen: what the directory has of the shared rules.
+    /// - Returns: the number of the last text that was taken; nil if there was none.
     private func take(_ seen: inout SeenRules) throws(RequestError) -> Int? {
         guard file == nil, let shared else { return nil }
         let news = try shared.news(after: seen)
-        let isKnown = news.texts.last.map { $0.number == seen.number && unchanged($0.text) != nil } ?? true
-        guard let last = news.texts.last, !isKnown else {
-            if news.texts.isEmpty, news.session != seen.session { seen.number = 0 }
+        guard let last = news.texts.last else {
+            // Another session repeats the last text, if there is one: all texts were lost.
+            if news.session != seen.session { seen.number = 0 }
             seen.session = news.session
             return nil
         }
-        let texts = news.texts
+        if last.number == seen.number, unchanged(last.text) != nil {
+            // Another session has repeated what is in force.
+            seen.session = news.session
+            return nil
+        }
+        try keep(news.texts, upTo: last)
+        (seen.number, seen.session) = (last.number, news.session)
+        return last.number
+    }
+
+    /// Keeps the texts of other servers in the directory, and puts the last one in force.
+    private func keep(
+        _ texts: [(number: Int, text: String)], upTo last: (number: Int, text: String)
+    ) throws(RequestError) {
         // Rules that this version does not know are not kept: it would not start with them.
         let ruleset = try Self.compile(last.text)
         let known = try Self.reading { () throws(StorageError) in try history.newest() } ?? 0
-        if known < last.number || unchanged(last.text) == nil {
-            for (number, text) in texts where number > known || number == last.number {
-                _ = try Self.reading { () throws(StorageError) in try history.append(text, numberMin: number) }
-            }
-            _ = authorization?.apply(ruleset)
+        // The directory has them already, and they are in force.
+        if known >= last.number, unchanged(last.text) != nil { return }
+        for (number, text) in texts where number > known || number == last.number {
+            _ = try Self.reading { () throws(StorageError) in try history.append(text, numberMin: number) }
         }
-        (seen.number, seen.session) = (last.number, news.session)
-        return last.number
+        _ = authorization?.apply(ruleset)
     }
 
     private func answer(_ entry: RulesHistory.Entry, changed: Bool, wasOpen: Bool) -> ApplyRulesResponse {

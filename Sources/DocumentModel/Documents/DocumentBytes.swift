@@ -2,7 +2,8 @@
 
 /// Finding fields in canonical document bytes (or in any that are well formed: then the first entry of a name counts).
 package enum DocumentBytes {
-    /// The bytes of the `Value` message at a path, or nil when the field is absent or a map on the way is not a map.
+    /// The bytes of the `Value` message at a path, or nil when the field is absent or a map on the way is not a plain
+    /// map.
     ///
     /// Reads the entries up to the one wanted and nothing else. Malformed bytes give nil or some bytes, never a trap.
     @_lifetime(copy fields)
@@ -14,7 +15,7 @@ package enum DocumentBytes {
             // Only the lookup of the last segment gives a value; those before it lead through maps.
             let name = path.utf8Segments[index]
             guard let value = entryValue(unsafe name.span.bytes, in: entries, tag: tag),
-                let map = mapEntries(of: value)
+                let map = plainMapEntries(of: value)
             else { return nil }
             entries = map
             tag = DocumentTag.mapEntry
@@ -23,7 +24,17 @@ package enum DocumentBytes {
         return entryValue(unsafe name.span.bytes, in: entries, tag: tag)
     }
 
-    /// The entries of a value that is a map, or nil for any other.
+    /// The entries of a map that paths lead into; nil for any other value. A vector or a BSON value is one value, not a
+    /// map.
+    @_lifetime(copy value)
+    package static func plainMapEntries(of value: RawSpan) -> RawSpan? {
+        guard let entries = mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),
+            SentinelBytes.kind(mapEntries: entries) == nil
+        else { return nil }
+        return entries
+    }
+
+    /// The entries of a value that is a map, be it a vector or a BSON value, or nil for any other.
     @_lifetime(copy value)
     package static func mapEntries(of value: RawSpan) -> RawSpan? {
         guard value.byteCount > 0, value[byteAt: 0] == UInt8(ValueTag.map) else { return nil }

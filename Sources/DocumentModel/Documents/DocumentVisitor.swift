@@ -2,7 +2,7 @@
 
 /// Receives every field of a document, in the order of the canonical bytes.
 package protocol DocumentVisitor: ~Copyable {
-    /// A field of the document or of a nested map, before the fields inside it; a vector has none.
+    /// A field of the document or of a nested map, before the fields inside it; a vector or a BSON value has none.
     ///
     /// - Parameters:
     ///   - name: the UTF-8 bytes of the field's name, lent.
@@ -30,9 +30,9 @@ extension DocumentBytes {
         while let entry = entries.next() {
             let wantsInside = visitor.visit(name: entry.key, value: entry.value, depth: depth)
             // Validated values do not nest deeper; the bound only keeps hostile bytes from the stack.
-            guard wantsInside, depth < Limits.nestingDepth, let inside = mapEntries(of: entry.value),
-                !VectorBytes.isVector(mapEntries: inside)
-            else { continue }
+            guard wantsInside, depth < Limits.nestingDepth, let inside = plainMapEntries(of: entry.value) else {
+                continue
+            }
             visit(entries: inside, depth: depth + 1, with: &visitor)
             visitor.leave(depth: depth)
         }

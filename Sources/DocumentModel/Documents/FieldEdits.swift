@@ -116,7 +116,7 @@ package struct FieldEdits {
     ) throws(InvalidDocument) {
         if edits[group.lowerBound].path.count == depth + 1 {
             writeLeaf(group.lowerBound, entryTag: entryTag, name: name, values: values, into: &writer)
-        } else if let map = FieldEdits.plainMapEntries(of: stored) {
+        } else if let map = DocumentBytes.plainMapEntries(of: stored) {
             try writer.entry(entryTag, name: name) { (writer) throws(InvalidDocument) in
                 try writer.withLengthPrefix(field: FieldNumber.Value.mapValue) { (writer) throws(InvalidDocument) in
                     try merge(
@@ -158,16 +158,6 @@ package struct FieldEdits {
     ) {
         guard let range = edits[index].value else { return }
         writer.entry(entryTag, name: name) { $0.append(values.extracting(range)) }
-    }
-
-    /// The entries of a value that is a plain map; nil for all others. A vector or a BSON value is not a map to write
-    /// into.
-    @_lifetime(copy value)
-    private static func plainMapEntries(of value: RawSpan) -> RawSpan? {
-        guard let entries = DocumentBytes.mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),
-            SentinelBytes.kind(mapEntries: entries) == nil
-        else { return nil }
-        return entries
     }
 }
 

@@ -68,7 +68,7 @@ package enum FieldRanges {
                 found[order[next]] = document.byteOffsets(of: value)
                 next += 1
             }
-            if next < range.upperBound, let map = DocumentBytes.mapEntries(of: value) {
+            if next < range.upperBound, let map = DocumentBytes.plainMapEntries(of: value) {
                 try run(next..<range.upperBound, depth: depth + 1, entries: map, document: document)
             }
         }

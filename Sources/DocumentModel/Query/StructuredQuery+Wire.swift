@@ -174,10 +174,10 @@ extension FindNearest {
             default: try reader.skip(tag)
             }
         }
-        guard let path, let vector, let measure else {
-            throw RequestError.invalidArgument(
-                "find_nearest needs a vector field, a query vector and a distance measure.")
+        guard let path, let vector else {
+            throw RequestError.invalidArgument("find_nearest needs a vector field and a query vector.")
         }
+        guard let measure else { throw RequestError.invalidArgument("Unknown Distance Measure.") }
         guard (1...Int64(Limits.findNearestResults)).contains(limit) else {
             throw RequestError.invalidArgument(
                 "FindNearest.limit must be a positive integer of no more than \(Limits.findNearestResults)")

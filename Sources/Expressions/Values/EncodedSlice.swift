@@ -50,6 +50,9 @@ package struct EncodedSlice: Sendable {
         name.withUTF8Span { DocumentBytes.entryValue($0, in: contents, tag: entryTag) != nil }
     }
 
+    /// Whether a map is a vector.
+    var isVector: Bool { VectorBytes.isVector(mapEntries: contents) }
+
     /// The number of entries of a map.
     package var entryCount: Int {
         var reader = MapEntries(contents)

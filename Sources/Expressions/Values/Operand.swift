@@ -104,6 +104,15 @@ extension Operand {
         }
     }
 
+    /// The field of a map to which a path leads; absent in any other value. A vector is one value and has no fields.
+    package func field(_ name: String) -> Operand {
+        switch self {
+        case .encodedMap(let slice): slice.isVector ? .absent : slice.member(name)
+        case .map(let map): map.count == 2 && map["__type__"] != nil ? .absent : map[name] ?? .absent
+        default: .absent
+        }
+    }
+
     /// An estimate of the bytes of memory that the operand holds, its parts included.
     package var memoryBytes: Int {
         switch self {

@@ -112,13 +112,8 @@ struct ExpressionCompiler {
         { (evaluation, fields) throws(ExpressionError) in
             var value = try evaluation.value(of: fields[0])
             for segment in segments {
-                switch value {
-                case .encodedMap(let slice):
-                    try evaluation.spendWork(slice.byteCount >> 3)
-                    value = slice.member(segment)
-                case .map(let map): value = map[segment] ?? .absent
-                default: return .absent
-                }
+                if case .encodedMap(let slice) = value { try evaluation.spendWork(slice.byteCount >> 3) }
+                value = value.field(segment)
             }
             try evaluation.spendMemory(value.flatBytes)
             return value

@@ -143,11 +143,7 @@ final class RowHost: EvaluationHost {
     }
 
     func member(_ name: String, of operand: Operand) throws(ExpressionError) -> Operand {
-        switch operand {
-        case .encodedMap(let slice): slice.member(name)
-        case .map(let map): map[name] ?? .absent
-        default: .absent
-        }
+        operand.field(name)
     }
 
     func truth(of operand: Operand) throws(ExpressionError) -> Bool {

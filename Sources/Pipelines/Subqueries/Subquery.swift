@@ -74,7 +74,7 @@ final class Subquery: Sendable {
     /// The value that stands for a result: that of its only field, or all fields.
     func value(of row: PipelineRow) -> Operand {
         if let onlyField {
-            let value = row.fields.member(onlyField)
+            let value = row.fields.field(onlyField)
             if case .absent = value { return .null }
             return value
         }
@@ -95,17 +95,6 @@ final class Subquery: Sendable {
         }
         let names = last.arguments.flatMap { ($0.entries ?? []).map(\.name) }
         return names.count == 1 && !names[0].contains(".") && !names[0].contains("`") ? names[0] : nil
-    }
-}
-
-extension Operand {
-    /// The value of a field of a map; absent if there is none.
-    fileprivate func member(_ name: String) -> Operand {
-        switch self {
-        case .encodedMap(let slice): slice.member(name)
-        case .map(let map): map[name] ?? .absent
-        default: .absent
-        }
     }
 }
 

@@ -49,7 +49,7 @@ package struct FieldSelection: Sendable, Equatable {
             if reader.key.equalsBytes(name.byteSpan) {
                 if paths[next].count == depth + 1 {
                     writer.append(entries.extracting(reader.start..<reader.end))
-                } else if let map = DocumentBytes.mapEntries(of: reader.value) {
+                } else if let map = DocumentBytes.plainMapEntries(of: reader.value) {
                     appendPart(next..<end, depth: depth + 1, map: map, entryTag, name, into: &writer)
                 }
             }

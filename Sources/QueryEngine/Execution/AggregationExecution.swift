@@ -26,6 +26,7 @@ package struct AggregationExecution: ~Copyable, Sendable {
             try RunningTotal(aggregation.operation)
         }
         let fields = totals.compactMap(\.field)
+        try AggregationExecution.check(query.query.select, totalling: fields)
         var source = query.query
         // Nothing but the totalled fields need be kept while sorting.
         source.select = Projection(fields: fields.isEmpty ? [.documentName] : fields)
@@ -33,7 +34,9 @@ package struct AggregationExecution: ~Copyable, Sendable {
         let bounds = query.aggregations.map { aggregation -> Int64? in
             if case .count(let upTo) = aggregation.operation { upTo } else { nil }
         }
-        if fields.isEmpty, let bound = AggregationExecution.largest(of: bounds), bound <= Int64(Int32.max) {
+        if fields.isEmpty, source.findNearest == nil, let bound = AggregationExecution.largest(of: bounds),
+            bound <= Int64(Int32.max)
+        {
             source.limit = min(source.limit ?? .max, Int32(bound))
         }
         let plan = try QueryPlan(source, parent: parent, options: options, totalling: fields)
@@ -93,6 +96,20 @@ package struct AggregationExecution: ~Copyable, Sendable {
     /// The totals by alias, in the order of the request; final once `next` returned `finished`.
     package var result: [(alias: String, value: EncodedValue)] {
         zip(aliases, aggregate.values).map { (alias: $0, value: EncodedValue($1)) }
+    }
+
+    /// Throws if a projection is combined with totals of fields, whichever fields it names.
+    private static func check(_ projection: Projection?, totalling fields: [FieldPath]) throws(RequestError) {
+        guard let selected = projection?.fields, !selected.isEmpty, !fields.isEmpty else { return }
+        if selected.allSatisfy(\.isDocumentName) {
+            throw .invalidArgument(
+                "Aggregation over non-key properties is not supported for base query that only returns keys.")
+        }
+        if let lacking = fields.first(where: { field in !selected.contains { $0.isPrefix(of: field) } }) {
+            let name = lacking.segments.joined(separator: ".")
+            throw .invalidArgument("The aggregation property \(name) is not present in the base query's property mask.")
+        }
+        throw .invalidArgument("Cannot apply property masks when aggregation fields are present.")
     }
 
     /// The largest bound, or nil if any is missing.

@@ -1,7 +1,7 @@
 // Nearest-neighbour search: which documents' vectors lie closest to a given one. Rules: semantics page, section 5.
 //
 // Exact: every document that passes the filter is measured, and the closest are kept as rows of a sorted query whose
-// key is the distance, then the name.
+// key is the distance, then what the query is ordered by.
 
 import Basics
 import DocumentModel
@@ -18,20 +18,29 @@ struct NearestSearch: Sendable, Equatable {
     let limit: Int
     private let resultField: FieldPath?
     private let threshold: Double?
+    /// The order of equal distances.
+    private let order: [Order]
 
     /// Reads the stage.
     ///
-    /// - Throws: `INVALID_ARGUMENT` for an operand that is not a vector, or a query with another order.
-    init(_ stage: FindNearest, of query: StructuredQuery) throws(RequestError) {
-        guard let elements = (try? Value(wire: stage.queryVector.span))?.vectorElements, !elements.isEmpty else {
-            throw .invalidArgument("The query_vector of find_nearest must be a vector with at least one dimension.")
+    /// - Parameter order: that of the query, by which equal distances are ordered.
+    /// - Throws: `INVALID_ARGUMENT` for an operand that is not a vector, a threshold that is not a finite number, or a
+    ///   query with cursors, a limit or an offset.
+    init(_ stage: FindNearest, of query: StructuredQuery, in order: EffectiveOrder) throws(RequestError) {
+        guard let elements = (try? Value(wire: stage.queryVector.span))?.vectorElements else {
+            throw .invalidArgument("Query Value must be of type vector.")
+        }
+        if elements.isEmpty {
+            throw .invalidArgument("The query_vector of find_nearest must have at least one dimension.")
+        }
+        if let threshold = stage.distanceThreshold, !threshold.isFinite {
+            throw .invalidArgument("distanceThreshold must be a finite number.")
         }
         if query.startAt != nil || query.endAt != nil {
-            throw .invalidArgument("find_nearest cannot be combined with cursors.")
+            throw .invalidArgument("A cursor cannot be used with FindNearest")
         }
-        if !query.orderBy.isEmpty || query.offset != 0 {
-            throw .invalidArgument("find_nearest cannot be combined with order_by or offset.")
-        }
+        if query.limit != nil { throw .invalidArgument("A query limit cannot be used with FindNearest") }
+        if query.offset != 0 { throw .invalidArgument("A query offset cannot be used with FindNearest") }
         if stage.vectorField.isDocumentName {
             throw .invalidArgument("find_nearest cannot use __name__ as a field.")
         }
@@ -39,9 +48,10 @@ struct NearestSearch: Sendable, Equatable {
         vector = elements
         norm = elements.reduce(0) { $0 + $1 * $1 }.squareRoot()
         measure = stage.distanceMeasure
-        limit = Int(min(stage.limit, query.limit ?? .max))
+        limit = Int(stage.limit)
         resultField = stage.distanceResultField.map { FieldPath(fieldName: $0) }
         threshold = stage.distanceThreshold
+        self.order = order.components
     }
 
     /// Whether results carry their distance.
@@ -64,16 +74,18 @@ struct NearestSearch: Sendable, Equatable {
         return (measure == .dotProduct ? distance >= threshold : distance <= threshold) ? distance : nil
     }
 
-    /// Appends the sort key: closest first, which for dot products is the largest first, and not a number last; then by
-    /// name.
-    func appendKey(_ distance: Double, path: RawSpan, into writer: inout ByteBuffer) {
+    /// Appends the sort key: closest first, which for dot products is the largest first, and not a number last; then in
+    /// the order of the query.
+    ///
+    /// - Returns: false if the row lacks an ordered field and so is not a result; the writer then holds a part.
+    func appendKey(_ distance: Double, of row: borrowing QueryRow, into writer: inout ByteBuffer) -> Bool {
         writer.append(byte: distance.isNaN ? 1 : 0)
         if !distance.isNaN {
             let start = writer.count
             KeyEncoding.append(number: .double(distance), into: &writer)
             if measure == .dotProduct { writer.invertBits(from: start) }
         }
-        SortKey.append(path: path, descending: false, into: &writer)
+        return SortKey.append(path: row.path, fields: row.fields, order: order, into: &writer)
     }
 
     /// The document's fields with the distance added, in the place of a field of that name.

@@ -144,8 +144,7 @@ enum Ranking: Sendable {
             return SortKey.append(path: row.path, fields: row.fields, order: orders, into: &key) ? 0 : nil
         case .nearest(let search):
             guard let distance = search.distance(of: row.fields) else { return nil }
-            search.appendKey(distance, path: row.path, into: &key)
-            return distance
+            return search.appendKey(distance, of: row, into: &key) ? distance : nil
         }
     }
 

@@ -167,7 +167,7 @@ package struct QueryPlan: Sendable {
             totalled: totalling ?? [],
             isByName: scope.isBelowDocument || (condition.map(FilterRules.usesName) ?? false))
         let nearest = try query.findNearest.map { (stage) throws(RequestError) in
-            try NearestSearch(stage, of: query)
+            try NearestSearch(stage, of: query, in: order)
         }
         let cursors = try CursorRange(startAt: query.startAt, endAt: query.endAt, order: order, database: database)
         self.init(

@@ -1,7 +1,8 @@
 """Requests that two servers are asked: chosen ones, each for a rule, and random ones from a seed.
 
 A case is a list of steps on documents of its own. A step is a method and its request in protobuf's text format, where
-ROOT stands for the documents root and DB for the database. A `Write` step is the list of the messages of one stream.
+ROOT stands for the documents root and DB for the database. A `Write` step is the list of the messages of one stream; a
+`ListPages` step is a ListDocuments with all its pages.
 """
 
 import dataclasses
@@ -21,8 +22,8 @@ def value(content):
     """The text of a Value: tuples are vectors, Ref is a reference."""
     if content is None:
         return "null_value: NULL_VALUE"
-    if isinstance(content, Ref):
-        return f'reference_value: "{content.name}"'
+    if isinstance(content, (Ref, Time, Bytes, Geo)):
+        return content.text()
     if isinstance(content, bool):
         return f"boolean_value: {str(content).lower()}"
     if isinstance(content, int):
@@ -43,6 +44,41 @@ class Ref:
 
     def __init__(self, path):
         self.name = f"ROOT/{path}" if path else "ROOT"
+
+    def text(self):
+        return f"reference_value: {quoted(self.name)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Time:
+    """A timestamp."""
+
+    seconds: int
+    nanos: int = 0
+
+    def text(self):
+        return f"timestamp_value {{ seconds: {self.seconds} nanos: {self.nanos} }}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bytes:
+    """A string of bytes."""
+
+    content: bytes
+
+    def text(self):
+        return 'bytes_value: "' + "".join(f"\\{byte:03o}" for byte in self.content) + '"'
+
+
+@dataclasses.dataclass(frozen=True)
+class Geo:
+    """A point on the globe."""
+
+    latitude: float
+    longitude: float
+
+    def text(self):
+        return f"geo_point_value {{ latitude: {self.latitude} longitude: {self.longitude} }}"
 
 
 def quoted(text):
@@ -136,6 +172,10 @@ def average_of(field):
 
 def count(alias="", more=""):
     return f"alias: {quoted(alias)} count {{ {more} }}"
+
+
+def select(*paths):
+    return "select { " + " ".join(f"fields {{ field_path: {quoted(path)} }}" for path in paths) + " } "
 
 
 def nearest(vector, field="v", more="limit { value: 2 }", measure="EUCLIDEAN"):
@@ -265,6 +305,7 @@ def chosen():
     yield from chosen_scopes()
     yield from chosen_writes()
     yield from chosen_vectors()
+    yield from chosen_borders()
 
 
 def chosen_orders():
@@ -504,6 +545,35 @@ def chosen_vectors():
             ),
         ),
     )
+    for threshold in ["inf", "-inf", "nan", "0"]:
+        bound = f"limit {{ value: 2 }} distance_threshold {{ value: {threshold} }}"
+        yield reading(f"threshold {threshold}", query(C + nearest((1.0, 1.0), more=bound)))
+    yield Case(
+        "neighbours in an order",
+        (
+            commit(
+                *(update(f"n/{name}", {"a": a, "v": (1.0,)}) for name, a in [("1", 3), ("2", 1), ("3", 2), ("5", 2)]),
+                update("n/4", {"v": (1.0,)}),
+                update("n/6", {"a": 0, "v": (3.0,)}),
+            ),
+            *(
+                query(collection("n") + before + nearest((1.0,), more="limit { value: 4 }") + after)
+                for before, after in [
+                    ("", ""),
+                    (order("a"), ""),
+                    (order("a", "DESCENDING"), ""),
+                    (where(compare("a", "GREATER_THAN", 0)), ""),
+                    (where(compare("a", "NOT_EQUAL", 2)), ""),
+                    (where(combine("OR", compare("a", "EQUAL", 1), compare("a", "GREATER_THAN", 2))), ""),
+                    ("", "limit { value: 2 }"),
+                    ("", "offset: 1"),
+                    (order("a") + cursor("start_at", [2], True), ""),
+                ]
+            ),
+            query(collection("n") + nearest([1.0])),
+            query(collection("n") + nearest((1.0,), measure="DISTANCE_MEASURE_UNSPECIFIED")),
+        ),
+    )
     for name in ["my-dist", "a.b", "", "__x__", "`a`", "1x", "x" * 1501]:
         result = f"limit {{ value: 2 }} distance_result_field: {quoted(name)}"
         yield reading(f"distance result {name[:10]}", query(C + nearest((1.0, 1.0), more=result)))
@@ -528,6 +598,89 @@ def chosen_vectors():
             (commit(update("v/v", {"f": content})), query(collection("v") + where(compare("f", "EQUAL", content)))),
         )
     yield Case("empty vector", (commit(update("v/v", {"f": ()})),))
+
+
+def chosen_borders():
+    """Values of which the emulator is known to think otherwise, and rules that random cases would meet too often."""
+    yield Case(
+        "the zeros of points and vectors",
+        (
+            commit(
+                update("zeros/1", {"g": Geo(0.0, 0.0), "v": (0.0,)}),
+                update("zeros/2", {"g": Geo(-0.0, 0.0), "v": (-0.0,)}),
+                update("zeros/3", {"g": Geo(0.0, -0.0), "v": (0.0,)}),
+            ),
+            *(
+                query(collection("zeros") + where(compare(field, operator, value)))
+                for field, value in [("g", Geo(0.0, 0.0)), ("v", (0.0,)), ("v", (-0.0,))]
+                for operator in ["EQUAL", "GREATER_THAN", "NOT_EQUAL"]
+            ),
+            query(collection("zeros") + order("g", "DESCENDING")),
+            query(collection("zeros") + order("v", "DESCENDING")),
+        ),
+    )
+    yield Case(
+        "times below a microsecond",
+        (
+            commit(update("instants/1", {"t": Time(0, 1)}), update("instants/2", {"t": Time(0, 1999)})),
+            query(collection("instants") + order("t")),
+            *(
+                query(collection("instants") + where(compare("t", operator, value)))
+                for value in [Time(0, 999), Time(0, 1001), Time(-1, 999_999_999)]
+                for operator in ["EQUAL", "LESS_THAN", "GREATER_THAN_OR_EQUAL"]
+            ),
+            total(collection("instants") + where(compare("t", "EQUAL", Time(0, 1500))), count()),
+            query(collection("instants") + order("t") + cursor("start_at", [Time(0, 1999)], True)),
+            commit(
+                transform("instants/3", f'field_path: "t" append_missing_elements {{ values {{ {value(Time(0, 1))} }} }}'),
+                transform("instants/3", f'field_path: "t" append_missing_elements {{ values {{ {value(Time(0, 2))} }} }}'),
+            ),
+            get("instants/3"),
+        ),
+    )
+    ids = ["__id-9223372036854775808__", "__id-7__", "__id7__", "__id10__", "__id9223372036854775807__", "0", "10", "a"]
+    yield Case(
+        "numeric ids",
+        (
+            commit(*(update(f"numeric/{name}", {"a": 1, "b": len(name)}) for name in ids)),
+            query(collection("numeric")),
+            query(collection("numeric") + order("a")),
+            query(collection("numeric") + order("a", "DESCENDING")),
+            query(collection("numeric") + where(compare("__name__", "GREATER_THAN", Ref("numeric/__id7__")))),
+            query(collection("numeric") + where(compare("__name__", "LESS_THAN", Ref("numeric/0")))),
+        ),
+    )
+    masks = [["a"], ["b"], ["__name__"], ["__name__", "a"], ["a", "b"], []]
+    yield reading(
+        "projections of totals",
+        *(
+            total(C + select(*mask), *wanted)
+            for mask in masks
+            for wanted in [[sum_of("a")], [count()], [sum_of("b"), average_of("a")]]
+        ),
+    )
+    yield reading("an empty projection", query(C + select()))
+    yield Case(
+        "paths into vectors",
+        (
+            commit(update("v/a", {"v": (1.0, 2.0)}), update("v/m", {"v": {"value": [1.0, 2.0]}})),
+            query(collection("v") + order("v.value")),
+            query(collection("v") + where(compare("v.value", "ARRAY_CONTAINS", 1.0))),
+            query(collection("v") + select("v.value")),
+            query(collection("v") + select("v.value", "v.x")),
+            get("v/a", 'mask { field_paths: "v.value" }'),
+            total(collection("v"), sum_of("v.value"), count()),
+            commit(update("v/b", {"v": (3.0,)}, 'update_mask { field_paths: "v.value" }')),
+            commit(update("v/c", {"v": (3.0,)}, 'update_mask { field_paths: "v.value" field_paths: "v.x" }')),
+            commit(update("v/a", {}, 'update_mask { field_paths: "v.value" }')),
+            query(collection("v")),
+            commit(
+                transform("v/a", 'field_path: "v.value" append_missing_elements { values { double_value: 9 } }'),
+                transform("v/m", 'field_path: "v.value" append_missing_elements { values { double_value: 9 } }'),
+            ),
+            query(collection("v")),
+        ),
+    )
 
 
 # Random cases

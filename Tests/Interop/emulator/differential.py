@@ -1,9 +1,10 @@
 """Asks two servers the same and compares the answers: results, error codes and error texts.
 
-usage: differential.py EMULATOR HEARTH [--seed N] [--cases N] [--scenarios N] [--only PATTERN] [--known]
+usage: differential.py EMULATOR HEARTH [--seed N] [--cases N] [--borders N] [--scenarios N] [--only PATTERN] [--known]
   EMULATOR, HEARTH   HOST:PORT of the official emulator and of Hearth
   --seed N           the seed of the random cases; drawn and printed without
   --cases N          so many random cases after the chosen ones (default 200)
+  --borders N        so many random cases with values at the borders of their types after these (default 200)
   --scenarios N      so many random scenarios of listening after the cases (default 100)
   --only PATTERN     only cases and scenarios whose name has a match
   --known            print the known differences too, with their reasons
@@ -19,6 +20,7 @@ import re
 import sys
 import uuid
 
+import borders
 import cases
 import known_differences
 import listening
@@ -30,6 +32,8 @@ def ask(server, method, request):
     """Makes one step of a case."""
     if method == "Write":
         return server.write_stream(*(parse("Write", text, server) for text in request))
+    if method == "ListPages":
+        return server.list_pages(parse("ListDocuments", request, server))
     return server.call(method, parse(method, request, server))
 
 
@@ -43,6 +47,8 @@ def selected(arguments):
     rng = random.Random(arguments.seed)
     for number in range(arguments.cases):
         yield cases.random_case(rng, number)
+    for number in range(arguments.borders):
+        yield borders.random_case(random.Random(f"{arguments.seed} borders {number}"), number)
     for number in range(arguments.scenarios):
         yield scenarios.random_scenario(random.Random(f"{arguments.seed} {number}"), number)
 
@@ -70,6 +76,7 @@ def main():
     parser.add_argument("hearth")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--borders", type=int, default=200)
     parser.add_argument("--scenarios", type=int, default=100)
     parser.add_argument("--only", default="")
     parser.add_argument("--known", action="store_true")

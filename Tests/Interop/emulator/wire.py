@@ -88,6 +88,8 @@ class Server:
         self.root = self.database + "/documents"
         # The emulator finds a stream's database in its metadata.
         self.metadata = [("authorization", "Bearer owner"), ("google-cloud-resource-prefix", self.database)]
+        # Of the last ListDocuments.
+        self.next_page_token = ""
         self.channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", 64 << 20)])
 
     def name(self, path):
@@ -106,6 +108,22 @@ class Server:
         except grpc.RpcError as error:
             return Answer(error.code().name, self.relative(error.details() or ""))
         return Answer("OK", results=self.describe(method, messages))
+
+    def list_pages(self, request):
+        """Makes ListDocuments for one page after the other, and returns the documents of all pages."""
+        found = []
+        while True:
+            answer = self.call("ListDocuments", request)
+            if answer.code == "UNKNOWN" and request.page_token:
+                # The emulator cannot continue a listing in an order: it is asked for all documents at once.
+                request.page_token, request.page_size = "", 0
+                return self.call("ListDocuments", request)
+            if answer.code != "OK":
+                return answer
+            found += answer.results
+            request.page_token = self.next_page_token
+            if not request.page_token:
+                return Answer("OK", results=found)
 
     def write_stream(self, *requests, timeout=20):
         """Sends the messages of a Write stream, ends it, and returns the results of each reply."""
@@ -153,7 +171,7 @@ class Server:
         if method == "RunQuery":
             return [self.document(reply.document) for reply in messages if reply.document.name]
         if method == "RunAggregationQuery":
-            return [fields(reply.result.aggregate_fields) for reply in messages]
+            return [totals(reply.result.aggregate_fields) for reply in messages]
         if method == "BatchGetDocuments":
             found = [self.document(reply.found) for reply in messages if reply.HasField("found")]
             missing = [self.relative(reply.missing) for reply in messages if reply.HasField("missing")]
@@ -164,6 +182,7 @@ class Server:
         if method == "BatchWrite":
             return [(status.code, self.relative(status.message)) for status in reply.status]
         if method == "ListDocuments":
+            self.next_page_token = reply.next_page_token
             return [self.document(found) for found in reply.documents]
         if method == "ListCollectionIds":
             return list(reply.collection_ids)
@@ -177,6 +196,14 @@ class Server:
     @staticmethod
     def write_result(result):
         return [value(each) for each in result.transform_results]
+
+
+def totals(entries):
+    """The totals of an aggregation. The last digits of a double depend on the order in which numbers are added."""
+    return {
+        name: f"double {entry.double_value:.14g}" if entry.WhichOneof("value_type") == "double_value" else value(entry)
+        for name, entry in sorted(entries.items())
+    }
 
 
 def fields(entries):
