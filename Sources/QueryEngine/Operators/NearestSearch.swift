@@ -12,8 +12,8 @@ struct NearestSearch: Sendable, Equatable {
     /// Where the vectors are, and how long those are that can be measured.
     let part: IndexShape.VectorPart
     private let vector: [Double]
-    /// The length of the vector.
-    private let norm: Double
+    /// The square of the vector's length, added up as those of documents' vectors are.
+    private let squaredNorm: Double
     private let measure: FindNearest.DistanceMeasure
     let limit: Int
     private let resultField: FieldPath?
@@ -46,7 +46,7 @@ struct NearestSearch: Sendable, Equatable {
         }
         part = IndexShape.VectorPart(field: stage.vectorField, dimension: elements.count)
         vector = elements
-        norm = elements.reduce(0) { $0 + $1 * $1 }.squareRoot()
+        squaredNorm = VectorKernel.squaredNorm(of: elements)
         measure = stage.distanceMeasure
         limit = Int(stage.limit)
         resultField = stage.distanceResultField.map { FieldPath(fieldName: $0) }
@@ -67,11 +67,18 @@ struct NearestSearch: Sendable, Equatable {
         let distance =
             switch measure {
             case .euclidean: kernel.squaredDistance().squareRoot()
-            case .cosine: 1 - kernel.dotProduct() / (norm * kernel.squaredNorm().squareRoot())
+            case .cosine: 1 - kernel.dotProduct() / productOfLengths(squaredNorm, kernel.squaredNorm())
             case .dotProduct: kernel.dotProduct()
             }
         guard let threshold else { return distance }
         return (measure == .dotProduct ? distance >= threshold : distance <= threshold) ? distance : nil
+    }
+
+    /// The product of two lengths, given by their squares. One root of both together is that of a square if they are
+    /// equal, and thus exact: the distance of a vector to itself is 0.
+    private func productOfLengths(_ left: Double, _ right: Double) -> Double {
+        let product = left * right
+        return product.isNormal ? product.squareRoot() : left.squareRoot() * right.squareRoot()
     }
 
     /// Appends the sort key: closest first, which for dot products is the largest first, and not a number last; then in

@@ -64,6 +64,13 @@ struct VectorKernel: ~Escapable {
 
     func squaredNorm() -> Double { sum({ $1 * $1 }, { $1 * $1 }) }
 
+    /// The same, to the last bit, of a vector that is not encoded.
+    static func squaredNorm(of vector: [Double]) -> Double {
+        let bytes = Value.vector(vector).wireBytes
+        guard let value = WireValue(bytes.byteSpan), value.typeClass == .vector else { return .nan }
+        return VectorKernel(VectorBytes.elementBytes(mapEntries: value.payload), vector).squaredNorm()
+    }
+
     func squaredDistance() -> Double {
         sum({ own, other in (own - other) * (own - other) }, { own, other in (own - other) * (own - other) })
     }

@@ -176,8 +176,7 @@ class Borders:
     def nearest(self):
         more = f"limit {{ value: {self.rng.randrange(1, 5)} }} "
         measure = self.rng.choice(["EUCLIDEAN", "COSINE", "DOT_PRODUCT"])
-        # The emulator rounds cosines in another way than the cloud.
-        if self.rng.random() < 0.5 and measure != "COSINE":
+        if self.rng.random() < 0.5:
             more += 'distance_result_field: "far" '
         if self.rng.random() < 0.4:
             more += f"distance_threshold {{ value: {self.rng.choice([0.0, 1.0, 2.0, -1.0])} }} "
