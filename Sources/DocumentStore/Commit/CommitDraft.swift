@@ -211,8 +211,8 @@ struct CommitDraft: ~Copyable {
 }
 
 extension RequestError {
-    /// More would be logged and staged than the storage takes at once, now and later. The SDKs send a write again as long as
-    /// the answer is RESOURCE_EXHAUSTED, and no later one before it.
+    /// More would be logged and staged than the storage takes at once, now and later. The SDKs send a write again as
+    /// long as the answer is RESOURCE_EXHAUSTED, and no later one before it.
     fileprivate static let commitTooLarge = RequestError(
         .invalidArgument, "The commit is too large. Commit fewer or smaller documents at a time.")
 }

@@ -109,7 +109,7 @@ extension SyncEngine {
         if isClosed { return .failure(RequestError(.cancelled, "The client is closed.")) }
         switch result {
         case .failure(let error):
-            guard error.code == .unavailable, source == .default else { return .failure(error) }
+            guard error.meansNoAnswer, source == .default else { return .failure(error) }
             let found = cached(
                 name, before: start.nextBatch, "Failed to get document because the client is offline.")
             if case .failure(let missing) = found, missing.code == .unavailable {
@@ -256,7 +256,7 @@ extension SyncEngine {
         switch result {
         case .success(let found): reply = found
         case .failure(let error):
-            let mayBeCached = error.code == .unavailable && source == .default
+            let mayBeCached = error.meansNoAnswer && source == .default
             return completion(mayBeCached ? cached(query, before: start.nextBatch) : .failure(error))
         }
         let read = reply.readTime.map { UInt64(clamping: $0.microseconds) }
@@ -320,4 +320,9 @@ extension SyncEngine {
 
 extension RemoteUpdate {
     fileprivate var isFound: Bool { if case .found = content { true } else { false } }
+}
+
+extension RequestError {
+    /// Whether the server cannot be reached, or has not answered in time.
+    fileprivate var meansNoAnswer: Bool { code == .unavailable || code == .deadlineExceeded }
 }

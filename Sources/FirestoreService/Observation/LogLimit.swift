@@ -37,11 +37,11 @@ final class LogLimit: Sendable {
 
     /// Counts a line, and says whether to write it and what to say first about lines left out before.
     ///
-    /// - Parameter now: monotonic milliseconds.
+    /// - Parameter now: monotonic milliseconds; may be before those of a line that another thread has counted already.
     func admit(_ event: String, _ level: LogLevel, now: UInt64) -> (isAdmitted: Bool, before: [Suppression]) {
         state.withLock { state in
             let before = now >= state.summaryDue ? state.takeEnded(now) : []
-            if let period = state.periods[event], now - period.start >= Self.periodMilliseconds {
+            if let period = state.periods[event], now >= period.start + Self.periodMilliseconds {
                 state.periods[event] = nil
             }
             var period = state.periods[event] ?? Period(level: level, start: now)

@@ -223,6 +223,37 @@ import Testing
     }
 
     @Test
+    func `Reads that a connected server does not answer in time come from the cache, unless the server was asked for`()
+        async throws
+    {
+        let database = ScriptedDatabase()
+        let isSilent = Mutex(false)
+        let server = try FakeServer { call in
+            let isRead = call.method == .getDocument || call.method == .runQuery
+            return isRead && isSilent.withLock { $0 }
+                ? .fail(.deadlineExceeded, "too late") : database.react(to: call)
+        }
+        let firestore = TestFirestore.make(host: server.address)
+        let (document, all) = (firestore.document("books/b1"), firestore.collection("books"))
+        try await document.setData(["title": "x"])
+        // The cache in memory keeps what a listener has.
+        let listener = document.addSnapshotListener { _, _ in }
+        #expect(try await document.getDocument().exists)
+        isSilent.withLock { $0 = true }
+        let found = try await document.getDocument()
+        #expect(found.exists && found.metadata.isFromCache)
+        #expect(try await all.getDocuments().metadata.isFromCache)
+        let missing = await #expect(throws: NSError.self) {
+            _ = try await firestore.document("books/other").getDocument()
+        }
+        #expect(missing?.code == FirestoreErrorCode.Code.unavailable.rawValue)
+        let late = await #expect(throws: NSError.self) { _ = try await document.getDocument(source: .server) }
+        #expect(late?.code == FirestoreErrorCode.Code.deadlineExceeded.rawValue)
+        listener.remove()
+        try await firestore.terminate()
+    }
+
+    @Test
     func `After a call of terminate there is another instance at once, and clearPersistence waits for the end`()
         async throws
     {

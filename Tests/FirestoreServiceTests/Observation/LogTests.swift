@@ -116,6 +116,17 @@ struct LogTests {
     }
 
     @Test
+    func `A line whose time was read before that of another thread's line, and which comes after it, is written`() {
+        let timed = TimedLog()
+        let log = timed.make(.info)
+        timed.now.withLock { $0 = 10 }
+        log(.info, "first")
+        timed.now.withLock { $0 = 9 }
+        log(.info, "first")
+        #expect(timed.count("first") == 2)
+    }
+
+    @Test
     func `An event that repeats slowly is always written`() {
         let timed = TimedLog()
         let log = timed.make(.info)
