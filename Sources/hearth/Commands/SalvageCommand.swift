@@ -19,8 +19,8 @@ enum SalvageCommand: MainThreadSubcommand {
         in an older version, or if its deletion cannot be read.
 
         Documents keep their times. Earlier versions and databases that were deleted are not
-        taken, and the indexes are built when a server opens OUT. The security rules of DIR are copied. OUT must not
-        exist; its disk needs room for the documents twice.
+        taken, and the indexes are built when a server opens OUT. The security rules of DIR
+        are copied. OUT must not exist; its disk needs room for the documents twice.
 
         Example:
 
