@@ -1,5 +1,6 @@
 // The name of a field, possibly inside maps, as the public API takes it.
 
+import DocumentModel
 public import Foundation
 
 /// A path to a field: one or more names, each literal (a dot in a name is part of the name).
@@ -68,27 +69,9 @@ public final class FieldPath: NSObject, NSCopying, @unchecked Sendable {
 
     /// Formats names as a path in the server's notation.
     package static func serverFormat(_ segments: some Sequence<String>) -> String {
-        segments.map(quoted).joined(separator: ".")
-    }
-
-    private static func quoted(_ name: String) -> String {
-        let isSimple = name.utf8.enumerated().allSatisfy { position, byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "_"): true
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): position > 0
-            default: false
-            }
-        }
-        if isSimple, !name.isEmpty { return name }
-        let (backtick, backslash) = (UInt8(ascii: "`"), UInt8(ascii: "\\"))
-        var quoted = [backtick]
-        // By bytes: a backtick or backslash with a combining mark is another Character.
-        for byte in name.utf8 {
-            if byte == backtick || byte == backslash { quoted.append(backslash) }
-            quoted.append(byte)
-        }
-        quoted.append(backtick)
-        return String(decoding: quoted, as: UTF8.self)
+        segments.map { name in
+            String(decoding: DocumentModel.FieldPath.quoted(Array(name.utf8)), as: UTF8.self)
+        }.joined(separator: ".")
     }
 
     public override func isEqual(_ object: Any?) -> Bool {

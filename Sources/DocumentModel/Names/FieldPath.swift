@@ -111,7 +111,7 @@ extension FieldPath {
     }
 
     /// The segment as the text form writes it.
-    static func quoted(_ segment: [UInt8]) -> [UInt8] {
+    package static func quoted(_ segment: [UInt8]) -> [UInt8] {
         if isSimple(segment) { return segment }
         var text = [backtick]
         for byte in segment {
