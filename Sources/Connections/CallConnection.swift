@@ -71,7 +71,7 @@ extension CallConnection {
     package var owner: any ConnectionOwner { core.owner }
     package var loopThread: any LoopThread { core.loop }
     package var peerAddress: String { core.peerAddress }
-    package var isLocal: Bool { core.isLocal }
+    package var isLocal: Bool { core.socket == .administration }
     package var isLoopback: Bool { core.isLoopback }
     package var certificateNames: [String] { core.certificateNames }
     package var address: NetworkAddress? { core.address }

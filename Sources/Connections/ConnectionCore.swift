@@ -2,6 +2,19 @@ public import Basics
 package import Calls
 package import EventLoops
 
+/// The kind of socket that a connection was accepted from.
+package enum SocketKind: Sendable {
+    /// A TCP port.
+    case tcp
+    /// A Unix socket for services on this machine, whose clients have the rights of those of the port.
+    case unix
+    /// The Unix socket in the data directory, which only the user of the server may use: its clients may do everything.
+    case administration
+
+    /// Whether no network lies between: there is no TLS, no proxy and no address.
+    package var isUnix: Bool { self != .tcp }
+}
+
 /// What every connection of a server owns, whichever protocol it uses. Confined to its loop's thread.
 @usableFromInline package final class ConnectionCore {
     package let channel: Channel
@@ -10,11 +23,10 @@ package import EventLoops
     package let configuration: ServerConfiguration
     package let owner: any ConnectionOwner
     package let peerAddress: String
-    /// Whether the client came over the socket in the file system, which only the user of the server may use.
-    package let isLocal: Bool
-    /// Whether the connection came to a loopback address, or over the socket in the file system.
+    package let socket: SocketKind
+    /// Whether the connection came to a loopback address, or over a Unix socket.
     package let isLoopback: Bool
-    /// The address of the other end; nil over the socket in the file system.
+    /// The address of the other end; nil over a Unix socket.
     package let address: NetworkAddress?
     /// Whether fields of requests that name their clients are believed: they come from a trusted proxy.
     package let isTrustedProxy: Bool
@@ -44,7 +56,7 @@ package import EventLoops
 
     package init(
         channel: Channel, handler: any ServiceHandler, owner: any ConnectionOwner,
-        configuration: ServerConfiguration, peerAddress: String, proxyHeader: ProxyHeader?, isLocal: Bool,
+        configuration: ServerConfiguration, peerAddress: String, proxyHeader: ProxyHeader?, socket: SocketKind,
         openedAt: UInt64
     ) {
         self.channel = channel
@@ -53,9 +65,9 @@ package import EventLoops
         self.owner = owner
         self.configuration = configuration
         self.peerAddress = peerAddress
-        self.isLocal = isLocal
+        self.socket = socket
         self.openedAt = openedAt
-        address = isLocal ? nil : NetworkAddress(endpoint: peerAddress)
+        address = socket.isUnix ? nil : NetworkAddress(endpoint: peerAddress)
         self.proxyHeader = proxyHeader
         // The client that a header names may be a trusted proxy too. If it names none, nothing more is believed.
         let sender = proxyHeader.map(\.address) ?? address
@@ -63,7 +75,7 @@ package import EventLoops
         forwarding =
             proxyHeader.map { Forwarding(address: $0.address, isSecure: $0.isSecure) }
             ?? (isTrustedProxy ? Forwarding() : nil)
-        isLoopback = isLocal || channel.isAtLoopback
+        isLoopback = socket.isUnix || channel.isAtLoopback
         certificateNames = channel.handshake?.peer?.names ?? []
     }
 

@@ -1,21 +1,62 @@
 import Glibc
 
+/// Who may connect to a socket in the file system.
+package struct SocketPermissions: Equatable, Sendable {
+    /// The permissions of the file: 0600 for its owner alone, 0660 for a group too, 0666 for everyone on the machine.
+    package let mode: UInt32
+    /// The group of the file; nil for that of the process.
+    package let group: UInt32?
+
+    package init(mode: UInt32 = 0o600, group: UInt32? = nil) {
+        self.mode = mode
+        self.group = group
+    }
+
+    /// Gives a file of the mode 0600 these permissions.
+    ///
+    /// - Returns: false with `errno` if the system does not permit it.
+    fileprivate func apply(to path: String) -> Bool {
+        if let group, unsafe chown(path, uid_t.max, group) != 0 { return false }
+        return unsafe mode == 0o600 || chmod(path, mode) == 0
+    }
+}
+
 /// Stream sockets with a path in the file system, for programs on the same machine.
 package enum LocalSocket {
     /// A socket that is bound to the path and listens. It replaces an existing file: the caller owns the path.
     ///
-    /// Only the owner of the process may connect: the file is created with the permissions 0600.
-    package static func listen(at path: String) throws(SocketError) -> Int32 {
+    /// - Parameter permissions: who may connect; the owner of the process alone unless given.
+    package static func listen(
+        at path: String, _ permissions: SocketPermissions = SocketPermissions(), backlog: Int32 = 16
+    ) throws(SocketError) -> Int32 {
         _ = unsafe unlink(path)
         let descriptor = try make(path, "listen on")
-        // `bind` creates the file; a `chmod` after it would leave a moment in which others may connect.
+        // `bind` creates the file, for its owner alone: permissions that are narrowed later would be too late.
         let mask = umask(0o177)
-        let result = unsafe with(path) { unsafe bind(descriptor, $0, $1) }
+        let isBound = unsafe with(path) { unsafe bind(descriptor, $0, $1) } == 0
         umask(mask)
-        guard result == 0, Glibc.listen(descriptor, 16) == 0 else {
-            throw failure("listen on", path, closing: descriptor)
+        guard isBound, permissions.apply(to: path), Glibc.listen(descriptor, backlog) == 0 else {
+            let error = failure("listen on", path, closing: descriptor)
+            if isBound { remove(path) }
+            throw error
         }
         return descriptor
+    }
+
+    /// Throws if a server may not take the path: another process listens there, or the file is not a socket. The socket
+    /// of a process that has ended may be replaced.
+    package static func checkIsFree(_ path: String) throws(SocketError) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw failure("listen on", path, closing: nil, code: EEXIST)
+        }
+        do throws(SocketError) {
+            closeDescriptor(try connect(to: path))
+        } catch {
+            if error.isNoListener { return }
+        }
+        throw failure("listen on", path, closing: nil, code: EADDRINUSE)
     }
 
     /// A socket that is connected to the one that listens at the path.
@@ -38,8 +79,9 @@ package enum LocalSocket {
         return descriptor
     }
 
-    private static func failure(_ attempt: String, _ path: String, closing descriptor: Int32?) -> SocketError {
-        let code = errno
+    private static func failure(
+        _ attempt: String, _ path: String, closing descriptor: Int32?, code: Int32 = errno
+    ) -> SocketError {
         if let descriptor { closeDescriptor(descriptor) }
         return SocketError(attempt: "\(attempt) \(path)", code: code, reason: unsafe String(cString: strerror(code)))
     }

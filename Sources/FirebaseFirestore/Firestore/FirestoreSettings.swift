@@ -18,8 +18,8 @@ public final class FirestoreSettings: NSObject, NSCopying {
     /// The server when nothing names one.
     static let fallbackHost = "127.0.0.1:8080"
 
-    /// The server as `HOST:PORT`, IPv6 addresses in brackets; or a store in this process: `file:///PATH` for a data
-    /// directory, `file::memory:` or `file::memory:NAME` for memory.
+    /// The server as `HOST:PORT`, IPv6 addresses in brackets, or as `unix:PATH` if it listens on a Unix socket; or a
+    /// store in this process: `file:///PATH` for a data directory, `file::memory:` or `file::memory:NAME` for memory.
     ///
     /// Starts as the environment says (`HEARTH_ADDRESS`, `FIRESTORE_EMULATOR_HOST`, or the directory of `HEARTH_DATA`),
     /// else `127.0.0.1:8080`. Empty is a programming error.
@@ -30,7 +30,7 @@ public final class FirestoreSettings: NSObject, NSCopying {
     /// Whether the connection is encrypted with TLS, and the server's certificate verified.
     ///
     /// The default reads as `true`, as in the Apple SDK, but has no effect: a server on the own machine has plain text.
-    /// Set it to `true` for a server with TLS. `HEARTH_TLS_CA` sets it too.
+    /// Set it to `true` for a server with TLS, but not for a Unix socket. `HEARTH_TLS_CA` sets it too.
     public var isSSLEnabled: Bool {
         get { explicitSSL ?? true }
         set { explicitSSL = newValue }

@@ -60,7 +60,7 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
         limits.servesHTTP = http != nil
         if core.isTrustedProxy { limits.trustedProxies = core.configuration.trustedProxies }
         session = HTTP2Session(
-            limits: limits, rpcs: rpcs, delegate: self, checksFields: !core.isLocal, now: loop.nowMilliseconds)
+            limits: limits, rpcs: rpcs, delegate: self, checksFields: !core.socket.isUnix, now: loop.nowMilliseconds)
         channel.needsSettling()
         enforceTimeouts()
     }

@@ -17,12 +17,14 @@ extension HearthClient {
         /// The server's host name or address, without brackets.
         package var host: String
         package var port: UInt16
+        /// The Unix socket that a server on this machine listens on; the host and the port are not used then.
+        package var socketPath: String?
         /// The store in this process that calls go to instead of a server; the host and the port are not used then.
         package var store: StoreLocation?
         /// Opens the store, or shares it if this process has it open; `release()` must follow. Blocks. `nil` in
         /// programs that only talk to servers.
         package var openStore: (@Sendable (StoreLocation) throws(RequestError) -> any OpenStore)?
-        /// TLS with the server; `nil` = plain text.
+        /// TLS with the server; `nil` = plain text. A Unix socket has none.
         package var tls: TLSContext?
         /// Connections of another protocol, whose TLS is that of the transport; `nil` = the native protocol. A commit
         /// that another protocol carries twice may be applied twice: clients with a transport only read.
@@ -66,9 +68,10 @@ extension HearthClient {
         /// What a person can do when the server cannot be reached; the last sentence of such errors and notices.
         package var remedy = ""
 
-        /// `HOST:PORT`, IPv6 addresses in brackets; or the location of the store.
+        /// `HOST:PORT`, IPv6 addresses in brackets; or the Unix socket, or the location of the store.
         package var address: String {
             if let store { return "\(store)" }
+            if let socketPath { return Self.socketScheme + socketPath }
             return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         }
 
@@ -85,7 +88,8 @@ extension HearthClient {
 
         /// Whether others on the network could read the token: it leaves this machine in plain text.
         package var exposesToken: Bool {
-            tokenProvider != nil && tls == nil && store == nil && !Self.isLoopback(host.lowercased())
+            tokenProvider != nil && tls == nil && store == nil && socketPath == nil
+                && !Self.isLoopback(host.lowercased())
         }
 
         private static func isLoopback(_ host: String) -> Bool {
@@ -97,8 +101,9 @@ extension HearthClient {
         /// Has connections encrypted; the server's certificate must have the host's name.
         ///
         /// - Parameter authorities: a file of authorities, PEM, instead of those of the system.
-        /// - Throws: `.invalidArgument` if the file cannot be read or used.
+        /// - Throws: `.invalidArgument` if the file cannot be read or used, and for a Unix socket.
         package mutating func useTLS(authorities: String? = nil) throws(RequestError) {
+            if socketPath != nil { throw .invalidArgument("\(address) is a Unix socket, which has no TLS.") }
             let settings = TLSClientSettings(
                 authorities: authorities.map { .file($0) } ?? .system, protocols: [Preface.protocolName])
             do throws(TLSError) {
@@ -113,12 +118,21 @@ extension HearthClient {
             self.port = port
         }
 
-        /// - Parameter address: `HOST:PORT`, `HOST` (port 8080), `[IPV6]:PORT`, or the location of a store
-        ///   (``StoreLocation``).
+        /// What addresses of Unix sockets begin with, as in gRPC.
+        package static let socketScheme = "unix:"
+
+        /// - Parameter address: `HOST:PORT`, `HOST` (port 8080), `[IPV6]:PORT`, a Unix socket as `unix:PATH` or
+        ///   `unix:///PATH`, or the location of a store (``StoreLocation``).
         package init(address: String) throws(RequestError) {
             if let store = try StoreLocation(address) {
                 self.init(host: "", port: 0)
                 self.store = store
+                return
+            }
+            if address.hasPrefix(Self.socketScheme) {
+                let path = try Self.socketPath(address)
+                self.init(host: "", port: 0)
+                socketPath = path
                 return
             }
             let invalid = RequestError.invalidArgument("\"\(address)\" is not an address of the form HOST:PORT.")
@@ -139,6 +153,16 @@ extension HearthClient {
             }
             guard !host.isEmpty, port != 0, !host.contains("/") else { throw invalid }
             self.init(host: String(host), port: port)
+        }
+
+        private static func socketPath(_ address: String) throws(RequestError) -> String {
+            var path = address.dropFirst(socketScheme.count)
+            let hasAuthority = path.hasPrefix("//")
+            if hasAuthority { path = path.dropFirst(2) }
+            guard !path.isEmpty, !path.utf8.contains(0), !hasAuthority || path.hasPrefix("/") else {
+                throw .invalidArgument("\"\(address)\" is not a Unix socket of the form unix:PATH or unix:///PATH.")
+            }
+            return String(path)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 import Calls
 import DocumentModel
+import EventLoops
 import FirestoreMessages
 import NativeProtocol
 
@@ -27,16 +28,28 @@ final class SocketConnection: PooledConnection, @unchecked Sendable {
         transport.messageBytesMax = UInt32(clamping: configuration.messageBytesMax)
         transport.tls = configuration.tls
         transport.credential = credential
-        connection = ClientConnection.connect(
-            to: configuration.host, port: configuration.port, on: pool.loop, transport
-        ) { event in
-            switch event {
-            case .ready: self.pool.connected(self.id)
-            case .goingAway: self.pool.goingAway(self.id)
-            case .closed(_, let description):
-                self.connection = nil
-                self.pool.closed(self.id, description)
-            }
+        guard let path = configuration.socketPath else {
+            connection = ClientConnection.connect(
+                to: configuration.host, port: configuration.port, on: pool.loop, transport, onEvent: happened)
+            return
+        }
+        do throws(SocketError) {
+            connection = try ClientConnection.connect(
+                toSocketAt: path, on: pool.loop, transport, onEvent: happened)
+        } catch {
+            // As over a network: the pool learns of the outcome after this call.
+            let description = error.description
+            pool.loop.execute { self.pool.closed(self.id, description) }
+        }
+    }
+
+    @Sendable private func happened(_ event: ClientConnectionEvent) {
+        switch event {
+        case .ready: pool.connected(id)
+        case .goingAway: pool.goingAway(id)
+        case .closed(_, let description):
+            connection = nil
+            pool.closed(id, description)
         }
     }
 

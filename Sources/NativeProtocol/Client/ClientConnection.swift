@@ -16,7 +16,7 @@ package final class ClientConnection: @unchecked Sendable {
     // Sendable: all `var`s are touched on the loop's thread only.
 
     package let loop: EventLoop
-    /// What it connects to, as `host:port`, IPv6 addresses in brackets.
+    /// What it connects to, as `host:port`, IPv6 addresses in brackets; or the path of a Unix socket.
     package let remote: String
     let configuration: ClientConfiguration
     /// The name that the server's certificate must have; nil for a unix socket.

@@ -165,7 +165,7 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
     // MARK: CallCarrier
 
     /// Over the socket in the file system nobody shows a token: only the user of the server may use it.
-    package var carriesCredentials: Bool { !core.isLocal }
+    package var carriesCredentials: Bool { !isLocal }
 
     package func authorization(_ stream: UInt32) -> String? { session.authorization(of: stream) }
 

@@ -13,7 +13,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     let channel: Channel
     private let peerAddress: String
     private let server: ServerLoop
-    let isLocal: Bool
+    let socket: SocketKind
     private let rpcs: RPCTable
     /// Loop time at which the connection was accepted.
     let openedAt: UInt64
@@ -26,9 +26,9 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
     /// Whether `ServerShared` counts a handshake of this connection.
     private(set) var isShakingHands = false
 
-    init(channel: Channel, server: ServerLoop, peerAddress: String, isLocal: Bool, rpcs: RPCTable) {
-        self.isLocal = isLocal
-        mayHaveHeader = !isLocal
+    init(channel: Channel, server: ServerLoop, peerAddress: String, socket: SocketKind, rpcs: RPCTable) {
+        self.socket = socket
+        mayHaveHeader = !socket.isUnix
         self.rpcs = rpcs
         self.channel = channel
         self.server = server
@@ -39,7 +39,7 @@ final class OpeningConnection: ChannelDriver, TimerTarget {
 
     func received(_ bytes: RawSpan) -> ReceiveProgress {
         if mayHaveHeader, let progress = receivedHeader(bytes) { return progress }
-        if let tls = server.configuration.tls, !isLocal, !isSecured { return begin(tls, bytes) }
+        if let tls = server.configuration.tls, !socket.isUnix, !isSecured { return begin(tls, bytes) }
         endHandshake()
         guard let detected = WireProtocol.of(bytes) else {
             return ReceiveProgress(consumed: 0, bytesNeeded: bytes.byteCount + 1)

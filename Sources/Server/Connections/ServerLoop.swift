@@ -24,7 +24,8 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
     private var connections: [ObjectIdentifier: any CallConnection] = [:]
     private var opening: [ObjectIdentifier: OpeningConnection] = [:]
     private var listener: Listener?
-    private var local: (listener: Listener, path: String)?
+    /// The Unix sockets.
+    private var local: [(listener: Listener, path: String)] = []
     private var isDraining = false
     private var onEmpty: (() -> Void)?
     /// Counted here, of connections that are open only what `snapshot` adds.
@@ -50,20 +51,22 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         }
     }
 
-    /// Begins to accept connections from a unix socket that listens already.
-    func listen(atSocket path: String, on descriptor: Int32, _ rpcs: RPCTable) {
-        guard !isDraining else { return closeDescriptor(descriptor) }
-        let made = Listener(
-            loop: loop, descriptor: descriptor, accepted: { [unowned self] in adopt($0, rpcs) },
-            failed: { [configuration] in configuration.onEvent(.acceptFailed($0)) })
-        local = made.map { ($0, path) }
+    /// Begins to accept connections from a Unix socket that listens already.
+    func listen(atSocket path: String, on descriptor: Int32, accepted: @escaping (Int32) -> Void) {
+        guard !isDraining else {
+            LocalSocket.remove(path)
+            return closeDescriptor(descriptor)
+        }
+        let listener = Listener(loop: loop, descriptor: descriptor, accepted: accepted) { [configuration] text in
+            configuration.onEvent(.acceptFailed(text))
+        }
+        if let listener { local.append((listener, path)) }
     }
 
     /// Takes over a new connection.
     ///
-    /// - Parameter rpcs: the procedures that its calls may name, if it came over the socket in the file system; nil for
-    ///   the TCP port.
-    func adopt(_ descriptor: Int32, _ rpcs: RPCTable? = nil) {
+    /// - Parameter rpcs: the procedures that its calls may name; nil for those of the port.
+    func adopt(_ descriptor: Int32, _ socket: SocketKind = .tcp, _ rpcs: RPCTable? = nil) {
         guard !isDraining else { return closeDescriptor(descriptor) }
         let isWithinLimit = shared.openConnection(max: configuration.connectionsMax)
         guard isWithinLimit || shared.openRefusal(max: configuration.refusalsMax) else {
@@ -76,7 +79,7 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         }
         guard isWithinLimit else { return refuse(channel, .tooMany(configuration.connectionsMax)) }
         if !shared.networks.enter(network(ofPeer: channel.peerAddress, nil)) { return refuseNetwork(channel) }
-        open(channel, rpcs ?? self.rpcs, isLocal: rpcs != nil)
+        open(channel, socket, rpcs ?? self.rpcs)
     }
 
     /// The network that a connection counts for; nil if it counts for none.
@@ -110,12 +113,12 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         refuse(channel, .tooManyOfNetwork(configuration.networkConnectionsMax))
     }
 
-    private func open(_ channel: Channel, _ rpcs: RPCTable, isLocal: Bool) {
+    private func open(_ channel: Channel, _ socket: SocketKind, _ rpcs: RPCTable) {
         let peer = channel.peerAddress
         statistics.connectionsOpened &+= 1
         configuration.onEvent(.connectionOpened(peer: peer))
         let driver = OpeningConnection(
-            channel: channel, server: self, peerAddress: peer, isLocal: isLocal, rpcs: rpcs)
+            channel: channel, server: self, peerAddress: peer, socket: socket, rpcs: rpcs)
         opening[ObjectIdentifier(driver)] = driver
         channel.driver = driver
         channel.startReading()
@@ -145,12 +148,12 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
     ) -> Bool {
         let core = ConnectionCore(
             channel: channel, handler: services.calls, owner: self, configuration: configuration,
-            peerAddress: peerAddress, proxyHeader: driver.proxyHeader, isLocal: driver.isLocal, openedAt: openedAt)
+            peerAddress: peerAddress, proxyHeader: driver.proxyHeader, socket: driver.socket, openedAt: openedAt)
         let connection: any CallConnection
         switch (wireProtocol, services.http) {
         case (.hearth, _):
             connection = ServerConnection(core, rpcs: rpcs)
-            if !driver.isLocal { configuration.onEvent(.clientSeen(agent: "hearth")) }
+            if driver.socket != .administration { configuration.onEvent(.clientSeen(agent: "hearth")) }
         case (.http2, let http): connection = HTTP2Connection(core, rpcs: rpcs, http: http, date: date)
         case (.http1, let http?): connection = HTTP1Connection(core, http: http, date: date)
         case (.http1, nil), (.unknown, _): return false
@@ -225,11 +228,12 @@ final class ServerLoop: ConnectionOwner, @unchecked Sendable {
         onEmpty = done
         listener?.close()
         listener = nil
-        if let local {
-            local.listener.close()
-            LocalSocket.remove(local.path)
+        for (listener, path) in local {
+            // First the file: when the listener is closed, another server may take the path.
+            LocalSocket.remove(path)
+            listener.close()
         }
-        local = nil
+        local = []
         for driver in opening.values { driver.end() }
         for connection in connections.values { connection.drain() }
         loop.schedule(afterMilliseconds: graceMilliseconds) { [weak self] in self?.abandon() }

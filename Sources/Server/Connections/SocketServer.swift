@@ -43,22 +43,38 @@ package final class SocketServer: Sendable {
         for (index, socket) in sockets.enumerated() {
             let own = loops[index]
             own.loop.execute {
-                own.listen(on: socket, accepted: sharesPort ? { own.adopt($0) } : handOver(to: loops, from: own))
+                own.listen(on: socket, accepted: sharesPort ? { own.adopt($0) } : handOver(to: loops, from: own, .tcp))
             }
         }
         return server
     }
 
-    /// Listens on a unix socket too, for programs of the same user on the same machine. Not after `drain`.
+    /// Listens on a Unix socket too, for the administration by programs of the same user. Not after `drain`.
     ///
     /// - Parameters:
     ///   - path: of the socket's file, which this server owns from now on: one that is left from an earlier process is
     ///     replaced, and `drain` removes it.
     ///   - rpcs: the procedures that calls over it may name.
-    package func listen(atSocket path: String, rpcs: RPCTable) throws(SocketError) {
+    package func administrate(atSocket path: String, rpcs: RPCTable) throws(SocketError) {
         let descriptor = try LocalSocket.listen(at: path)
         let own = loops[0]
-        own.loop.execute { own.listen(atSocket: path, on: descriptor, rpcs) }
+        own.loop.execute {
+            own.listen(atSocket: path, on: descriptor) { [unowned own] in own.adopt($0, .administration, rpcs) }
+        }
+    }
+
+    /// Listens on a Unix socket too, for services on this machine. Not after `drain`, which removes the file.
+    ///
+    /// - Throws: if another process listens on the path, if a file that is not a socket has it, and if the system does
+    ///   not permit the socket or its permissions.
+    package func listen(_ options: UnixSocketOptions) throws(SocketError) {
+        try LocalSocket.checkIsFree(options.path)
+        let (own, loops) = (loops[0], loops)
+        let descriptor = try LocalSocket.listen(
+            at: options.path, options.permissions, backlog: own.configuration.backlog)
+        own.loop.execute {
+            own.listen(atSocket: options.path, on: descriptor, accepted: Self.handOver(to: loops, from: own, .unix))
+        }
     }
 
     /// One listening socket for each loop, all on one port.
@@ -91,13 +107,15 @@ package final class SocketServer: Sendable {
     }
 
     /// Gives each accepted connection to the next loop in turn.
-    private static func handOver(to loops: [ServerLoop], from acceptor: ServerLoop) -> (Int32) -> Void {
+    private static func handOver(
+        to loops: [ServerLoop], from acceptor: ServerLoop, _ socket: SocketKind
+    ) -> (Int32) -> Void {
         var turn = 0
         return { descriptor in
             let target = loops[turn % loops.count]
             turn += 1
-            guard target !== acceptor else { return acceptor.adopt(descriptor) }
-            target.loop.execute { target.adopt(descriptor) }
+            guard target !== acceptor else { return acceptor.adopt(descriptor, socket) }
+            target.loop.execute { target.adopt(descriptor, socket) }
         }
     }
 

@@ -23,6 +23,8 @@ package struct DatabaseServerConfiguration: Sendable {
     /// Where the socket for administration is; nil for the directory of the store.
     package var socketDirectory: String?
     package var transport = ServerConfiguration()
+    /// A Unix socket for services on this machine; nil without one.
+    package var unixSocket: UnixSocketOptions?
     package var service = ServiceLimits()
     package var http = HTTPOptions()
     /// A plain port for metrics and health alone; nil serves them on the main port.
@@ -215,6 +217,7 @@ package final class DatabaseServer: Sendable {
             let observation = try configuration.observation.map { options throws(SocketError) in
                 try listen(for: options, besides: transport, pages, routers, on: group)
             }
+            if let socket = configuration.unixSocket { try server.listen(socket) }
             let running = DatabaseServer(
                 configuration, stores, group: group, server: server, observation: observation, counters: counters,
                 metrics: metrics, readiness: readiness, routers: routers,
@@ -293,7 +296,7 @@ package final class DatabaseServer: Sendable {
     /// Listens on the socket in the data directory. A server that cannot logs a warning and serves without it.
     private static func listenLocally(_ server: SocketServer, in directory: String, _ log: Log) {
         do throws(SocketError) {
-            try server.listen(atSocket: AdminSocket.path(in: directory), rpcs: .local)
+            try server.administrate(atSocket: AdminSocket.path(in: directory), rpcs: .local)
         } catch {
             log(.warning, "admin_socket_failed", ["message": error.description])
         }

@@ -10,7 +10,7 @@ enum ServerFlags {
     /// The server's address. `HEARTH_ADDRESS` is also what the Swift library reads.
     static let address = Flag(
         "address", "HOST:PORT", default: "127.0.0.1:8080",
-        help: "Address of the server. HEARTH_ADDRESS sets it for all commands."
+        help: "Address of the server, or unix:PATH. HEARTH_ADDRESS sets it for all commands."
     ).alias("to", "from")
     static let project = Flag("project", "ID", default: "hearth", help: "The project of the database.")
     static let database = Flag("database", "ID", default: "(default)", help: "The database.")
@@ -62,9 +62,9 @@ enum ServerFlags {
         return configuration
     }
 
-    /// What addresses of a server's pages begin with; nil for a store in this process.
+    /// What addresses of a server's pages begin with; nil for a store in this process and for a Unix socket.
     static func page(of address: String, _ arguments: ParsedArguments) -> String? {
-        if address.contains("/") { return nil }
+        if address.contains("/") || address.hasPrefix(HearthClient.Configuration.socketScheme) { return nil }
         return "\(arguments[tls] || arguments.has(authorities) ? "https" : "http")://\(address)"
     }
 

@@ -29,6 +29,9 @@ enum ConfigurationCheck {
         lines += security.summary + security.issuers.map(describe)
         lines.append("tls: \(tls.map { "certificate until \($0.expires)" } ?? "off")")
         lines.append(CallerFlags.summary(arguments, security.mode))
+        if let socket = configuration.unixSocket {
+            lines.append("socket: \(socket.path), in plain text, for callers that its permissions let connect")
+        }
         if let address = arguments.value(of: ServeSettings.metricsAddress) {
             lines.append("metrics: \(address.flagText), in plain text, for everyone who reaches that address")
         }

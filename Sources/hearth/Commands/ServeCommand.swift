@@ -106,12 +106,13 @@ enum ServeCommand: MainThreadSubcommand {
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
             let isTaken = (error as? SocketError)?.code == EADDRINUSE
-            let advice = isTaken ? "; another program uses the port: --port names another one" : ""
+            let advice = isTaken ? "; another program uses it: --port and --socket name another one" : ""
             throw CommandFailure("cannot serve \(data): \(ErrorText.describe(error))\(advice)")
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         let certificate = tls.map { "certificate until \($0.expires)" } ?? "off"
         var about = [("address", endpoint), ("tls", certificate), ("security", security.mode.rawValue)]
+        if let socket = configuration.unixSocket { about.append(("socket", socket.path)) }
         if let metrics = arguments.value(of: ServeSettings.metricsAddress) {
             about.append(("metrics", metrics.flagText))
         }

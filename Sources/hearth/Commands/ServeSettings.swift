@@ -457,7 +457,8 @@ enum ServeSettings {
     static let groups = [
         FlagGroup(
             heading: "Location",
-            flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags + [metricsAddress]),
+            flags: [ConfigurationFile.flag] + location.map(\.flag) + [forkOf] + ServeExports.flags
+                + ServeSocket.flags + [metricsAddress]),
         FlagGroup(heading: "TLS", flags: ServeTLS.flags),
         FlagGroup(heading: "Replica", flags: [follow, followTLS, followAuthorities, followReadOnly, strictReads]),
         FlagGroup(
@@ -495,6 +496,7 @@ enum ServeSettings {
                 allowedHosts: allowedHosts(arguments, isLoopback: self.isLoopback(address.host)),
                 allowedOrigins: configuration.http.allowedOrigins)
         }
+        configuration.unixSocket = ServeSocket.options(arguments)
         configuration.store.archive = ArchiveFlags.settings(arguments, log)
         let emulator = arguments[emulatorEndpoints]
         configuration.http.emulatorEndpoints = emulator == "on" || emulator == "auto" && isLoopback

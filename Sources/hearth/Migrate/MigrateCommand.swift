@@ -150,7 +150,9 @@ enum MigrateCommand: AsyncSubcommand {
         _ arguments: ParsedArguments, _ database: DatabaseName
     ) throws -> HearthClient.Configuration {
         var configuration = try HearthClient.Configuration(address: arguments[endpoint])
-        if configuration.store != nil { throw UsageError(message: "--endpoint must be HOST:PORT") }
+        if configuration.store != nil || configuration.socketPath != nil {
+            throw UsageError(message: "--endpoint must be HOST:PORT")
+        }
         var connections = GRPCClientConfiguration()
         if arguments[plain] {
             if arguments.has(authorities) { throw UsageError(message: "--plain and --endpoint-ca cannot be combined") }

@@ -116,7 +116,7 @@ import Testing
         let live = try LiveServer()
         defer { live.stop() }
         let directory = TemporaryDirectory("authority")
-        try live.server.listen(atSocket: directory.path(of: "s"), rpcs: TestProcedures.table)
+        try live.server.administrate(atSocket: directory.path(of: "s"), rpcs: TestProcedures.table)
         let client = try HTTP2Client(RawClient(path: directory.path(of: "s")))
         let fields = HTTP2Frame.grpcFields(Self.get).map { $0.0 == ":authority" ? ($0.0, authority) : $0 }
         client.send(.headers(fields, stream: 1), .data(grpcMessage([1]), stream: 1))

@@ -18,7 +18,21 @@ import Testing
     }
 
     @Test(arguments: [
+        ("unix:/run/hearth/socket", "/run/hearth/socket"), ("unix:///run/hearth/socket", "/run/hearth/socket"),
+        ("unix:here", "here"), ("unix:./a:b", "./a:b"),
+    ])
+    func `Unix sockets are read as in gRPC`(text: String, path: String) throws {
+        var configuration = try HearthClient.Configuration(address: text)
+        #expect(configuration.socketPath == path)
+        #expect(configuration.address == "unix:\(path)")
+        try configuration.useToken("t")
+        #expect(!configuration.exposesToken)
+        #expect(throws: RequestError.self) { try configuration.useTLS() }
+    }
+
+    @Test(arguments: [
         "", ":80", "host:", "host:0", "host:65536", "host:x", "[::1", "[::1]x", "[]:1", "http://host:80",
+        "unix:", "unix://", "unix://host/path", "unix:a\u{0}b",
     ])
     func `Text that is not an address is refused`(text: String) {
         #expect(throws: RequestError.self) { try HearthClient.Configuration(address: text) }
