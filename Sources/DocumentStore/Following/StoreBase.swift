@@ -35,7 +35,7 @@ package final class StoreBase {
     ///   - directory: of the store.
     ///   - makeFork: makes a fork of it at a path.
     package init(of directory: String, _ makeFork: (String) throws -> Void) throws {
-        let fork = try TemporaryFork(of: directory)
+        let fork = try TemporaryFork(within: directory)
         do {
             try makeFork(fork.directory)
             var parts: [Part] = []
@@ -113,7 +113,8 @@ enum BaseDirectory {
     }
 }
 
-/// Writes the files of a base to a directory beside that of the replica, and puts it in its place. Used by one thread.
+/// Writes the files of a base to a folder of a data directory, and puts them in the place of what is there. Used by one
+/// thread.
 package final class BaseReceiver {
     private let directory: String
     /// Where the files are written.
@@ -124,11 +125,11 @@ package final class BaseReceiver {
     package private(set) var byteCount = 0
 
     /// Removes what an earlier attempt has left.
-    /// - Parameter directory: of the replica; nobody may have it open.
+    /// - Parameter directory: may be missing; nobody may have it open.
     package init(directory: String) throws {
         self.directory = Directory.resolved(directory)
-        partial = self.directory + ".base"
-        if Directory.exists(partial) { try Directory.removeAll(partial) }
+        partial = BasePlacing.received(in: self.directory)
+        try BasePlacing.settle(self.directory)
         try Directory.create(partial)
         for folder in BaseDirectory.folders + ["log"] { try Directory.create("\(partial)/\(folder)") }
     }
@@ -163,7 +164,8 @@ package final class BaseReceiver {
         }
     }
 
-    /// The same for a directory that is marked in another way.
+    /// The same for a directory that is marked in another way. If the process ends meanwhile,
+    /// ``BasePlacing/settle(_:)`` continues.
     /// - Parameter mark: gets the directory before it takes its place.
     package func complete(marking mark: (String) throws -> Void) throws {
         try endFile()
@@ -174,8 +176,7 @@ package final class BaseReceiver {
         try mark(partial)
         for folder in BaseDirectory.folders { try Directory.sync("\(partial)/\(folder)") }
         try Directory.sync(partial)
-        if Directory.exists(directory) { try Directory.removeAll(directory) }
-        try Directory.rename(partial, to: directory)
+        try BasePlacing.place(in: directory)
         try Directory.syncName(of: directory)
     }
 

@@ -36,7 +36,7 @@ extension EmbeddedEngine {
     func makeCopy(
         in directory: String, _ noun: String, writeRuns: (RunSet, String) throws(StorageError) -> Manifest
     ) throws(StorageError) {
-        try Directory.checkApart(core.directory, directory, for: "a \(noun)")
+        try TemporaryFork.checkApart(core.directory, directory, for: "a \(noun)")
         let isNew = !Directory.exists(directory)
         if !isNew, try !Directory.names(in: directory).isEmpty {
             throw StorageError(.inputOutput, "the \(noun) directory is not empty", file: directory)

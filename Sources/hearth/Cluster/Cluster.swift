@@ -89,6 +89,7 @@ final class Cluster: Sendable {
         _ arguments: ParsedArguments, name: String, directory: String, isShared: Bool, at place: StorePlace? = nil,
         in databases: SharedDatabases, _ log: Log
     ) throws -> Cluster? {
+        try BasePlacing.settle(directory)
         let kept = try ClusterFile.read(in: directory)
         guard let database = arguments.value(of: ServeSettings.cluster) else {
             guard let kept else { return nil }

@@ -1,7 +1,7 @@
 // `hearth fork`: a writable copy of a data directory that shares its files.
 
 import DocumentStore
-import FileSystem
+import EmbeddedEngine
 import Server
 
 /// Makes a data directory of another one without copying its files.
@@ -48,7 +48,7 @@ enum ForkCommand: MainThreadSubcommand {
     static func make(of source: String, at target: String) throws -> Int {
         try CopySource.check(source)
         // The engine refuses it too; asked here, nothing is opened for it.
-        try Directory.checkApart(source, target, for: "a fork")
+        try TemporaryFork.checkApart(source, target, for: "a fork")
         do throws(AdminClient.Failure) {
             return try AdminClient.fork(directory: source, to: target)
         } catch {

@@ -45,6 +45,7 @@ final class Replica: Sendable {
     /// - Throws: a `CommandFailure` if the directory is a replica and is not to be served as one, or has an independent
     ///   store and is to become a replica, or belongs to a server that a replica has replaced.
     static func make(_ arguments: ParsedArguments, directory: String, _ log: Log) throws -> Replica? {
+        try BasePlacing.settle(directory)
         let kept = try ReplicaFile.source(in: directory)
         if SupersededFile.exists(in: directory) {
             throw CommandFailure(

@@ -66,6 +66,83 @@ struct BaseTests {
         #expect(throws: StorageError.self) { try receiver.begin(path) }
         #expect(throws: StorageError.self) { try receiver.append([1]) }
         #expect(throws: StorageError.self) { try receiver.complete(source: "source:1") { _ in } }
-        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data")))
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "data/FORMAT")))
+    }
+
+    /// Receives a base in a directory.
+    private func receive(_ base: StoreBase, in data: String) throws {
+        let receiver = try BaseReceiver(directory: data)
+        for part in base.parts {
+            try receiver.begin(part.path)
+            try base.read(part) { try receiver.append($0) }
+        }
+        try receiver.complete(source: "source:1") { _ in }
+    }
+
+    @Test
+    func `Nothing is written beside the directory of a source or of a replica, which may be mount points`()
+        async throws
+    {
+        func names(_ directory: TemporaryDirectory) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        }
+        let source = try StoreHarness()
+        try await source.commit([.set("c/a", fields(1))])
+        do {
+            let base = try StoreBase(of: source.store)
+            #expect(try names(source.directory) == ["data"])
+            let directory = TemporaryDirectory("base-place")
+            let receiver = try BaseReceiver(directory: directory.path(of: "data"))
+            for part in base.parts {
+                try receiver.begin(part.path)
+                try base.read(part) { try receiver.append($0) }
+                #expect(try names(directory) == ["data"])
+            }
+            try receiver.complete(source: "source:1") { _ in }
+            #expect(try names(directory) == ["data"])
+        }
+        let left = try FileManager.default.contentsOfDirectory(atPath: source.directory.path(of: "data"))
+        #expect(!left.contains { $0.hasPrefix("fork-") }, "\(left)")
+        try source.finish()
+    }
+
+    @Test
+    func `A base that a process has begun to put in its place is there after the next start`() async throws {
+        let source = try StoreHarness()
+        try await source.commit([.set("c/a", fields(1))])
+        let base = try StoreBase(of: source.store)
+        let files = FileManager.default
+        // The folder that the base is in, and what is at its place already.
+        let moments: [(folder: String, moved: Set<String>)] = [
+            ("BASE", []), ("BASE.moving", []), ("BASE.moving", ["runs", "log"]), ("BASE.moving", ["FORMAT"]),
+        ]
+        for moment in moments {
+            let directory = TemporaryDirectory("base-settled")
+            let data = directory.path(of: "data")
+            try receive(base, in: data)
+            let folder = "\(data)/\(moment.folder)"
+            let names = try files.contentsOfDirectory(atPath: data)
+            try files.createDirectory(atPath: folder, withIntermediateDirectories: false)
+            for name in names where !moment.moved.contains(name) && !moment.moved.contains("FORMAT") {
+                try files.moveItem(atPath: "\(data)/\(name)", toPath: "\(folder)/\(name)")
+            }
+            if moment.folder == "BASE" {
+                // The state of before, whole or in part.
+                try files.createDirectory(atPath: "\(data)/runs", withIntermediateDirectories: false)
+                for name in ["FORMAT", "runs/MANIFEST", "REPLICA"] {
+                    try Data("old".utf8).write(to: URL(fileURLWithPath: "\(data)/\(name)"))
+                }
+            }
+            // What was received in part.
+            try files.createDirectory(atPath: "\(data)/BASE.new/runs", withIntermediateDirectories: true)
+            try BasePlacing.settle(data)
+            #expect(try files.contentsOfDirectory(atPath: data).sorted() == names.sorted(), "\(moment)")
+            #expect(try ReplicaFile.source(in: data) == "source:1", "\(moment)")
+            let replica = try StoreHarness(in: directory, clock: source.clock) { $0.leader = "source:1" }
+            #expect(try replica.get("c/a")?.fields == fields(1), "\(moment)")
+            try replica.finish()
+        }
+        try BasePlacing.settle(TemporaryDirectory("base-none").path(of: "none"))
+        try source.finish()
     }
 }

@@ -151,4 +151,22 @@ struct ForkTests {
         try store.engine.close()
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["data", "data.forks"])
     }
+
+    @Test
+    func `A temporary fork within its source needs no directory beside it; another fork there is refused`() throws {
+        let data = directory.path(of: "data")
+        let store = try Store(data)
+        try store.commit(1, [.put("a", "1")])
+        let abandoned = "\(data)/fork-1-1"
+        try FileManager.default.createDirectory(atPath: "\(abandoned)/data/runs", withIntermediateDirectories: true)
+        let fork = try TemporaryFork(within: data)
+        _ = try store.engine.fork(to: fork.directory)
+        try expectClean(fork.directory)
+        #expect(!FileManager.default.fileExists(atPath: abandoned))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
+        #expect(throws: StorageError.self) { try store.engine.fork(to: "\(data)/copy") }
+        fork.remove()
+        #expect(!FileManager.default.fileExists(atPath: fork.directory))
+        try store.engine.close()
+    }
 }

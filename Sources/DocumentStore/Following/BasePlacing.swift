@@ -1,0 +1,67 @@
+// How a base takes the place of what a data directory has, whenever the process ends.
+//
+//     DIR/BASE.new       what has been received
+//     DIR/BASE           all of it, durable; what DIR had before is being removed, FORMAT first
+//     DIR/BASE.moving    the rest of it; its files are being moved to DIR, FORMAT last
+//
+// Nothing is written beside DIR: it may be a mount point, and what is above it may belong to others.
+
+internal import FileSystem
+package import Storage
+
+/// Puts a base in the place of the contents of a data directory that nobody has open.
+package enum BasePlacing {
+    private static let complete = "BASE"
+    private static let moving = "BASE.moving"
+
+    /// Where a base for a directory is received.
+    static func received(in directory: String) -> String { "\(directory)/BASE.new" }
+
+    /// Puts the base that was received in the place of what the directory has.
+    static func place(in directory: String) throws(StorageError) {
+        try Directory.rename(received(in: directory), to: "\(directory)/\(complete)")
+        try Directory.sync(directory)
+        try settle(directory)
+    }
+
+    /// Ends what a process that has ended left: a base that is complete takes its place, and one that is not goes. A
+    /// directory that does not exist is not an error.
+    package static func settle(_ directory: String) throws(StorageError) {
+        try Directory.removeAll(received(in: directory))
+        if Directory.exists("\(directory)/\(complete)") {
+            try removeContents(of: directory)
+            try Directory.rename("\(directory)/\(complete)", to: "\(directory)/\(moving)")
+            try Directory.sync(directory)
+        }
+        if Directory.exists("\(directory)/\(moving)") { try moveFiles(in: directory) }
+    }
+
+    /// Removes all that the directory had before: the mark of a whole store first.
+    private static func removeContents(of directory: String) throws(StorageError) {
+        try Directory.removeFile("\(directory)/\(BaseDirectory.format)")
+        try Directory.sync(directory)
+        for name in try Directory.names(in: directory) where name != complete {
+            let path = "\(directory)/\(name)"
+            if Directory.status(of: path, followsLink: false).isDirectory {
+                try Directory.removeAll(path)
+            } else {
+                try Directory.removeFile(path)
+            }
+        }
+        try Directory.sync(directory)
+    }
+
+    private static func moveFiles(in directory: String) throws(StorageError) {
+        let place = "\(directory)/\(moving)"
+        let names = try Directory.names(in: place)
+        for name in names where name != BaseDirectory.format {
+            try Directory.rename("\(place)/\(name)", to: "\(directory)/\(name)")
+        }
+        try Directory.sync(directory)
+        if names.contains(BaseDirectory.format) {
+            try Directory.rename("\(place)/\(BaseDirectory.format)", to: "\(directory)/\(BaseDirectory.format)")
+        }
+        try Directory.remove(place)
+        try Directory.sync(directory)
+    }
+}
