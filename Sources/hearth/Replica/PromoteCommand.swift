@@ -1,5 +1,6 @@
 // `hearth promote`: a replica becomes a server that takes writes.
 
+import Authorization
 import Basics
 import DocumentStore
 import EmbeddedEngine
@@ -27,9 +28,10 @@ enum PromoteCommand: MainThreadSubcommand {
 
     static let discussion = """
         The replica must not be running. hearth promote asks the source to take no more
-        writes, takes its last commit, and makes the replica an independent store: nothing
-        is lost. The source serves reads until it is stopped, and does not start again on its
-        directory. Then start the replica with hearth serve, without --follow.
+        writes, takes its last commit and its rules, and makes the replica an independent
+        store: nothing is lost. The source serves reads until it is stopped, and does not
+        start again on its directory. Then start the replica with hearth serve, without
+        --follow.
 
         With --force the source is not asked. The command prints the time of the last commit
         that the replica has; what was committed after it is lost, unless the source comes
@@ -109,7 +111,8 @@ enum PromoteCommand: MainThreadSubcommand {
                     "the replica cannot continue from what it has: \(reason); serve it with --follow first")
             case .revocations(let bytes):
                 try IdentityDirectory(dataDirectory: directory).revocations().add(try Revocations.decode(bytes))
-            case .accepted, .closed, .file, .contents, .baseIsComplete, .derived, .rules, .groups: break
+            case .rules(let text): _ = try RulesKeeper(RulesHistory(dataDirectory: directory)).apply(text)
+            case .accepted, .closed, .file, .contents, .baseIsComplete, .derived, .groups: break
             }
         }
         guard store.publishedVersion.microseconds == last else {

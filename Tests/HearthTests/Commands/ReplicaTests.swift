@@ -240,6 +240,33 @@ struct ReplicaTests {
     }
 
     @Test
+    func `A promoted replica has the rules that the source got while it did not run`() async throws {
+        func apply(_ statement: String) throws -> String {
+            let path = directory.path(of: "firestore.rules")
+            let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { \(statement) } } }\n"
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+            let applied = try HearthBinary.run(["rules", "apply", path, "--data", data])
+            #expect(applied.status == 0, "\(applied)")
+            return text
+        }
+        // Without access control; rules are kept all the same.
+        let source = try ServerProcess(data: data, arguments: Self.kept + ["--insecure"])
+        let before = try apply("allow read;")
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        await client.close()
+        let replica = try replica(of: source, ["--insecure"])
+        try await expect(replica, "c/a", is: 1)
+        #expect(replica.stop() == 0)
+        #expect(try HearthBinary.run(["rules", "show", "--data", copy]).output == before)
+        let after = try apply("allow read: if false;")
+        let promoted = try HearthBinary.run(["promote", "--data", copy])
+        #expect(promoted.status == 0, "\(promoted)")
+        #expect(try HearthBinary.run(["rules", "show", "--data", copy]).output == after)
+        #expect(source.stop() == 0)
+    }
+
+    @Test
     func `A replica is promoted by force without its source, and says what it has`() async throws {
         let source = try source()
         let client = try TestClient(source)
