@@ -214,21 +214,29 @@ package struct StoreTables: Sendable {
             """, [])
     }
 
-    /// Creates the row of a store that was made elsewhere, with its first base, unless there is a row.
+    /// Creates the row of a store that was made elsewhere, with its first base, unless there is a row. One row if that
+    /// was done: whether its rules became those of the cluster.
+    ///
+    /// - Parameter rules: of the store, with their number; they become those of a cluster that has none. The number is
+    ///   0 for no rules.
     package func adoption(
-        _ store: StoreIdentity, timeline: UInt64, ceiling: UInt64, base: BaseRow
+        _ store: StoreIdentity, timeline: UInt64, ceiling: UInt64, base: BaseRow, rules: (number: UInt64, text: String)
     ) -> SQLStatement {
         SQLStatement(
             """
             WITH adopted AS (INSERT INTO hearth.stores VALUES ($1::text, $2::bigint, $3::bigint, $4::bigint,
                 \(Self.level), 1, 1, 0, 0, '', $5::bigint, 0, clock_timestamp()) ON CONFLICT (name) DO NOTHING
-                RETURNING name)
-            INSERT INTO hearth.bases SELECT name, 1, 0, 0, $6::bigint, $7::bigint, clock_timestamp(), $8::text,
-                $9::bigint FROM adopted RETURNING number
+                RETURNING name),
+            ruled AS (INSERT INTO hearth.rules SELECT $10::bigint, clock_timestamp(), $11::text FROM adopted
+                WHERE $10::bigint > 0 AND NOT EXISTS (SELECT FROM hearth.rules) RETURNING number),
+            based AS (INSERT INTO hearth.bases SELECT name, 1, 0, 0, $6::bigint, $7::bigint, clock_timestamp(),
+                $8::text, $9::bigint FROM adopted RETURNING number)
+            SELECT EXISTS (SELECT FROM ruled) FROM based
             """,
             [
                 .text(name), .number(store.high), .number(store.low), .number(timeline), .number(ceiling),
                 .number(base.place.version), .number(base.byteCount), .text(base.location.text), .number(base.parts),
+                .number(rules.number), .text(rules.text),
             ])
     }
 

@@ -42,6 +42,7 @@ struct ClusterPlacing {
         let database = try claim(session, for: owner)
         try checkAddress(known, database)
         try bringRevocations(session)
+        if before == nil { try bringRules(session) }
         let row = try row(session)
         let place = StorePlace(store: tables.name, identity: row.lease.store, address: address, database: database)
         if let before {
@@ -120,6 +121,16 @@ struct ClusterPlacing {
         guard try session.run(RevocationsTable.exists).first?.number(0) == 1 else { return }
         let moments = ClusterRevocations.moments(of: try session.run(RevocationsTable.added(after: 0)))
         if !moments.isEmpty { try ClusterRevocations(HomeDatabase(address: home)).add(moments) }
+    }
+
+    /// Makes the rules of a directory whose store was moved to its database those of the cluster, unless that has some.
+    private func bringRules(_ session: PostgreSQLSession) throws {
+        guard try session.run(RulesTable.exists).first?.number(0) == 1,
+            let row = try session.run(RulesTable.texts(after: 0, withLast: true)).last
+        else { return }
+        let (number, rules) = (Int(clamping: row.number(0) ?? 0), ClusterRules(home: HomeDatabase(address: home)))
+        if try rules.add(row.text(1), as: number, after: 0) { return }
+        try StandardOutput.print("the cluster has rules, which apply to this store too; those in \(address) do not")
     }
 
     /// - Throws: a `CommandFailure` if another store lies in the same database by another address.

@@ -103,8 +103,10 @@ private struct DirectoryToCluster {
         }
         try addRevocations()
         let ceiling = max(last, base.version.microseconds, SystemClock.microseconds())
+        let rules = try self.rules()
         let entered = try session.run(
-            tables.adoption(identity, timeline: timeline ?? ceiling, ceiling: ceiling, base: row))
+            tables.adoption(
+                identity, timeline: timeline ?? ceiling, ceiling: ceiling, base: row, rules: rules ?? (0, "")))
         guard !entered.isEmpty else {
             switch row.location {
             case .table(let table): try session.run(StoreTables.dropping(table))
@@ -114,19 +116,19 @@ private struct DirectoryToCluster {
                 "another server has made the store \(tables.name) in the database meanwhile: "
                     + "name another one with --cluster-store")
         }
-        try addRules()
+        if rules != nil, entered.first?.number(0) != 1 {
+            try StandardOutput.print(
+                "the cluster has rules, which apply to this store too; those of \(directory) do not")
+        }
         try StandardOutput.print(
             "\(directory) is the store \(tables.name) of the cluster now: \(base.parts.count) files of "
                 + "\(base.byteCount) bytes, compared. Start servers on empty directories with hearth serve --cluster")
     }
 
-    /// Makes the rules of the directory those of the cluster, unless that has some.
-    private func addRules() throws {
+    /// The rules of the directory, which become those of the cluster with the store, unless that has some.
+    private func rules() throws -> (number: UInt64, text: String)? {
         let history = RulesHistory(dataDirectory: directory)
-        guard let number = try history.newest() else { return }
-        let rules = ClusterRules(home: HomeDatabase(address: database))
-        if try rules.add(history.text(number), as: number, after: 0) { return }
-        try StandardOutput.print("the cluster has rules, which apply to this store too; those of \(directory) do not")
+        return try history.newest().map { (UInt64($0), try history.text($0)) }
     }
 
     /// Has the servers of the cluster refuse the tokens that the directory refuses.
@@ -138,6 +140,7 @@ private struct DirectoryToCluster {
     /// Makes the tables, and removes what an interrupted attempt has left.
     private func prepareDatabase() throws {
         if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
+        if try session.run(RulesTable.exists).first?.number(0) != 1 { try session.run(RulesTable.creation) }
         let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
         guard row == nil else {
             throw CommandFailure(

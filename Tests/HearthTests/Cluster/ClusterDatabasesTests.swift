@@ -338,6 +338,22 @@ struct ClusterDatabasesTests {
     }
 
     @Test
+    func `Rules of a store that came to another database become those of a cluster without rules`() throws {
+        let text = "service cloud.firestore {}\n"
+        _ = try sql(databases.other) { session in
+            try session.run(RulesTable.creation)
+            return try session.run(RulesTable.adding(text, as: 3, after: 0))
+        }
+        for (store, isTaken) in [("b", true), ("c", false)] {
+            let placed = try cluster("place", [store, databases.other])
+            #expect(placed.status == 0, "\(placed)")
+            #expect(placed.output.contains("those in \(databases.other) do not") != isTaken, "\(placed)")
+            let rules = try sql(databases.home) { try $0.run(RulesTable.texts(after: 0, withLast: true)) }
+            #expect(rules.count == 1 && rules.first?.number(0) == 3 && rules.first?.text(1) == text)
+        }
+    }
+
+    @Test
     func `A server refuses a database that is not the home, a store that lies elsewhere, and one that was replaced`()
         throws
     {

@@ -121,4 +121,29 @@ struct StoreMigrationTests {
         #expect(nothing.status == 2 && nothing.errors.contains("--from-firestore PROJECT"), "\(nothing)")
         #expect(first.stop() == 0)
     }
+
+    @Test
+    func `A directory is the store of a cluster with its rules, or not at all`() async throws {
+        let source = try ServerProcess(data: data, arguments: ["--insecure"])
+        #expect(try set(source.port, "c/d", 1).status == 0)
+        let file = directory.path(of: "firestore.rules")
+        let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { allow get; } } }\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+        #expect(try HearthBinary.run(["rules", "apply", file, "--data", data]).status == 0)
+        #expect(source.stop() == 0)
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        try session.run(RulesTable.creation)
+        // What keeps rules out stands for the end of the command, or of the database, at this moment.
+        try session.run(SQLStatement(script: "ALTER TABLE hearth.rules ADD CONSTRAINT no_rules CHECK (number < 0)"))
+        let failed = try migrate(data, database.address)
+        #expect(failed.status == 1, "\(failed)")
+        #expect(try session.run(SQLStatement("SELECT count(*) FROM hearth.stores")).first?.number(0) == 0)
+        try session.run(SQLStatement(script: "ALTER TABLE hearth.rules DROP CONSTRAINT no_rules"))
+        let moved = try migrate(data, database.address)
+        #expect(moved.status == 0, "\(moved)")
+        #expect(try session.run(SQLStatement("SELECT source FROM hearth.rules")).first?.text(0) == text)
+        let kept = try session.run(SQLStatement("SELECT number FROM hearth.bases WHERE store = 'main'"))
+        #expect(kept.count == 1 && kept.first?.number(0) == 1)
+    }
 }
