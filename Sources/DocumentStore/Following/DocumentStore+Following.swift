@@ -63,12 +63,16 @@ extension DocumentStore {
     /// Why this store takes no writes; nil unless it follows another server.
     var refusal: RequestError? { standing.refusal }
 
-    /// How old the state of a replica is by this machine's clock, in microseconds; 0 for a store that is none.
+    /// How old the state of a replica is by this machine's clock, in microseconds; 0 for a store that is none. A clock
+    /// that is late does not make it younger than the last time that was closed here.
     package var lagMicroseconds: UInt64 {
         if standing.takesWrites { return 0 }
-        let now = configuration.clock.nowMicroseconds
-        let reached = max(replication.closedMicroseconds, engine.publishedVersion.microseconds)
-        return now > reached ? now - reached : 0
+        let clock = configuration.clock
+        let closed = replication.closedTime
+        let (now, elapsed) = (clock.nowMicroseconds, clock.elapsedMilliseconds)
+        let reached = max(closed.microseconds, engine.publishedVersion.microseconds)
+        let sinceClosed = closed.microseconds > 0 && elapsed > closed.takenAt ? (elapsed - closed.takenAt) * 1_000 : 0
+        return max(now > reached ? now - reached : 0, sinceClosed)
     }
 
     // MARK: Servers that may lead
@@ -128,6 +132,7 @@ extension DocumentStore {
     package func closeTimes(through time: UInt64) {
         versions.close(time)
         changes.announce(through: time)
+        replication.noteClosed(time, atMilliseconds: configuration.clock.elapsedMilliseconds)
     }
 }
 

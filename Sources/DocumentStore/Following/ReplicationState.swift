@@ -5,7 +5,7 @@ internal import Synchronization
 package final class ReplicationState: Sendable {
     private let followerCount = Atomic<Int>(0)
     private let connected = Atomic<Bool>(false)
-    private let closed = Atomic<UInt64>(0)
+    private let closed = Mutex(ClosedTime())
     private let readBeforeLeader = Atomic<UInt64>(0)
     private let acknowledged = Atomic<UInt64>(0)
     private let wakers = Mutex<[UInt64: @Sendable () -> Void]>([:])
@@ -51,10 +51,22 @@ package final class ReplicationState: Sendable {
         set { connected.store(newValue, ordering: .relaxed) }
     }
 
-    /// A replica has everything up to this time of its source, in microseconds; 0 at first.
-    package var closedMicroseconds: UInt64 {
-        get { closed.load(ordering: .relaxed) }
-        set { closed.store(newValue, ordering: .relaxed) }
+    /// A time that the leader has closed.
+    struct ClosedTime: Sendable {
+        /// In microseconds; 0 for none.
+        var microseconds: UInt64 = 0
+        /// When it came, in elapsed milliseconds.
+        var takenAt: UInt64 = 0
+    }
+
+    /// The last time up to which this server has everything of its leader.
+    var closedTime: ClosedTime { closed.withLock { $0 } }
+
+    /// The server has everything up to a time. One that is not later than the last changes nothing.
+    func noteClosed(_ time: UInt64, atMilliseconds now: UInt64) {
+        closed.withLock { closed in
+            if time > closed.microseconds { closed = ClosedTime(microseconds: time, takenAt: now) }
+        }
     }
 
     // MARK: Groups that the leader may not have acknowledged yet

@@ -113,8 +113,6 @@ final class ClusterHost: MemberHost {
         // The leader closes times up to which all commits are acknowledged.
         store.replication.noteAcknowledged(through: time)
         store.closeTimes(through: time)
-        // A time of the database may be older than one of the stream.
-        store.replication.closedMicroseconds = max(store.replication.closedMicroseconds, time)
         store.replication.isConnected = true
     }
 

@@ -71,9 +71,7 @@ final class ReplicaStream: FollowTarget {
             store.replication.isConnected = true
             log(.info, "following", ["source": source, "version": String(store.publishedVersion.microseconds)])
         case .records(let bytes): try await FollowerTask.apply(bytes, to: store)
-        case .closed(let time):
-            store.closeTimes(through: time)
-            store.replication.closedMicroseconds = time
+        case .closed(let time): store.closeTimes(through: time)
         case .derived(let bytes):
             let entries = try Self.derived(bytes)
             guard let version = store.replication.derived.difference(from: entries) else { break }

@@ -161,6 +161,25 @@ struct FollowingTests {
     }
 
     @Test
+    func `The state of a follower whose clock is late is not younger than the last time that was closed`() throws {
+        let clock = SteppedClock()
+        let follower = try StoreHarness(clock: clock) { $0.leader = "leader:1" }
+        let time = clock.nowMicroseconds + 1_000_000
+        clock.advance(milliseconds: 1_000)
+        follower.store.closeTimes(through: time)
+        #expect(follower.store.lagMicroseconds == 0)
+        clock.stepBack(milliseconds: 3_600_000)
+        // The same time again changes nothing.
+        clock.advance(milliseconds: 10_000)
+        follower.store.closeTimes(through: time)
+        clock.advance(milliseconds: 20_000)
+        #expect(follower.store.lagMicroseconds == 30_000_000)
+        follower.store.closeTimes(through: time + 1)
+        #expect(follower.store.lagMicroseconds == 0)
+        try follower.finish()
+    }
+
+    @Test
     func `A difference between leader and follower is found by the hash of what they derived`() async throws {
         let pair = try Pair(seed: 3)
         let (leader, follower) = (pair.leader.store.replication.derived, pair.follower.store.replication.derived)
