@@ -27,7 +27,7 @@ package final class LogReader {
             var found = LogRows()
             let first = place.sequence + 1
             guard let rows = try rows(from: first, rowsMax) else { return [] }
-            if let problem = found.add(rows, after: place, store: store) { throw damaged(problem) }
+            if let problem = found.add(rows, after: place, store: store, rowsMax: rowsMax) { throw damaged(problem) }
             if found.groups.isEmpty, found.piecesMissing > 0 {
                 rowsMax = found.piecesMissing
                 continue

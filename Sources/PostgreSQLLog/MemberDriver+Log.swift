@@ -164,11 +164,12 @@ extension MemberDriver {
         logStatement = nil
         reading = nil
         readsShared = false
-        mustCreateTable = false
+        (mustCreateTable, hasCreatedTable) = (false, false)
         member.logConnectionEnded(now: BootClock.milliseconds() + (wasLeader ? 0 : pause))
     }
 
     private func reply(_ reply: LogReply) {
+        hasCreatedTable = false
         logStatement = nil
         reading = nil
         readsShared = false
@@ -180,11 +181,13 @@ extension MemberDriver {
         case .rows(let rows, let hasWarning):
             if hasWarning { return giveUpLog("the commit was not waited for") }
             if mustCreateTable {
-                mustCreateTable = false
+                (mustCreateTable, hasCreatedTable) = (false, true)
                 return sendLog()
             }
             reply(settings.tables.appendReply(rows))
         case .failed(let failure) where (failure.isMissingTable || failure.isMissingColumn) && !mustCreateTable:
+            // It is the table of the group before: the database was restored, or a standby that lacked it took over.
+            if hasCreatedTable { return reply(.chainDiffers) }
             mustCreateTable = true
             sendLog()
         case .failed(let failure) where failure.isDuplicate && !mustCreateTable:
@@ -225,13 +228,15 @@ extension MemberDriver {
             return reply(Self.replyWithoutRows(after: current.after, base: BaseRow(rows)))
         case (.rows(let rows, _), .groups):
             let isFirst = current.table == StoreTables.tableNumber(of: max(current.after.sequence, 1))
-            if let problem = current.rows.add(rows, after: current.after, store: settings.store) {
+            let problem = current.rows.add(
+                rows, after: current.after, store: settings.store, rowsMax: current.rowsMax, bytesMax: current.bytesMax)
+            if let problem {
                 host.note(.statementRefused(problem))
                 return giveUpLog("the log is damaged")
             }
             if isFirst, current.after.sequence > 0, current.rows.placeHash == nil {
                 current.step = .base
-            } else if current.rows.rowCount >= current.rowsMax || current.rows.byteCount >= current.bytesMax {
+            } else if current.rows.isCut {
                 if current.rows.groups.isEmpty, current.rows.piecesMissing > 0 {
                     // One group is larger than what is read at once.
                     current.rowsMax = max(current.rowsMax, current.rows.piecesMissing + 1)

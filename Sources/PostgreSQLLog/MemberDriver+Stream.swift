@@ -6,6 +6,8 @@ package import Replication
 /// Groups of the leader's stream on their way to the member.
 struct StreamedGroups {
     let groups: [LoggedGroup]
+    /// The last group that the stream had before; 0 if that does not matter.
+    let sequenceBefore: UInt64
     /// A time that the leader closed after the groups, in microseconds; 0 for none.
     let closed: UInt64
     let completion: @Sendable (Bool) -> Void
@@ -19,14 +21,18 @@ extension MemberDriver {
     ///
     /// - Parameters:
     ///   - groups: in order; may be none.
-    ///   - closed: a time that the leader closed after them, in microseconds; 0 for none.
+    ///   - sequenceBefore: the last group that the stream had before them, whether it was taken or not.
+    ///   - closed: a time that the leader closed after all of them, in microseconds; 0 for none.
     ///   - completion: called once, on any thread: false if the stream does not continue what is here.
     package func receive(
-        _ groups: [LoggedGroup], closed: UInt64, completion: @escaping @Sendable (Bool) -> Void
+        _ groups: [LoggedGroup], after sequenceBefore: UInt64, closed: UInt64,
+        completion: @escaping @Sendable (Bool) -> Void
     ) {
         let (isTaken, wakes) = inbox.withLock { inbox in
             if inbox.isClosed { return (false, false) }
-            inbox.streamed.append(StreamedGroups(groups: groups, closed: closed, completion: completion))
+            inbox.streamed.append(
+                StreamedGroups(
+                    groups: groups, sequenceBefore: sequenceBefore, closed: closed, completion: completion))
             return (true, !inbox.isApplying)
         }
         if wakes { wake() }
@@ -54,9 +60,11 @@ extension MemberDriver {
     /// Applies together what came while something else was applied.
     private func take(_ streamed: [StreamedGroups], now: UInt64) {
         let groups = streamed.flatMap(\.groups)
-        guard let actions = member.receive(streamed: groups.map(\.header), now: now) else {
-            return streamed.complete(false)
-        }
+        let end = groups.last?.header.sequence ?? 0
+        // A time is not closed here without the groups before it: some may have been refused a moment ago.
+        guard streamed.allSatisfy({ $0.sequenceBefore <= max(end, member.place.sequence) }),
+            let actions = member.receive(streamed: groups.map(\.header), now: now)
+        else { return streamed.complete(false) }
         // Groups come before the times that are closed after them, so the last time is after all groups.
         let closed = streamed.reduce(0) { max($0, $1.closed) }
         if closed > 0 { state.change { $0.closed = max($0.closed, closed) } }

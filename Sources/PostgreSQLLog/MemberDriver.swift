@@ -121,6 +121,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var appendText = AppendText()
     /// The append goes to a table that does not exist yet.
     var mustCreateTable = false
+    /// The table was made for the append.
+    var hasCreatedTable = false
     var hasEnded = false
     var isAway = false
     /// By how much the machine's clock is ahead of the database's, in microseconds.

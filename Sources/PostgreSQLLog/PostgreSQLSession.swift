@@ -40,7 +40,9 @@ package final class PostgreSQLSession {
         var event = connection.send(statement)
         if event == nil { event = try next(withinMilliseconds: milliseconds ?? waitsMilliseconds) }
         switch event {
-        case .finished(.rows(let rows, _))?: return rows
+        case .finished(.rows(let rows, let hasWarning))?:
+            guard hasWarning, !statement.isRead else { return rows }
+            throw SQLFailure(state: "", message: "the database has not waited for its standby, and has warned")
         case .finished(.failed(let failure))?: throw failure
         case .ended(let reason)?: throw SQLFailure(state: "", message: reason)
         case .opened?, nil: throw SQLFailure(state: "", message: "the connection has ended")

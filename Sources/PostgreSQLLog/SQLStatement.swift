@@ -43,6 +43,9 @@ package struct SQLStatement: Sendable {
         self.isRepeated = isRepeated
     }
 
+    /// Nothing is changed, so that there is no commit whose outcome could be unknown.
+    var isRead: Bool { text.hasPrefix("SELECT ") }
+
     /// Several statements in one transaction.
     package init(script: String) {
         text = script

@@ -183,21 +183,22 @@ struct LogRows {
     private(set) var placeHash: UInt64?
     /// A time that the leader had closed when the rows were read.
     private(set) var closed: UInt64 = 0
-    /// Rows of all results.
-    private(set) var rowCount = 0
     /// Pieces of the group that was cut off at the end; 0 if none was.
     private(set) var piecesMissing = 0
-    /// Bytes of records in the rows of the last result.
-    private(set) var byteCount = 0
+    /// The last result has as many rows or bytes as were asked for: the table may have further ones.
+    private(set) var isCut = false
 
     /// Adds the rows of a result.
     /// - Parameters:
     ///   - place: the group whose row only shows that it is there.
     ///   - store: whose groups they are.
+    ///   - rowsMax: rows that were asked for.
+    ///   - bytesMax: bytes of records after which no further row was read.
     /// - Returns: why they cannot be right; nil if they can.
-    mutating func add(_ rows: [SQLRow], after place: LogPlace, store: StoreIdentity) -> String? {
-        rowCount = rows.count
-        byteCount = rows.reduce(0) { $0 + ($1.columns[9]?.count ?? 0) }
+    mutating func add(
+        _ rows: [SQLRow], after place: LogPlace, store: StoreIdentity, rowsMax: Int, bytesMax: Int = .max
+    ) -> String? {
+        isCut = rows.count >= rowsMax || rows.reduce(0) { $0 + ($1.columns[9]?.count ?? 0) } >= bytesMax
         closed = rows.first?.number(0) ?? closed
         var index = 0
         while index < rows.count, let sequence = rows[index].number(1) {
@@ -208,9 +209,9 @@ struct LogRows {
             }
             let count = Int(clamping: rows[index].number(3) ?? 0)
             guard count > 0 else { return "group \(sequence) has no pieces" }
-            guard index + count <= rows.count else {
+            guard count <= rows.count - index else {
                 piecesMissing = count
-                return nil
+                return isCut ? nil : "group \(sequence) lacks pieces"
             }
             let pieces = rows[index..<index + count]
             guard pieces.enumerated().allSatisfy({ $1.number(1) == sequence && $1.number(2) == UInt64($0) }) else {

@@ -85,4 +85,23 @@ struct KeptSessionTests {
         _ = try process(of: kept)
         #expect(kept.number == 1)
     }
+
+    @Test
+    func `A change with a warning has an unknown outcome, as the standby may lack it; a read has not`() throws {
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(
+            SQLStatement(
+                script: """
+                    CREATE TABLE counted (n integer);
+                    CREATE FUNCTION warned() RETURNS integer LANGUAGE plpgsql
+                        AS $$ BEGIN RAISE WARNING 'careful'; RETURN 1; END $$
+                    """))
+        let failure = #expect(throws: SQLFailure.self) {
+            try session.run(SQLStatement("INSERT INTO counted SELECT warned()"))
+        }
+        #expect(failure?.isConnectionLost == true)
+        #expect(try session.run(SQLStatement("SELECT warned()")).first?.number(0) == 1)
+        #expect(try session.run(SQLStatement("SELECT count(*) FROM counted")).first?.number(0) == 1)
+    }
 }

@@ -87,16 +87,20 @@ struct LeaseRowsTests {
             let statement = tables.read(
                 table: 0, from: max(sequence, 1), skipsFirst: sequence > 0, rowsMax: rowsMax, bytesMax: bytesMax)
             let after = sequence == 0 ? LogPlace.start : places[Int(sequence) - 1]
-            #expect(rows.add(try session.run(statement), after: after, store: store) == nil)
+            let found = try session.run(statement)
+            #expect(rows.add(found, after: after, store: store, rowsMax: rowsMax, bytesMax: bytesMax) == nil)
             return rows
         }
         func sequences(_ rows: LogRows) -> [UInt64] { rows.groups.map(\.header.sequence) }
         let all = try read(after: 0, rowsMax: 128, bytesMax: .max)
-        #expect(sequences(all) == [1, 2, 3, 4, 5] && all.byteCount == 2_110 && all.groups[0].derived == [1])
+        #expect(sequences(all) == [1, 2, 3, 4, 5] && !all.isCut && all.groups[0].derived == [1])
+        // They have so many bytes.
+        #expect(try read(after: 0, rowsMax: 128, bytesMax: 2_110).isCut)
+        #expect(try !read(after: 0, rowsMax: 128, bytesMax: 2_111).isCut)
         #expect(sequences(try read(after: 0, rowsMax: 128, bytesMax: 900)) == [1])
         #expect(sequences(try read(after: 0, rowsMax: 128, bytesMax: 901)) == [1, 2])
         let rest = try read(after: 1, rowsMax: 128, bytesMax: 700)
-        #expect(sequences(rest) == [2, 3] && rest.placeHash == places[0].hash && rest.byteCount == 800)
+        #expect(sequences(rest) == [2, 3] && rest.placeHash == places[0].hash && rest.isCut)
         #expect(sequences(try read(after: 1, rowsMax: 3, bytesMax: .max)) == [2, 3])
         #expect(sequences(try read(after: 5, rowsMax: 128, bytesMax: 1)) == [])
     }

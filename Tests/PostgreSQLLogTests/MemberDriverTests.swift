@@ -220,8 +220,13 @@ struct MemberDriverTests {
         server.stop(SIGQUIT)
         // The fifth group alone does not continue what the third one has.
         let groups = try #require(LoggedGroup.decode(sent.bytes + more.bytes, of: store))
-        #expect(!third.receive(Array(groups.dropFirst()), closed: 9) || third.host.state.groups.count == 2)
-        if third.host.state.groups.isEmpty { #expect(third.receive(groups, closed: 9)) }
+        #expect(!third.receive(Array(groups.dropFirst()), after: 4, closed: 9) || third.host.state.groups.count == 2)
+        if third.host.state.groups.isEmpty {
+            // A time that was sent after groups that were refused is not closed.
+            #expect(!third.receive([], after: 5, closed: 9))
+            #expect(third.host.state.closed == 0)
+            #expect(third.receive(groups, after: 3, closed: 9))
+        }
         #expect(third.host.state.groups == Array(first.host.state.groups.suffix(2)))
         #expect(third.host.state.closed == 9)
         for member in [first, second, third] { member.driver.stop() }
@@ -240,7 +245,7 @@ struct MemberDriverTests {
         second.host.hold()
         let outcomes = Monitor<[Bool]>([])
         func send(_ range: Range<Int>, closed: UInt64) {
-            second.driver.receive(Array(groups[range]), closed: closed) { isTaken in
+            second.driver.receive(Array(groups[range]), after: UInt64(range.lowerBound), closed: closed) { isTaken in
                 outcomes.update { $0.append(isTaken) }
             }
         }
@@ -338,6 +343,64 @@ struct MemberDriverTests {
             second.host.state.restarts == [.differs(keySpace: "test", sequence: 2)]
         }
         for member in [first, second] { member.driver.stop() }
+    }
+
+    @Test
+    func `A group that lacks a row is damage, and nothing after it is closed`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        try first.append("one", version: 1)
+        // Three rows.
+        try first.append(String(repeating: "large", count: 260_000), version: 2)
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try waitUntil("the time is closed") {
+            try session.run(SQLStatement("SELECT closed FROM hearth.stores")).first?.number(0) == 2
+        }
+        first.driver.stop()
+        try session.run(SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence = 2 AND piece = 2"))
+        let second = try member("second:2")
+        try waitUntil("the damage is reported: \(second.host.state.events)") {
+            second.host.state.events.contains { $0.contains("group 2 lacks pieces") } || second.host.state.closed > 0
+        }
+        #expect(second.host.state.closed < 2 && second.host.state.lowest == nil)
+        second.driver.stop()
+        let reader = LogReader(session, second.driver.settings.tables, of: store, after: .start)
+        let error = #expect(throws: StorageError.self) { while try !reader.next().isEmpty {} }
+        #expect(error?.code == .corrupt)
+    }
+
+    @Test
+    func `A leader whose last group went with its table is deposed by the first group of the next table`() throws {
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        // Its last group fills a table.
+        let records = TestMember.group("base", version: 10)
+        let header = GroupHeader(
+            store: store, epoch: Epoch(1), sequence: StoreTables.groupsPerTable, previousHash: 4, version: 10,
+            contentHash: LoggedGroup.contentHash(records))
+        try session.run(
+            SQLStatement(
+                script: """
+                    CREATE TABLE hearth.log_main_0 (sequence bigint, piece integer, pieces integer, epoch bigint,
+                        previous_hash bigint, version bigint, content_hash bigint, hash bigint, data bytea,
+                        derived bytea, PRIMARY KEY (sequence, piece))
+                    """))
+        try session.run(
+            SQLStatement(
+                "INSERT INTO hearth.log_main_0 VALUES ($1::bigint, 0, 1, 1, 4, 10, $2::bigint, $3::bigint, $4::bytea)",
+                [.number(header.sequence), .number(header.contentHash), .number(header.hash), .bytes(records)]))
+        let leader = try member("first:1", place: header.place)
+        try leader.waitUntilLeading()
+        // A standby without the table takes over.
+        try session.run(SQLStatement(script: "DROP TABLE hearth.log_main_0"))
+        let outcome = Monitor<Result<Void, StorageError>?>(nil)
+        leader.driver.append(TestMember.group("next", version: 11).byteSpan, version: CommitVersion(microseconds: 11)) {
+            result in outcome.update { $0 = result }
+        }
+        try waitUntil("it is deposed: \(leader.host.state.events)") { leader.host.state.restarts == [.deposed] }
+        #expect(throws: StorageError.self) { try outcome.wait { $0 }.get() }
+        leader.driver.stop()
     }
 
     @Test

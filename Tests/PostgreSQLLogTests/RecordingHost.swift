@@ -121,9 +121,9 @@ final class TestMember: Sendable {
 
     /// Hands over groups as a stream does.
     /// - Returns: whether they were taken.
-    func receive(_ groups: [LoggedGroup], closed: UInt64) -> Bool {
+    func receive(_ groups: [LoggedGroup], after sequence: UInt64, closed: UInt64) -> Bool {
         let outcome = Monitor<Bool?>(nil)
-        driver.receive(groups, closed: closed) { isTaken in outcome.update { $0 = isTaken } }
+        driver.receive(groups, after: sequence, closed: closed) { isTaken in outcome.update { $0 = isTaken } }
         return outcome.wait { $0 }
     }
 

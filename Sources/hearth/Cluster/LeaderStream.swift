@@ -86,6 +86,8 @@ private final class MemberStream: FollowTarget {
         var isRefused = false
         /// Of requests: what an earlier stream has brought does not count for the next.
         var requests = 0
+        /// The last group of the present stream, or the one that it began after.
+        var sequence: UInt64 = 0
         /// Waits until there is room.
         var waiting: CheckedContinuation<Void, Never>?
     }
@@ -105,11 +107,12 @@ private final class MemberStream: FollowTarget {
     }
 
     func request(follower: UInt64) -> FollowRequest {
+        let (store, place) = (driver.settings.store, driver.streamStart)
         state.withLock { state in
             state.isRefused = false
             state.requests += 1
+            state.sequence = place.sequence
         }
-        let (store, place) = (driver.settings.store, driver.streamStart)
         return FollowRequest(
             version: 0, timeline: 0,
             place: LogPlaceMessage(
@@ -135,11 +138,12 @@ private final class MemberStream: FollowTarget {
     }
 
     private func deliver(_ groups: [LoggedGroup], byteCount: Int, closed: UInt64) async throws {
-        let request = state.withLock { state in
+        let (request, sequenceBefore) = state.withLock { state in
+            defer { state.sequence = groups.last?.header.sequence ?? state.sequence }
             state.byteCount += byteCount
-            return state.requests
+            return (state.requests, state.sequence)
         }
-        driver.receive(groups, closed: closed) { [self] isTaken in
+        driver.receive(groups, after: sequenceBefore, closed: closed) { [self] isTaken in
             let waiting = state.withLock { state in
                 state.byteCount -= byteCount
                 if !isTaken, request == state.requests { state.isRefused = true }
