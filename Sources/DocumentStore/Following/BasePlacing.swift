@@ -6,10 +6,11 @@
 //
 // Nothing is written beside DIR: it may be a mount point, and what is above it may belong to others.
 
+internal import EmbeddedEngine
 internal import FileSystem
 package import Storage
 
-/// Puts a base in the place of the contents of a data directory that nobody has open.
+/// Puts a base in the place of what a data directory has that nobody has open. Files in it that are not of Hearth stay.
 package enum BasePlacing {
     private static let complete = "BASE"
     private static let moving = "BASE.moving"
@@ -29,18 +30,27 @@ package enum BasePlacing {
     package static func settle(_ directory: String) throws(StorageError) {
         try Directory.removeAll(received(in: directory))
         if Directory.exists("\(directory)/\(complete)") {
-            try removeContents(of: directory)
+            try removeState(of: directory, except: [complete])
             try Directory.rename("\(directory)/\(complete)", to: "\(directory)/\(moving)")
             try Directory.sync(directory)
         }
         if Directory.exists("\(directory)/\(moving)") { try moveFiles(in: directory) }
     }
 
-    /// Removes all that the directory had before: the mark of a whole store first.
-    private static func removeContents(of directory: String) throws(StorageError) {
+    /// Whether a directory has something of a data directory. A missing one has nothing.
+    package static func hasState(_ directory: String) throws(StorageError) -> Bool {
+        guard Directory.exists(directory) else { return false }
+        return try Directory.names(in: directory).contains { CompanionFiles.isOfDirectory($0) }
+    }
+
+    /// Removes what a data directory has: the mark of a whole store first.
+    ///
+    /// - Parameter kept: names of what stays.
+    package static func removeState(of directory: String, except kept: Set<String>) throws(StorageError) {
         try Directory.removeFile("\(directory)/\(BaseDirectory.format)")
         try Directory.sync(directory)
-        for name in try Directory.names(in: directory) where name != complete {
+        for name in try Directory.names(in: directory) where CompanionFiles.isOfDirectory(name) {
+            if kept.contains(name) { continue }
             let path = "\(directory)/\(name)"
             if Directory.status(of: path, followsLink: false).isDirectory {
                 try Directory.removeAll(path)

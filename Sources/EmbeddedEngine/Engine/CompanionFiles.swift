@@ -13,8 +13,23 @@ package enum CompanionFiles {
     /// What a server knows about callers, for example whose tokens are revoked. It belongs to the server and not to its
     /// state: no copy has it, and it stays when another state takes the place of this one.
     package static let serversOwn = "identity"
+    /// What else a data directory has in itself.
+    private static let entries: Set<String> = [
+        "FORMAT", "NEW", "LOCK", "TIMELINE", "IDENTITY", "IMPORT", "CLUSTER", "PLACES", "REPLICA", "SUPERSEDED",
+        "MIGRATING", "BASE", "admin.sock", "log", "runs", "removed", serversOwn,
+    ]
     /// How the name of a file ends that is not complete.
     private static let unfinishedSuffix = ".new"
+
+    /// Whether an entry of a data directory is Hearth's. Others are left alone: an operator may keep a file of
+    /// principals there, and the system keeps `lost+found` at a mount point.
+    package static func isOfDirectory(_ name: String) -> Bool {
+        if entries.contains(name) || directories.contains(name) || name.hasPrefix("fork-") { return true }
+        // A file that is not complete, or a state of a base or of an upgrade.
+        let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+        guard parts.count == 2, entries.contains(parts[0]) else { return false }
+        return ["new", "moving"].contains(parts[1]) || parts[1].hasPrefix("format-")
+    }
 
     /// Copies the regular files of these directories, durably and with their times, in the order of their names.
     ///

@@ -1,6 +1,7 @@
 // A directory without a state: filled from a base, or discarded if it can be filled again.
 
 import Basics
+import DocumentStore
 import EmbeddedEngine
 import FileSystem
 import PostgreSQLLog
@@ -19,8 +20,8 @@ extension Cluster {
             // What was being discarded when the process ended goes; anything else stays.
             if try ClusterFile.read(in: directory) != nil {
                 try discard()
-            } else if try !Directory.names(in: directory).isEmpty {
-                throw CommandFailure("\(directory) is neither empty nor a data directory")
+            } else if try BasePlacing.hasState(directory) {
+                throw CommandFailure("\(directory) has a part of a data directory: name an empty directory")
             }
         }
         var reported: String?

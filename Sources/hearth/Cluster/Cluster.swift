@@ -256,15 +256,7 @@ final class Cluster: Sendable {
     /// Removes what the directory caches: the mark of a whole store first. That of a cache stays, and so does what
     /// belongs to the server. Nobody has it open.
     func discard() throws {
-        try Directory.removeFile("\(directory)/FORMAT")
-        for name in try Directory.names(in: directory) where !["CLUSTER", CompanionFiles.serversOwn].contains(name) {
-            let path = "\(directory)/\(name)"
-            if Directory.status(of: path).isDirectory {
-                try Directory.removeAll(path)
-            } else {
-                try Directory.removeFile(path)
-            }
-        }
+        try BasePlacing.removeState(of: directory, except: ["CLUSTER", CompanionFiles.serversOwn])
     }
 
     /// The place of the directory in the log.

@@ -104,8 +104,8 @@ final class Replica: Sendable {
     /// Copies the source if the directory is empty.
     func prepare() throws {
         if Directory.exists("\(directory)/FORMAT") { return }
-        if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
-            throw CommandFailure("\(directory) is neither empty nor a data directory")
+        if try BasePlacing.hasState(directory) {
+            throw CommandFailure("\(directory) has a part of a data directory: name an empty directory")
         }
         try fetchBase()
     }

@@ -36,7 +36,7 @@ struct BaseTests {
     }
 
     @Test
-    func `What belongs to the server stays when a base takes the place of its state`() async throws {
+    func `What belongs to the server or its operator stays when a base takes the place of its state`() async throws {
         let source = try StoreHarness()
         try await source.commit([.set("c/a", fields(1))])
         let base = try StoreBase(of: source.store)
@@ -45,7 +45,11 @@ struct BaseTests {
         let (data, file) = (directory.path(of: "data"), "identity/revocations.json")
         try FileManager.default.createDirectory(atPath: "\(data)/identity", withIntermediateDirectories: true)
         try Data("kept".utf8).write(to: URL(fileURLWithPath: "\(data)/\(file)"))
-        try Data().write(to: URL(fileURLWithPath: "\(data)/other"))
+        try FileManager.default.createDirectory(atPath: "\(data)/lost+found", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: "\(data)/runs", withIntermediateDirectories: true)
+        for name in ["principals.json", "TIMELINE", "PLACES.new", "runs/1.run"] {
+            try Data().write(to: URL(fileURLWithPath: "\(data)/\(name)"))
+        }
         let receiver = try BaseReceiver(directory: data)
         for part in base.parts {
             try receiver.begin(part.path)
@@ -53,7 +57,12 @@ struct BaseTests {
         }
         try receiver.complete(source: "source:1") { _ in }
         #expect(try String(contentsOfFile: "\(data)/\(file)", encoding: .utf8) == "kept")
-        #expect(!FileManager.default.fileExists(atPath: "\(data)/other"))
+        for name in ["principals.json", "lost+found"] {
+            #expect(FileManager.default.fileExists(atPath: "\(data)/\(name)"), "\(name)")
+        }
+        for name in ["PLACES.new", "runs/1.run"] {
+            #expect(!FileManager.default.fileExists(atPath: "\(data)/\(name)"), "\(name)")
+        }
         try source.finish()
     }
 

@@ -184,10 +184,13 @@ struct ReplicaTests {
     }
 
     @Test
-    func `A replica of another store is copied again, and says why`() async throws {
+    func `A replica of another store is copied again, and says why; files of the operator stay`() async throws {
         let first = try source()
         let client = try TestClient(first)
         try await client.set("c/a", number: 1)
+        // A mount point has one of them before the first copy.
+        try FileManager.default.createDirectory(atPath: "\(copy)/lost+found", withIntermediateDirectories: true)
+        try Data().write(to: URL(fileURLWithPath: "\(copy)/principals.json"))
         var replica = try replica(of: first)
         try await expect(replica, "c/a", is: 1)
         await client.close()
@@ -206,6 +209,8 @@ struct ReplicaTests {
         }
         await second.close()
         #expect(replica.stop() == 0)
+        let left = try FileManager.default.contentsOfDirectory(atPath: copy)
+        #expect(left.contains("lost+found") && left.contains("principals.json"), "\(left)")
         let check = try HearthBinary.run(["get", "c/b", "--address", "127.0.0.1:\(other.port)"])
         #expect(check.status == 0, "\(check.errors)")
         #expect(other.stop() == 0)
