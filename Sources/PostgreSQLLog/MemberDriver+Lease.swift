@@ -57,6 +57,7 @@ extension MemberDriver {
                 figures.leader = row.address
                 figures.level = row.level
             }
+            noteAddress(row)
             if row.lease.holder != member.server { host.follow(row.address) }
             perform(member.receive(LeaseReply(row: row.lease, isDone: row.isDone), now: now))
             state.update(member)
@@ -80,6 +81,19 @@ extension MemberDriver {
         let since = keptSince ?? now
         keptSince = since
         return now < since + Self.keptMilliseconds
+    }
+
+    /// Reports a server that leads under the address of this one. The row may also be that of an earlier start of this
+    /// server; then nobody renews it.
+    private func noteAddress(_ row: StoreRow) {
+        let lease = row.lease
+        guard row.address == settings.tables.advertised, lease.holder != member.server else { return namesake = nil }
+        let isRenewed = namesake.map { $0.holder == lease.holder && $0.renewals != lease.renewals } ?? false
+        if isRenewed, !isAddressReported {
+            isAddressReported = true
+            host.note(.addressIsTaken)
+        }
+        namesake = lease
     }
 
     private func compareClocks(_ database: UInt64) {

@@ -127,6 +127,9 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var isAway = false
     /// By how much the machine's clock is ahead of the database's, in microseconds.
     var clockAhead: Int64 = 0
+    /// The lease of another server under this address, as it was seen last; nil if there was none.
+    var namesake: LeaseRow?
+    var isAddressReported = false
     /// Since when the lease is kept for another server, in milliseconds; nil if it is not.
     var keptSince: UInt64?
     /// Since when a lease is claimed, and connections are being opened, in milliseconds; nil if they are open.

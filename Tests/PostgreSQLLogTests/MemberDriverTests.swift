@@ -346,6 +346,23 @@ struct MemberDriverTests {
     }
 
     @Test
+    func `A server reports another one that leads under its address, and not what it was before a start`() throws {
+        let first = try member("same:1")
+        try first.waitUntilLeading()
+        let second = try member("same:1")
+        let taken = "\(MemberEvent.addressIsTaken)"
+        try waitUntil("it is reported: \(second.host.state.events)") { second.host.state.events.contains(taken) }
+        first.driver.stop()
+        try second.waitUntilLeading()
+        #expect(second.host.state.events.count { $0 == taken } == 1)
+        second.driver.stop()
+        let third = try member("same:1")
+        try third.waitUntilLeading()
+        #expect(!third.host.state.events.contains(taken))
+        third.driver.stop()
+    }
+
+    @Test
     func `A group that lacks a row is damage, and nothing after it is closed`() throws {
         let first = try member("first:1")
         try first.waitUntilLeading()

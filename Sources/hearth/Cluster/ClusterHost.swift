@@ -200,6 +200,13 @@ final class ClusterHost: MemberHost {
         case .outcomeUnknown(let sequence):
             log(.warning, "cluster_outcome_unknown", ["sequence": String(sequence)])
         case .statementRefused(let message): log(.warning, "cluster_statement_refused", ["message": message])
+        case .addressIsTaken:
+            log(
+                .error, "cluster_address_taken",
+                [
+                    "address": advertised,
+                    "message": "another server leads and has the same --advertise; calls cannot be forwarded to it",
+                ])
         case .clockDiffers(let milliseconds):
             log(.error, "cluster_clock_differs", ["milliseconds": String(milliseconds)])
         }
