@@ -462,7 +462,8 @@ package final class ListenSession {
         } catch {
             if waitsForStorage(after: error) { return }
             load = nil
-            return loadFailed(target, error)
+            if !loadAgain(target, from: reading.base, after: error) { fail(target, error) }
+            return
         }
         if !reading.isFinished { return }
         load = nil
@@ -472,18 +473,20 @@ package final class ListenSession {
         mustSendSnapshot = true
     }
 
-    private func loadFailed(_ target: Target, _ error: RequestError) {
-        if !loadAgain(target, after: error) { fail(target, error) }
-    }
-
-    /// Loads a target from the start, if it was loaded or judged for longer than the retention.
-    func loadAgain(_ target: Target, after error: RequestError) -> Bool {
-        guard error.code == .failedPrecondition, target.since < hub.store.oldestReadTime else { return false }
+    /// Loads a target from the start, if it was loaded or judged until a version that is read left the retention.
+    ///
+    /// - Parameter base: the version of what the client has, if that is read.
+    func loadAgain(_ target: Target, from base: UInt64? = nil, after error: RequestError) -> Bool {
+        guard error.code == .failedPrecondition, base ?? target.since < hub.store.oldestReadTime else { return false }
         hub.remove(target, of: database)
         hub.advance()
         guard target.isActive else { return true }
         target.since = hub.position
         target.windowBase = nil
+        // The results at the new version have what was noted before it, and what came since then was not noted.
+        let count = pending.entries.count
+        pending.forget(target)
+        hold(pending.entries.count - count)
         hub.insert(target, of: database)
         queue.append(.reset, [target.id])
         load(target, from: nil)
@@ -500,7 +503,7 @@ package final class ListenSession {
     func failAll(_ error: RequestError) {
         // Of those that wait the client has to hear that they are there before it hears that they are not.
         for index in commands.indices {
-            guard case .add(let target) = commands[index] else { continue }
+            guard case .add(let target) = commands[index], target.isActive else { continue }
             commands[index] = .refuse(target.id, error)
             targets[target.id] = nil
             retire(target)

@@ -144,9 +144,8 @@ struct MessageQueue: ~Copyable {
     }
 
     /// The number of documents that match a target.
-    mutating func appendFilter(_ target: Int32, count: Int, unchanged: BloomFilter?) {
-        ListenResponseWriter.appendFilter(
-            target: target, count: Int32(clamping: count), unchanged: unchanged, to: &bytes)
+    mutating func appendFilter(_ target: Int32, count: Int, names: BloomFilter?) {
+        ListenResponseWriter.appendFilter(target: target, count: Int32(clamping: count), unchanged: names, to: &bytes)
         messageEnds()
     }
 }

@@ -55,6 +55,16 @@ struct PendingChanges {
         }
     }
 
+    /// Forgets what the changes mean for a target.
+    mutating func forget(_ target: Target) {
+        var kept = PendingChanges()
+        for entry in entries {
+            if let rest = entry.without(target) { kept.append(rest) }
+        }
+        if !kept.isEmpty { kept.base = base }
+        self = kept
+    }
+
     private func position(of path: [UInt8]) -> Int? {
         if entries.count > Self.searchedMax { return positions[path] }
         return entries.firstIndex { $0.document.path == path }
@@ -73,6 +83,12 @@ struct PendingChanges {
 extension PendingChanges.Entry {
     /// The target that the document matches, if the changes concern no other.
     var onlyMatch: Target? { others.isEmpty && first.matches && first.target.isActive ? first.target : nil }
+
+    /// The entry for its other targets; nil if there are none.
+    fileprivate func without(_ target: Target) -> PendingChanges.Entry? {
+        let hits = ([first] + others).filter { $0.target !== target }
+        return hits.first.map { PendingChanges.Entry(document: document, first: $0, others: Array(hits.dropFirst())) }
+    }
 
     /// Calls `body` with every target that is still active.
     func forEachHit(_ body: (PendingChanges.Hit) -> Void) {

@@ -45,7 +45,8 @@ final class TargetReading {
     /// Documents at the base; counted if the client has said how many it has.
     private var baseCount = 0
     private let expectedCount: Int?
-    private var unchanged: NameFilter?
+    /// The names of the results at the new version, if the client needs them.
+    private var names: NameFilter?
     /// The results at the new version.
     private(set) var window = ResultRange()
 
@@ -101,21 +102,18 @@ final class TargetReading {
 
     private func finishBase() {
         phase = .results
-        // The client has other documents than it should: it needs the names of those that have not changed, unless it
-        // has none.
-        if let expectedCount, expectedCount > 0, expectedCount != baseCount, baseCount <= NameFilter.namesMax {
-            unchanged = NameFilter(names: baseCount)
-        }
+        // The client has other documents than it should: it needs the names of all that match, unless it has none.
+        if let expectedCount, expectedCount > 0, expectedCount != baseCount { names = NameFilter() }
     }
 
-    private func noteUnchanged(_ path: RawSpan, _ namePrefix: [UInt8]) {
-        if unchanged == nil { return }
-        unchanged?.insert((namePrefix + [UInt8](copying: path)).byteSpan)
+    private func noteResult(_ path: RawSpan, _ namePrefix: [UInt8]) {
+        if names == nil { return }
+        names?.insert((namePrefix + [UInt8](copying: path)).byteSpan)
     }
 
     private func appendFilter(_ queue: inout MessageQueue) {
         guard let expectedCount, expectedCount != baseCount else { return }
-        queue.appendFilter(target.id, count: window.count, unchanged: unchanged?.message)
+        queue.appendFilter(target.id, count: window.count, names: names?.message)
     }
 
     // MARK: Documents
@@ -138,16 +136,15 @@ final class TargetReading {
             if queue.isFull { return }
             let path = paths[nextDocument]
             var exists = false
-            var isUnchanged = false
             try reader.withDocument(path.byteSpan, at: version) { (document: LentDocument?) in
                 guard let document else { return }
                 exists = true
-                isUnchanged = document.updateMicroseconds <= base ?? 0
-                if !isUnchanged { queue.appendChange(document, nil, targets: [target.id], removed: []) }
+                if document.updateMicroseconds <= base ?? 0 { return }
+                queue.appendChange(document, nil, targets: [target.id], removed: [])
             }
             if exists {
                 window.count += 1
-                if isUnchanged { noteUnchanged(path.byteSpan, reader.namePrefix) }
+                noteResult(path.byteSpan, reader.namePrefix)
             } else if try base.map({ (base) throws(RequestError) in try reader.exists(path.byteSpan, at: base) })
                 ?? true
             {
@@ -182,11 +179,8 @@ final class TargetReading {
             } else {
                 window.count += 1
             }
-            if isNew {
-                queue.appendChange(LentDocument(row), query.selection, targets: [target.id], removed: [])
-            } else {
-                noteUnchanged(row.path, reader.namePrefix)
-            }
+            noteResult(row.path, reader.namePrefix)
+            if isNew { queue.appendChange(LentDocument(row), query.selection, targets: [target.id], removed: []) }
             return queue.isFull ? .full : .more
         }
         if !isRead { return }

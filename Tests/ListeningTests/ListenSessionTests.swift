@@ -81,6 +81,31 @@ struct ListenSessionTests {
     }
 
     @Test
+    func `A deleted database ends a target once that the client had removed before its turn came`() throws {
+        try setLongTexts()
+        try client.listen(1, to: Self.query())
+        // The first target is being sent, and the others wait.
+        try client.drain(atMost: 2)
+        try client.listen(2, to: Self.query("d"))
+        try client.stopListening(2)
+        try client.listen(2, to: Self.query("e"))
+        try harness.deleteDatabase()
+        harness.hub.advance()
+        try client.drain()
+        let ends = try client.takeMessages().map(text).filter { $0.contains("[2]") }
+        #expect(ends.count == 4)
+        #expect(ends.prefix(3) == ["add [2]", "remove [2]", "add [2]"])
+        #expect(ends.last?.hasPrefix("remove [2] NOT_FOUND") == true)
+        #expect(harness.hub.targetBytes == 0)
+    }
+
+    /// Writes ten documents that take more than a page of messages.
+    private func setLongTexts(_ harness: ListenHarness? = nil) throws {
+        let text = Value.string(String(repeating: "x", count: 20_000))
+        _ = try (harness ?? self.harness).commit((0..<10).map { ("c/\($0)", ["n": .integer(1), "text": text]) })
+    }
+
+    @Test
     func `A write without effect sends nothing`() throws {
         try harness.set("c/a", ["n": .integer(1)])
         try client.listen(1, to: Self.query())
@@ -355,6 +380,68 @@ struct ListenSessionTests {
         client.disconnect()
     }
 
+    /// The kinds of the messages about targets.
+    private static func kinds(_ messages: [ListenResponse]) -> [ListenResponse.TargetChange.Kind] {
+        messages.compactMap { if case .targetChange(let change) = $0 { change.kind } else { nil } }
+    }
+
+    @Test
+    func `A state that leaves the retention while what has changed since is sent: RESET and everything`() throws {
+        let harness = try ListenHarness { $0.engine.retentionMicroseconds = 10_000_000 }
+        let client = ListenClient(harness)
+        try client.connect()
+        try harness.set("c/gone", ["n": .integer(1)])
+        try client.listen(1, to: Self.query())
+        try client.drain()
+        client.disconnect()
+        _ = client.takeMessages()
+        harness.clock.advance(milliseconds: 9_000)
+        try setLongTexts(harness)
+        try harness.delete("c/gone")
+        try client.resume()
+        try client.drain(atMost: 2)
+        let since = harness.store.currentReadTime
+        harness.clock.advance(milliseconds: 2_000)
+        try waitUntil("the client's state is not readable any more") {
+            try harness.set("d/a", ["n": .integer(Int64(harness.clock.nowMicroseconds))])
+            try harness.store.checkpoint()
+            return harness.store.oldestReadTime > client.readTime
+        }
+        #expect(harness.store.oldestReadTime <= since)
+        try client.drain()
+        #expect(Self.kinds(client.takeMessages()) == [.add, .reset, .current, .noChange])
+        #expect(client.targets[1]?.documents.count == 10)
+        client.disconnect()
+    }
+
+    @Test
+    func `What was noted for a target that is loaded from the start again is not sent`() throws {
+        let harness = try ListenHarness { $0.engine.retentionMicroseconds = 1_000 }
+        let client = ListenClient(harness)
+        try client.connect()
+        try setLongTexts(harness)
+        try client.listen(1, to: Self.query { $0.filter = .field(n, .greaterThan, EncodedValue(.integer(0))) })
+        try client.listen(2, to: .documents(["c/x"]))
+        try client.drain(atMost: 2)
+        try harness.set("c/x", ["n": .integer(1)])
+        harness.hub.advance()
+        let noted = harness.store.currentReadTime
+        try waitUntil("the version of the first snapshot is not readable any more") {
+            harness.clock.advance(milliseconds: 1_000)
+            try harness.set("d/a", ["n": .integer(Int64(harness.clock.nowMicroseconds))])
+            try harness.store.checkpoint()
+            return harness.store.oldestReadTime > noted
+        }
+        try harness.set("c/x", ["n": .integer(0)])
+        // The client compares every snapshot with the query.
+        try client.drain()
+        #expect(Self.kinds(client.takeMessages()).prefix(3) == [.add, .reset, .current])
+        #expect(client.targets[1]?.documents.count == 10)
+        #expect(client.targets[2]?.documents.count == 1)
+        #expect(harness.hub.heldChanges == 0)
+        client.disconnect()
+    }
+
     @Test
     func `A client that stops reading within a snapshot until the retention has passed: RESET and everything`() throws {
         let harness = try ListenHarness { $0.engine.retentionMicroseconds = 1_000 }
@@ -386,7 +473,7 @@ struct ListenSessionTests {
     }
 
     @Test
-    func `Another expected_count: an existence filter that has the names of unchanged documents`() throws {
+    func `Another expected_count: an existence filter that has the names of all documents that match now`() throws {
         for id in ["a", "b", "c"] { try harness.set("c/\(id)", [:]) }
         try client.listen(1, to: Self.query())
         _ = try messages()
@@ -395,6 +482,8 @@ struct ListenSessionTests {
         client.disconnect()
         harness.clock.advance(milliseconds: 1)
         try harness.set("c/c", ["n": .integer(1)])
+        try harness.delete("c/b")
+        try harness.set("c/e", [:])
         let other = ListenClient(harness)
         try other.connect()
         try other.send(1, Self.query(), resume: .token(writer.copyBytes()), expectedCount: 3)
@@ -403,13 +492,15 @@ struct ListenSessionTests {
         let messages = other.takeMessages()
         #expect(
             try messages.map(text) == [
-                "add [1]", "change c/c [1]", "current [1]", "add [2]", "change c/c [2]", "filter 2 3 with names",
-                "current [2]", "noChange []",
+                "add [1]", "change c/c [1]", "change c/e [1]", "delete c/b [1]", "current [1]", "add [2]",
+                "change c/c [2]", "change c/e [2]", "delete c/b [2]", "filter 2 3 with names", "current [2]",
+                "noChange []",
             ])
         for case .filter(let filter) in messages {
+            // A client drops all documents that are not in it, those that were sent just now too.
             let names = try #require(filter.unchangedNames)
-            #expect(names.contains(harness.name("c/a")) && names.contains(harness.name("c/b")))
-            #expect(!names.contains(harness.name("c/c")) && !names.contains(harness.name("c/d")))
+            for path in ["c/a", "c/c", "c/e"] { #expect(names.contains(harness.name(path)), "\(path)") }
+            for path in ["c/b", "c/d"] { #expect(!names.contains(harness.name(path)), "\(path)") }
         }
         other.disconnect()
     }

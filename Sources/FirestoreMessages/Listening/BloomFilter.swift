@@ -1,7 +1,7 @@
 package import Basics
 import DocumentModel
 
-/// A `google.firestore.v1.BloomFilter`: the set of the names that have not changed, as a server sends it.
+/// A `google.firestore.v1.BloomFilter`: the names of the documents that match a target, as a server sends them.
 ///
 /// A name is in the set when all its bits are set: bits `(h1 + i * h2) mod 2^64 mod m` for `i < hashCount`, where `m`
 /// is the number of bits, and `h1` and `h2` are the halves of the MD5 hash of the name as little-endian integers.

@@ -115,7 +115,7 @@ package enum ListenResponseWriter {
 
     /// The number of documents that match a target now.
     ///
-    /// - Parameter unchanged: the documents that have not changed since the client's resume token.
+    /// - Parameter unchanged: the names of all documents that match the target.
     package static func appendFilter(
         target: Int32, count: Int32, unchanged: BloomFilter?, to writer: inout ByteBuffer
     ) {
