@@ -11,12 +11,22 @@ extension IndexAdminService {
     func operation(_ operation: AdminOperation) throws(RequestError) -> LongRunningOperation {
         switch operation {
         case .index(let database, let identifier):
-            let found = declaredIndexes(in: database).first { $0.shape.identifier == identifier }
+            let found = builds(in: database).first { $0.shape.identifier == identifier }
             guard let found else { throw RequestError(.notFound, "There is no operation \(operation.name).") }
             return Self.build(of: found.shape, found.state, in: database)
         case .field(let name): return try change(of: name)
         case .database(let name, let change, let version): return try self.operation(name, change, version)
         }
+    }
+
+    /// The indexes that operations are about, each once: one that was deleted and is there again may still be dropped
+    /// beside its successor.
+    private func builds(in database: DatabaseName) -> [(shape: IndexShape, state: DocumentStore.IndexProgress)] {
+        var builds: [IndexShape: DocumentStore.IndexProgress] = [:]
+        for index in declaredIndexes(in: database) where index.state != .dropping || builds[index.shape] == nil {
+            builds[index.shape] = index.state
+        }
+        return builds.map { (shape: $0.key, state: $0.value) }
     }
 
     private static func build(
@@ -51,7 +61,7 @@ extension IndexAdminService {
         let parent = request.name.hasSuffix(suffix) ? String(request.name.dropLast(suffix.count)) : request.name
         let database = try DatabaseName(parent)
         guard request.filter.isEmpty else { throw .invalidArgument("Operations cannot be filtered.") }
-        var all = declaredIndexes(in: database).map { Self.build(of: $0.shape, $0.state, in: database) }
+        var all = builds(in: database).map { Self.build(of: $0.shape, $0.state, in: database) }
         for settings in store.fieldSettings(in: database) {
             let group = AdminGroup(database: database, collectionID: settings.collectionID)
             for override in settings.declared { all.append(try change(of: AdminFieldName(group, override.field))) }

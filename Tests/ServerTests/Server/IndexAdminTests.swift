@@ -165,6 +165,42 @@ struct IndexAdminTests {
     }
 
     @Test
+    func `An index that is created again while the deleted one is being removed is built, and can be cancelled`() throws
+    {
+        let mayBuild = Permission()
+        let admin = try Admin {
+            $0.store.admitsHousekeeping = { task in task != .indexStep || mayBuild.isGiven }
+        }
+        func create() throws -> LongRunningOperation {
+            try admin.reply(.createIndex, CreateIndexRequest(parent: Self.group, index: Self.index("a", "b")))
+        }
+        let first = try admin.result(try create())
+        let page: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
+        let name = try #require(page.indexes.first?.name)
+        mayBuild.isGiven = false
+        #expect(admin.code(.deleteIndex, NamedRequest(name: name)) == .ok)
+        let second = try create()
+        #expect(second.name == first.name)
+        #expect(second.result == nil)
+        let listed: OperationPage = try admin.reply(
+            .listOperations, ListOperationsRequest(name: "\(Harness.database)/operations"))
+        #expect(listed.operations == [second])
+        #expect(admin.code(.cancelOperation, NamedRequest(name: second.name)) == .ok)
+        #expect(admin.code(.getIndex, NamedRequest(name: name)) == .notFound)
+        // Both are being removed.
+        let cancelled: OperationPage = try admin.reply(
+            .listOperations, ListOperationsRequest(name: "\(Harness.database)/operations"))
+        #expect(cancelled.operations.map(\.name) == [first.name])
+        #expect(cancelled.operations.first?.result != nil)
+        mayBuild.isGiven = true
+        let third = try admin.result(try create())
+        guard case .response = third.result else {
+            Issue.record("the operation has no response: \(third)")
+            return
+        }
+    }
+
+    @Test
     func `A change of one index leaves what was declared before, and other indexes of the database`() throws {
         let admin = try Admin()
         let database = try DatabaseName(Harness.database)
