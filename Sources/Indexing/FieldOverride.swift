@@ -34,7 +34,9 @@ package struct FieldOverride: Sendable, Hashable {
     }
 
     /// The id of the group's collections, without a path.
-    package var collectionID: String
+    package var collectionID: String { collection.string }
+    /// The same, which is compared by its bytes.
+    let collection: UTF8Text
     /// Nil is `*`.
     package var field: FieldPath?
     /// Nil leaves the field as it would be without the entry.
@@ -48,7 +50,7 @@ package struct FieldOverride: Sendable, Hashable {
     package init(
         collectionID: String, field: FieldPath?, indexes: Modes?, expires: Bool = false, lastUse: UInt64? = nil
     ) {
-        self.collectionID = collectionID
+        collection = UTF8Text(collectionID)
         self.field = field
         self.indexes = indexes
         self.expires = expires
@@ -143,7 +145,7 @@ extension FieldOverride {
         let (flags, modes) = (reader.bytes[byteAt: reader.position], reader.bytes[byteAt: reader.position + 1])
         reader.position += 2
         guard modes <= Modes.all.rawValue, flags <= 7 else { return nil }
-        collectionID = String(repairingUTF8: id)
+        collection = UTF8Text(String(repairingUTF8: id))
         field = nil
         if path.byteCount > 0 {
             guard let parsed = try? FieldPath(String(repairingUTF8: path)) else { return nil }
@@ -231,7 +233,7 @@ package struct IndexDeclaration: Sendable, Equatable {
         }
         try checkSearches()
         var fields: Set<FieldOverride> = []
-        var expiring: Set<String> = []
+        var expiring: Set<UTF8Text> = []
         for override in fieldOverrides {
             let name = "\(override.collectionID).\(override.field.map { "\($0)" } ?? "*")"
             let id = Array(override.collectionID.utf8)
@@ -249,7 +251,7 @@ package struct IndexDeclaration: Sendable, Equatable {
             if override.expires, override.field == nil {
                 throw .invalidArgument("\(name): ttl needs the name of a field.")
             }
-            if override.expires, !expiring.insert(override.collectionID).inserted {
+            if override.expires, !expiring.insert(override.collection).inserted {
                 throw .invalidArgument("\(name): only one field of a collection group can have ttl.")
             }
         }

@@ -49,7 +49,9 @@ package struct IndexShape: Sendable, Hashable {
     }
 
     /// The last segment of the paths of its collections.
-    package var collectionID: String
+    package var collectionID: String { collection.string }
+    /// The same, which is compared by its bytes.
+    let collection: UTF8Text
     /// Entries of all these collections lie together; otherwise each collection's by themselves.
     package var isGroup: Bool
     /// Empty only in an index that has a vector or is for searches.
@@ -66,7 +68,7 @@ package struct IndexShape: Sendable, Hashable {
         collectionID: String, isGroup: Bool, parts: [Part], vector: VectorPart? = nil, reversesName: Bool = false,
         search: SearchPart? = nil
     ) {
-        self.collectionID = collectionID
+        collection = UTF8Text(collectionID)
         self.isGroup = isGroup
         self.parts = parts
         self.vector = vector

@@ -108,7 +108,7 @@ private struct GroupDrafts {
 
     private mutating func position(of group: GroupFields) -> Int {
         let known = drafts.firstIndex {
-            $0.group.database == group.database && $0.group.collectionID == group.collectionID
+            $0.group.database == group.database && $0.group.idBytes == group.idBytes
         }
         if let known { return known }
         drafts.append((group, group.overrides))

@@ -37,11 +37,11 @@ extension IndexMaintenance {
             definitions.append(.index(index, isDropped: false))
             number += 1
         }
-        let overridden = Dictionary(grouping: wanted.fieldOverrides, by: \.collectionID)
+        let overridden = Dictionary(grouping: wanted.fieldOverrides) { UTF8Text($0.collectionID) }
         let known = groups.all.filter { $0.database == database }
-        for id in Set(overridden.keys).union(known.map(\.collectionID)).sorted() {
-            let overrides = (overridden[id] ?? []).sorted { $0.json < $1.json }
-            let group = groups.group(id, in: database, start: documents.from)
+        for id in Set(overridden.keys).union(known.map { UTF8Text($0.collectionID) }).sorted() {
+            let overrides = (overridden[id] ?? []).sorted { $0.json.compareUTF8($1.json) < 0 }
+            let group = groups.group(id.string, in: database, start: documents.from)
             if group.declared == overrides { continue }
             let start = state.isKept ? documents.from : nil
             var settings = group.settings(declaring: overrides)

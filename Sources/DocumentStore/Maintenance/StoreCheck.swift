@@ -281,7 +281,7 @@ private struct StoreWalk: ~Copyable {
         }
         let id = String(repairingUTF8: KeyedDocument.collectionID(ofDocument: path.bytes))
         for index in declared.all
-        where isChecked(index) && index.database == document.database && index.shape.collectionID == id {
+        where isChecked(index) && index.database == document.database && index.shape.collectionID.hasSameUTF8(as: id) {
             guard index.shape.search != nil else {
                 declared.derive(index, document, from: nothing, to: record.fields, into: &entries)
                 continue

@@ -1,5 +1,6 @@
 // Indexes that are made on demand: what identifies one, and what queries report about them.
 
+internal import Basics
 package import DocumentModel
 
 /// Whether a store indexes every field by itself.
@@ -19,14 +20,16 @@ package struct AdaptiveIndex: Hashable, Sendable {
     /// The number that stands for the database in keys.
     package let database: UInt32
     /// The id of the group's collections, without a path.
-    package let collectionID: String
+    package var collectionID: String { collection.string }
+    /// The same, which is compared by its bytes.
+    let collection: UTF8Text
     package let field: FieldPath
     /// One kind of entries.
     package let kind: EntryKinds
 
     package init(database: UInt32, collectionID: String, field: FieldPath, kind: EntryKinds) {
         self.database = database
-        self.collectionID = collectionID
+        collection = UTF8Text(collectionID)
         self.field = field
         self.kind = kind
     }

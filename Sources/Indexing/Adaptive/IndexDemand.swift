@@ -10,6 +10,8 @@
 // database; one group is changed at a time. If a group or database is full, the index that was not used for the longest
 // time goes, if that is an hour or more; else the demand waits.
 
+internal import Basics
+
 /// A change of the indexes on demand.
 package enum IndexChange: Sendable, Hashable {
     case make(AdaptiveIndex, lastUse: UInt64)
@@ -203,7 +205,7 @@ package struct IndexDemand: Sendable {
         var changes: [IndexChange] = []
         var group: AdaptiveIndex?
         for index in due {
-            if let group, group.database != index.database || group.collectionID != index.collectionID { continue }
+            if let group, group.database != index.database || group.collection != index.collection { continue }
             if counts.take(index) {
                 group = index
                 unmetDemands[index] = nil
@@ -224,7 +226,7 @@ package struct IndexDemand: Sendable {
         let isGroupFull = counts.isGroupFull(of: index)
         return inventory.entries.filter { entry in
             entry.isReady && entry.index.database == index.database
-                && (!isGroupFull || entry.index.collectionID == index.collectionID)
+                && (!isGroupFull || entry.index.collection == index.collection)
         }.min { lastUse($0) < lastUse($1) }
     }
 
@@ -232,7 +234,7 @@ package struct IndexDemand: Sendable {
     private struct IndexCounts {
         private struct Group: Hashable {
             let database: UInt32
-            let id: String
+            let id: UTF8Text
         }
 
         private let settings: AdaptiveIndexSettings
@@ -246,11 +248,11 @@ package struct IndexDemand: Sendable {
 
         private mutating func count(_ index: AdaptiveIndex) {
             databases[index.database, default: 0] += 1
-            groups[Group(database: index.database, id: index.collectionID), default: 0] += 1
+            groups[Group(database: index.database, id: index.collection), default: 0] += 1
         }
 
         func isGroupFull(of index: AdaptiveIndex) -> Bool {
-            groups[Group(database: index.database, id: index.collectionID), default: 0]
+            groups[Group(database: index.database, id: index.collection), default: 0]
                 >= settings.indexesPerGroupMax
         }
 

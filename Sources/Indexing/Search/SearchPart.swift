@@ -92,11 +92,11 @@ extension IndexShape {
 extension IndexDeclaration {
     /// - Throws: `INVALID_ARGUMENT` for indexes for searches that are not possible.
     func checkSearches() throws(RequestError) {
-        var counts: [String: Int] = [:]
+        var counts: [UTF8Text: Int] = [:]
         for shape in indexes {
             guard let search = shape.search else { continue }
             try search.check(shape.collectionID)
-            counts[shape.collectionID, default: 0] += 1
+            counts[shape.collection, default: 0] += 1
         }
         let most = IndexShape.SearchPart.indexesPerGroupMax
         if let group = counts.first(where: { $0.value > most })?.key {

@@ -12,7 +12,7 @@ internal import DocumentModel
 internal import Indexing
 
 /// A collection group of a database.
-struct AdminGroup: Equatable, CustomStringConvertible {
+struct AdminGroup: CustomStringConvertible {
     let database: DatabaseName
     let collectionID: String
 
@@ -31,6 +31,9 @@ struct AdminGroup: Equatable, CustomStringConvertible {
     }
 
     var description: String { "\(database)/collectionGroups/\(collectionID)" }
+
+    /// Whether a listing of this group has a group of the database.
+    func covers(_ id: String) -> Bool { collectionID == Self.all || collectionID.hasSameUTF8(as: id) }
 
     /// The group at the beginning of a name, and what is after `/{kind}/`.
     fileprivate static func split(
@@ -67,7 +70,7 @@ struct AdminIndexName: CustomStringConvertible {
     var description: String { "\(group)/indexes/\(identifier)" }
 
     func names(_ shape: IndexShape) -> Bool {
-        shape.collectionID == group.collectionID && shape.identifier == identifier
+        shape.collectionID.hasSameUTF8(as: group.collectionID) && shape.identifier == identifier
     }
 }
 

@@ -12,7 +12,7 @@ extension IndexAdminService {
 
     func field(_ name: AdminFieldName) throws(RequestError) -> AdminField {
         let settings = store.fieldSettings(in: name.group.database).first {
-            $0.collectionID == name.group.collectionID
+            $0.collectionID.hasSameUTF8(as: name.group.collectionID)
         }
         return field(name, settings)
     }
@@ -58,7 +58,7 @@ extension IndexAdminService {
         let wanted = try FieldFilter(request.filter)
         var all: [AdminField] = []
         for settings in store.fieldSettings(in: group.database)
-        where [AdminGroup.all, settings.collectionID].contains(group.collectionID) {
+        where group.covers(settings.collectionID) {
             let group = AdminGroup(database: group.database, collectionID: settings.collectionID)
             for override in settings.declared where wanted.admits(override) {
                 all.append(field(AdminFieldName(group, override.field), settings))
@@ -89,7 +89,7 @@ extension IndexAdminService {
         let expires = message.ttlConfig != nil
         change(call, in: name.group.database, "update", of: "\(name)") { declaration in
             let position = declaration.fieldOverrides.firstIndex {
-                $0.collectionID == name.group.collectionID && $0.field == name.field
+                $0.collectionID.hasSameUTF8(as: name.group.collectionID) && $0.field == name.field
             }
             var override =
                 position.map { declaration.fieldOverrides.remove(at: $0) }

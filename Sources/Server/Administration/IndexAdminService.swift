@@ -102,7 +102,7 @@ final class IndexAdminService {
         let group = try AdminGroup(request.parent)
         guard request.filter.isEmpty else { throw .invalidArgument("Indexes cannot be filtered.") }
         let all = declaredIndexes(in: group.database)
-            .filter { $0.state != .dropping && [AdminGroup.all, $0.shape.collectionID].contains(group.collectionID) }
+            .filter { $0.state != .dropping && group.covers($0.shape.collectionID) }
             .map { $0.shape.adminMessage(in: group.database, isReady: $0.state == .ready) }
         let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
         return AdminIndexPage(indexes: page, nextPageToken: next)
@@ -135,7 +135,8 @@ final class IndexAdminService {
         of all: [Element], _ name: (Element) -> String, size: Int32, after token: String
     ) -> (page: [Element], next: String) {
         let limit = size > 0 ? min(Int(size), pageSizeMax) : pageSizeMax
-        let left = all.filter { token.isEmpty || name($0) > token }.sorted { name($0) < name($1) }
+        let left = all.filter { token.isEmpty || name($0).compareUTF8(token) > 0 }
+            .sorted { name($0).compareUTF8(name($1)) < 0 }
         let page = Array(left.prefix(limit))
         return (page, left.count > limit ? page.last.map(name) ?? "" : "")
     }

@@ -200,8 +200,6 @@ struct SearchIndexTests {
 
 extension IndexShape {
     fileprivate func renamed(_ id: String) -> IndexShape {
-        var copy = self
-        copy.collectionID = id
-        return copy
+        IndexShape(collectionID: id, isGroup: isGroup, parts: parts, search: search)
     }
 }

@@ -232,6 +232,33 @@ struct IndexAdminTests {
     }
 
     @Test
+    func `A field of a group is changed alone where another group's id differs in bytes`() throws {
+        let admin = try Admin()
+        let groups = ["caf\u{E9}", "cafe\u{301}"].map { "\(Harness.database)/collectionGroups/\($0)" }
+        let expiring = AdminField(name: "\(groups[0])/fields/until", ttlConfig: .init())
+        _ = try admin.result(admin.reply(.updateField, UpdateFieldRequest(field: expiring, mask: ["ttl_config"])))
+        let exempt = AdminField(name: "\(groups[1])/fields/until", indexConfig: .init(indexes: []))
+        _ = try admin.result(admin.reply(.updateField, UpdateFieldRequest(field: exempt, mask: ["index_config"])))
+        for (number, group) in groups.enumerated() {
+            let field: AdminField = try admin.reply(.getField, NamedRequest(name: "\(group)/fields/until"))
+            #expect((field.ttlConfig != nil) == (number == 0))
+            #expect(field.indexConfig?.usesAncestorConfig == (number == 0))
+            let listed: AdminFieldPage = try admin.reply(.listFields, AdminListRequest(parent: group))
+            #expect(listed.fields.map { Array($0.name.utf8) } == [Array("\(group)/fields/until".utf8)])
+        }
+        var names: [[UInt8]] = []
+        var token = ""
+        repeat {
+            let page: AdminFieldPage = try admin.reply(
+                .listFields,
+                AdminListRequest(parent: "\(Harness.database)/collectionGroups/-", pageSize: 1, pageToken: token))
+            names += page.fields.map { Array($0.name.utf8) }
+            token = page.nextPageToken
+        } while !token.isEmpty
+        #expect(Set(names) == Set(groups.map { Array("\($0)/fields/until".utf8) }))
+    }
+
+    @Test
     func `What is not a name, an index or a field is refused, and changes nothing`() throws {
         let admin = try Admin()
         for name in ["", "c", Harness.database, "\(Self.group)/indexes/", "\(Self.group)/other/x", "\(Self.group)/"] {
