@@ -174,6 +174,8 @@ package struct DeclaredIndexes: ~Copyable {
     package private(set) var all: [DeclaredIndex] = []
     /// Those for searches.
     package private(set) var searches: [DeclaredIndex] = []
+    /// How many have an entry for each element of an array.
+    private var arrayCount = 0
     private var key = ByteBuffer(capacity: 512)
     private var oldKey = ByteBuffer(capacity: 512)
     private var suffix = ByteBuffer(capacity: 256)
@@ -193,7 +195,31 @@ package struct DeclaredIndexes: ~Copyable {
         noteSearches()
     }
 
-    private mutating func noteSearches() { searches = all.filter { $0.shape.search != nil } }
+    private mutating func noteSearches() {
+        searches = all.filter { $0.shape.search != nil }
+        arrayCount = all.count(where: \.shape.hasElements)
+    }
+
+    // MARK: Numbers of entries
+
+    /// The most entries that a document of so many bytes may have in all indexes together.
+    package func entriesMax(fields: RawSpan) -> Int {
+        all.count + arrayCount * IndexedValue.entriesMax(fields: fields)
+    }
+
+    /// The entries of a document in the indexes of its collection that are kept, without those for searches.
+    package func entryCount(of fields: RawSpan, _ path: RawSpan, in database: UInt32) -> Int {
+        if all.isEmpty { return 0 }
+        let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: path))
+        var count = 0
+        for index in all
+        where index.database == database && index.state.isKept && index.shape.search == nil
+            && Array(index.shape.collectionID.utf8) == id
+        {
+            count += index.shape.entryCount(of: fields)
+        }
+        return count
+    }
 
     /// Takes a definition in its new state; nil removes it.
     package mutating func set(_ index: DeclaredIndex, _ state: IndexState?) {

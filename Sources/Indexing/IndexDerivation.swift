@@ -219,20 +219,19 @@ package enum IndexedValue {
 }
 
 extension IndexedValue {
-    /// A document of fewer bytes cannot have more entries than `entriesMax`: an element takes four.
+    /// Of a document: an element takes four, and a field more.
     private static let entryBytesMin = 4
 
-    /// Whether a document of so many bytes may have more entries than allowed.
-    package static func mayExceed(entriesMax: Int, fields: RawSpan) -> Bool {
-        fields.byteCount / entryBytesMin > entriesMax
-    }
+    /// The most entries that a document of so many bytes may have.
+    package static func entriesMax(fields: RawSpan) -> Int { fields.byteCount / entryBytesMin }
 
-    /// Whether a document would have more entries than allowed.
-    /// - Parameter rules: what is kept of its fields; nil for all.
-    package static func exceeds(entriesMax: Int, fields: RawSpan, rules: FieldRules?) -> Bool {
-        var left = entriesMax
+    /// Counts the entries of a document.
+    ///
+    /// - Parameters:
+    ///   - rules: what is kept of its fields; nil for all.
+    ///   - left: is lowered by the entries, or below 0 if there are more.
+    package static func count(_ fields: RawSpan, rules: FieldRules?, left: inout Int) {
         count(fields, tag: DocumentTag.field, depth: 0, rules, FieldRules.root, left: &left)
-        return left < 0
     }
 
     private static func count(

@@ -79,6 +79,23 @@ package struct IndexShape: Sendable, Hashable {
     /// Whether entries with equal values are in the descending order of names.
     package var isNameDescending: Bool { (parts.last?.kind == .descending) != reversesName }
 
+    /// Whether it has an entry for each element of an array.
+    package var hasElements: Bool { parts.contains { $0.kind == .contains } }
+
+    /// The entries that a document of its collections has. Not for an index for searches.
+    func entryCount(of fields: RawSpan) -> Int {
+        if let vector, vector.elementBytes(in: fields) == nil { return 0 }
+        var count = 1
+        for part in parts {
+            guard let value = DocumentBytes.value(at: part.field, in: fields) else { return 0 }
+            if part.kind != .contains { continue }
+            count = 0
+            guard let wire = WireValue(value), var elements = wire.elements else { return 0 }
+            while elements.next() != nil { count += 1 }
+        }
+        return count
+    }
+
     /// The fields as explain shows them, a vector at the end.
     package var properties: String {
         if let search { return "(\(search.words.joined(separator: ", "))) \(search.language.code)" }

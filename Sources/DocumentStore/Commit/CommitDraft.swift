@@ -130,7 +130,8 @@ struct CommitDraft: ~Copyable {
         _ item: borrowing LogItem, at location: borrowing DocumentLocation, replacing prior: borrowing PriorDocument
     ) throws(RequestError) {
         if item.kind != .deleted {
-            try checkEntries(of: item.payload, item.path)
+            // A copy may be of a document from before the present limit, or before the present indexes.
+            if !item.kind.isCopy { try checkEntries(of: item.payload, item.path) }
             mayUseReserve = false
         }
         record.append(item)
@@ -174,10 +175,7 @@ struct CommitDraft: ~Copyable {
 
     /// - Throws: `INVALID_ARGUMENT` if the document would have more index entries than are allowed.
     private func checkEntries(of fields: RawSpan, _ path: RawSpan) throws(RequestError) {
-        guard applier.indexes.state.isKept, IndexedValue.mayExceed(entriesMax: entriesMax, fields: fields)
-        else { return }
-        let rules = applier.indexes.groups.settings(ofDocument: path, in: database)?.rules
-        if IndexedValue.exceeds(entriesMax: entriesMax, fields: fields, rules: rules) {
+        if applier.indexes.exceeds(entriesMax: entriesMax, fields: fields, path, in: database) {
             throw .invalidArgument("too many index entries for entity: a document may have \(entriesMax)")
         }
     }

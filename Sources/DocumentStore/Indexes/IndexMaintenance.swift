@@ -61,6 +61,18 @@ struct IndexMaintenance: ~Copyable {
         try search.derive(declared.searches, document, from: old, to: new, into: &sink, latest: latest)
     }
 
+    /// Whether a document would have more entries than allowed, those for searches not counted.
+    func exceeds(entriesMax: Int, fields: RawSpan, _ path: RawSpan, in database: UInt32) -> Bool {
+        let automatic = state.isKept ? IndexedValue.entriesMax(fields: fields) : 0
+        if automatic + declared.entriesMax(fields: fields) <= entriesMax { return false }
+        var left = entriesMax - declared.entryCount(of: fields, path, in: database)
+        if left >= 0, state.isKept {
+            let rules = groups.settings(ofDocument: path, in: database)?.rules
+            IndexedValue.count(fields, rules: rules, left: &left)
+        }
+        return left < 0
+    }
+
     /// Brings the automatic entries of a document up to date.
     mutating func deriveAutomatic<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink

@@ -209,6 +209,37 @@ struct DeclaredIndexTests {
     }
 
     @Test
+    func `Entries of declared indexes take room in a document's limit of entries; deletes do not`() async throws {
+        let model = try IndexedModel { $0.indexEntriesPerDocumentMax = 100 }
+        let (field, a) = (try FieldPath("list"), try FieldPath("a"))
+        func index(_ collection: String, isGroup: Bool) -> IndexShape {
+            let parts = [IndexShape.Part(field: field, kind: .contains), IndexShape.Part(field: a, kind: .ascending)]
+            return IndexShape(collectionID: collection, isGroup: isGroup, parts: parts)
+        }
+        func list(_ elements: Int) -> Value { .array((0..<elements).map { .integer(Int64($0)) }) }
+        func document(_ elements: Int) -> MapValue { ["list": list(elements), "a": 1] }
+        // Before it is indexed, and exempt from the automatic indexes.
+        let exemption = FieldOverride(collectionID: "c", field: field, indexes: [.ascending])
+        try await model.declare(IndexDeclaration(fieldOverrides: [exemption]))
+        try await model.harness.commit([.set("c/old", document(80))])
+        try await model.declare(
+            IndexDeclaration(
+                indexes: [index("c", isGroup: false), index("c", isGroup: true), index("other", isGroup: false)],
+                fieldOverrides: [exemption]))
+        // Two values, and each element twice.
+        #expect(try await model.harness.failure([.set("c/x", document(49))]) == nil)
+        for elements in [50, 80] {
+            let refused = try await model.harness.failure([.set("c/x", document(elements))])
+            #expect(refused?.code == .invalidArgument)
+        }
+        // Without the other field there is no entry.
+        #expect(try await model.harness.failure([.set("c/y", ["list": list(90)])]) == nil)
+        try await model.waitForIndexes()
+        #expect(try await model.harness.failure([.delete("c/old")]) == nil)
+        try model.harness.finish()
+    }
+
+    @Test
     func `A declaration that makes no sense is refused and changes nothing`() async throws {
         let model = try IndexedModel()
         let field = try FieldPath("f")

@@ -52,6 +52,23 @@ struct MoveTests {
     }
 
     @Test
+    func `A document moves that has more index entries than a write may make by now`() async throws {
+        let stores = try MovingStores { $0.indexEntriesPerDocumentMax = 100 }
+        let list = Value.array((0..<200).map { .integer(Int64($0)) })
+        let exemption = FieldOverride(collectionID: "c", field: try FieldPath("list"), indexes: [])
+        try await IndexedModel(stores.source).declare(IndexDeclaration(fieldOverrides: [exemption]))
+        try await stores.source.commit([.set("c/a", ["list": list])])
+        // From here on the document is over the limit.
+        try await IndexedModel(stores.source).declare(IndexDeclaration())
+        #expect(try await stores.source.failure([.set("c/b", ["list": list])])?.code == .invalidArgument)
+        let before = try stores.source.get("c/a")
+        try await stores.move()
+        #expect(try stores.target.get("c/a") == before)
+        #expect(try await stores.target.failure([.set("c/b", ["list": list])])?.code == .invalidArgument)
+        try stores.finish()
+    }
+
+    @Test
     func `After the release the source refuses everything, and answers what it has answered before`() async throws {
         let stores = try MovingStores()
         let source = stores.source
