@@ -142,6 +142,11 @@ package struct StoreConfiguration: Sendable {
     /// Index entries that one document may have; a write of one with more is refused with `INVALID_ARGUMENT`.
     package var indexEntriesPerDocumentMax = 40_000
 
+    /// Bytes of keys and values that one commit stages which removes the documents of a deleted database, or takes
+    /// those of one that moves here, before it leaves the rest to the next one: as much as a commit that comes
+    /// meanwhile may wait for. The storage takes one document more in any case.
+    package var ownCommitBytesMax = 64 << 20
+
     /// Time between two rounds that delete expired documents (`ttl` of field overrides), in
     /// milliseconds; 0 begins none: tools that only look at a directory must not change it.
     package var expiryIntervalMilliseconds: UInt64 = 0

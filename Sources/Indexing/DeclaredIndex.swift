@@ -179,6 +179,8 @@ package struct DeclaredIndexes: ~Copyable {
     private var key = ByteBuffer(capacity: 512)
     private var oldKey = ByteBuffer(capacity: 512)
     private var suffix = ByteBuffer(capacity: 256)
+    /// Elements of the array that is being walked.
+    private var seen = ByteTable()
 
     package var isEmpty: Bool { all.isEmpty }
 
@@ -270,24 +272,35 @@ package struct DeclaredIndexes: ~Copyable {
             }
             return
         }
-        if let value = DocumentBytes.value(at: contains.field, in: old), let wire = WireValue(value),
+        changeElements(of: old, at: contains.field, index, document, into: &sink) { sink, key, _ in
+            sink.remove(entry: key)
+        }
+        let value = isCut ? document.key : document.key.extracting(0..<0)
+        changeElements(of: new, at: contains.field, index, document, value, into: &sink) { sink, key, value in
+            sink.put(entry: key, value: value)
+        }
+    }
+
+    /// Bytes of an array from which on each element has one entry, however often it is there: a document may repeat
+    /// one 250,000 times. In shorter arrays this costs more than it saves.
+    private static let repeatingBytesMin = 16 << 10
+
+    private mutating func changeElements<Sink: IndexEntrySink & ~Copyable>(
+        of fields: RawSpan, at field: FieldPath, _ index: DeclaredIndex, _ document: borrowing IndexedDocument,
+        _ entryValue: RawSpan = RawSpan(), into sink: inout Sink,
+        _ change: (inout Sink, _ key: RawSpan, _ entryValue: RawSpan) -> Void
+    ) {
+        guard let value = DocumentBytes.value(at: field, in: fields), let wire = WireValue(value),
             var elements = wire.elements
-        {
-            while let element = elements.next() {
-                if DeclaredIndexes.write(index, document, old, element: element, suffix, into: &oldKey) {
-                    sink.remove(entry: oldKey.bytes)
-                }
+        else { return }
+        let mayRepeat = value.byteCount >= Self.repeatingBytesMin
+        while let element = elements.next() {
+            if mayRepeat, seen.insert(element, hash: ByteTable.hash(element), value: 0) != nil { continue }
+            if DeclaredIndexes.write(index, document, fields, element: element, suffix, into: &key) {
+                change(&sink, key.bytes, entryValue)
             }
         }
-        if let value = DocumentBytes.value(at: contains.field, in: new), let wire = WireValue(value),
-            var elements = wire.elements
-        {
-            while let element = elements.next() {
-                if DeclaredIndexes.write(index, document, new, element: element, suffix, into: &key) {
-                    sink.put(entry: key.bytes, value: isCut ? document.key : document.key.extracting(0..<0))
-                }
-            }
-        }
+        if mayRepeat { seen.removeAll() }
     }
 
     /// Writes a document's entry.

@@ -19,6 +19,7 @@ struct CommitDraft: ~Copyable {
     /// Keys of changed documents, by which the reads of transactions are validated.
     private(set) var changes: RecentChanges
     private let entriesMax: Int
+    private let ownBytesMax: Int
     /// The changes for listeners.
     private var collector = ChangeCollector()
     private let feed: ChangeFeed
@@ -37,13 +38,14 @@ struct CommitDraft: ~Copyable {
     private(set) var isBroken = false
 
     init(
-        applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, feed: ChangeFeed,
-        derived: DerivedHashes, derivedSpaces: DerivedSpaces, changedPaths: ChangedPaths,
+        applier: consuming CommitApplier, changes: consuming RecentChanges, entriesMax: Int, ownBytesMax: Int,
+        feed: ChangeFeed, derived: DerivedHashes, derivedSpaces: DerivedSpaces, changedPaths: ChangedPaths,
         onDerived: StoreConfiguration.DerivedObserver?
     ) {
         self.applier = applier
         self.changes = changes
         self.entriesMax = entriesMax
+        self.ownBytesMax = ownBytesMax
         self.feed = feed
         self.onDerived = onDerived
         self.derived = derived
@@ -112,6 +114,9 @@ struct CommitDraft: ~Copyable {
     mutating func sealChanges() {
         if let batch = collector.take() { feed.append(batch) }
     }
+
+    /// Whether a commit of the store's own has staged enough: ``StoreConfiguration/ownCommitBytesMax``.
+    var isFull: Bool { mutations.bytesNeeded >= ownBytesMax }
 
     /// Whether the commit changes nothing.
     var isEmpty: Bool { record.itemCount == 0 }

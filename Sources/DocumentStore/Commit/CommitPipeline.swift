@@ -96,7 +96,8 @@ final class CommitPipeline: @unchecked Sendable {
         let draft = CommitDraft(
             applier: applier,
             changes: RecentChanges(maximum: configuration.recentChangesMax, since: writer.lastVersion.microseconds),
-            entriesMax: configuration.indexEntriesPerDocumentMax, feed: services.changes,
+            entriesMax: configuration.indexEntriesPerDocumentMax, ownBytesMax: configuration.ownCommitBytesMax,
+            feed: services.changes,
             derived: services.replication.derived, derivedSpaces: services.replication.derivedSpaces,
             changedPaths: services.changedPaths, onDerived: configuration.onDerived)
         stage = CommitStage(

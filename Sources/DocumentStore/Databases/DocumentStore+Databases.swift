@@ -109,7 +109,7 @@ extension CommitStage {
             var removal = DocumentRemoval()
             var (count, bytes) = (0, 0)
             var cursor = try writer.latest.cursor(from: from.bytes, to: to.bytes)
-            while count < Self.removedDocumentsMax, bytes < Self.removedBytesMax, try cursor.next() {
+            while count < Self.removedDocumentsMax, bytes < Self.removedBytesMax, !draft.isFull, try cursor.next() {
                 bytes += try removal.add(cursor.key, cursor.value, to: &draft, latest: writer.latest)
                 count += 1
             }

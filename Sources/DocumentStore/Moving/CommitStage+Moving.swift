@@ -9,7 +9,7 @@ internal import StoreFormat
 
 /// What a chunk said beside its documents.
 struct ReceivedChunk {
-    /// False if so much is to be deleted that the chunk must be applied again.
+    /// False if so much is to be deleted or written that the chunk must be applied again.
     var isComplete = true
     /// Documents written and deleted.
     var documents: UInt64 = 0
@@ -55,6 +55,8 @@ extension CommitStage {
                 try prior.read(location, latest: writer.latest)
                 // A version of the source names one state of a document.
                 if prior.exists, prior.updateMicroseconds == item.updateMicroseconds { continue }
+                received.isComplete = !draft.isFull
+                if !received.isComplete { return }
                 let copy = LogItem(
                     copy: item.path, fields: item.payload, createMicroseconds: item.createMicroseconds,
                     updateMicroseconds: item.updateMicroseconds, isNew: !prior.exists)
@@ -113,7 +115,7 @@ extension CommitStage {
         var cursor = try writer.latest.cursor(from: lower.byteSpan, to: upper.byteSpan)
         while try cursor.next() {
             if named.contains([UInt8](copying: cursor.key)) { continue }
-            if count == Self.removedDocumentsMax { return false }
+            if count == Self.removedDocumentsMax || draft.isFull { return false }
             _ = try removal.add(cursor.key, cursor.value, to: &draft, latest: writer.latest)
             count += 1
         }
