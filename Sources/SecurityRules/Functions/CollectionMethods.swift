@@ -15,12 +15,12 @@ extension Functions {
         method(
             "hasAll",
             overload(.list, .list) { evaluation, operands throws(ExpressionError) in
-                let members = try keys(evaluation, operands[0], .contained)
-                return .boolean(try keys(evaluation, operands[1], .contained).isSubset(of: members))
+                let elements = findable(try keys(evaluation, operands[0]))
+                return .boolean(try keys(evaluation, operands[1]).allSatisfy(elements.contains))
             },
             overload(.set, [.list, .set]) { evaluation, operands throws(ExpressionError) in
-                let members = try keys(evaluation, operands[0], .member)
-                return .boolean(try keys(evaluation, operands[1], .member).isSubset(of: members))
+                let all = try members(evaluation, operands[0])
+                return .boolean(try members(evaluation, operands[1]).isSubset(of: all))
             },
             overload(.constraint, .list) { evaluation, operands throws(ExpressionError) in
                 for element in try evaluation.elements(operands[1]) {
@@ -31,12 +31,12 @@ extension Functions {
         method(
             "hasAny",
             overload(.list, .list) { evaluation, operands throws(ExpressionError) in
-                let members = try keys(evaluation, operands[0], .contained)
-                return .boolean(try !keys(evaluation, operands[1], .contained).isDisjoint(with: members))
+                let elements = findable(try keys(evaluation, operands[0]))
+                return .boolean(try keys(evaluation, operands[1]).contains(where: elements.contains))
             },
             overload(.set, [.list, .set]) { evaluation, operands throws(ExpressionError) in
-                let members = try keys(evaluation, operands[0], .member)
-                return .boolean(try !keys(evaluation, operands[1], .member).isDisjoint(with: members))
+                let all = try members(evaluation, operands[0])
+                return .boolean(try !members(evaluation, operands[1]).isDisjoint(with: all))
             },
             overload(.constraint, .list) { evaluation, operands throws(ExpressionError) in
                 for element in try evaluation.elements(operands[1]) {
@@ -49,12 +49,12 @@ extension Functions {
             "hasOnly",
             // Nothing else, but not all: `[].hasOnly(['a'])` is true.
             overload(.list, .list) { evaluation, operands throws(ExpressionError) in
-                let allowed = try keys(evaluation, operands[1], .contained)
-                return .boolean(try keys(evaluation, operands[0], .contained).isSubset(of: allowed))
+                let allowed = findable(try keys(evaluation, operands[1]))
+                return .boolean(try keys(evaluation, operands[0]).allSatisfy(allowed.contains))
             },
             overload(.set, [.list, .set]) { evaluation, operands throws(ExpressionError) in
-                let allowed = try keys(evaluation, operands[1], .member)
-                return .boolean(try keys(evaluation, operands[0], .member).isSubset(of: allowed))
+                let allowed = try members(evaluation, operands[1])
+                return .boolean(try members(evaluation, operands[0]).isSubset(of: allowed))
             }),
         method(
             "join",
@@ -70,47 +70,58 @@ extension Functions {
         method(
             "removeAll",
             overload(.list, .list) { evaluation, operands throws(ExpressionError) in
-                let removed = try keys(evaluation, operands[1], .contained)
-                return .list(
-                    try evaluation.elements(operands[0]).filter { !removed.contains(OperandKey($0, .contained)) })
+                let removed = findable(try keys(evaluation, operands[1]))
+                return .list(try keys(evaluation, operands[0]).filter { !removed.contains($0) }.map(\.operand))
             }),
         method(
             "toSet",
             overload(.list) { evaluation, operands throws(ExpressionError) in
-                .object(RulesSet(try keys(evaluation, operands[0], .member)))
+                .object(RulesSet(try members(evaluation, operands[0])))
             }),
         method(
             "difference",
             overload(.set, .set) { evaluation, operands throws(ExpressionError) in
-                let removed = try keys(evaluation, operands[1], .member)
-                return .object(RulesSet(try keys(evaluation, operands[0], .member).subtracting(removed)))
+                let removed = try members(evaluation, operands[1])
+                return .object(RulesSet(try members(evaluation, operands[0]).subtracting(removed)))
             }),
         method(
             "intersection",
             overload(.set, .set) { evaluation, operands throws(ExpressionError) in
-                let kept = try keys(evaluation, operands[1], .member)
-                return .object(RulesSet(try keys(evaluation, operands[0], .member).intersection(kept)))
+                let kept = try members(evaluation, operands[1])
+                return .object(RulesSet(try members(evaluation, operands[0]).intersection(kept)))
             }),
         method(
             "union",
             overload(.set, .set) { evaluation, operands throws(ExpressionError) in
-                let added = try keys(evaluation, operands[1], .member)
-                return .object(RulesSet(try keys(evaluation, operands[0], .member).union(added)))
+                let added = try members(evaluation, operands[1])
+                return .object(RulesSet(try members(evaluation, operands[0]).union(added)))
             }),
     ]
 
-    /// The elements of a list or a set as keys of one equality, paid for.
-    private static func keys(
-        _ evaluation: Evaluation, _ operand: Operand, _ mode: RulesEquality.Mode
+    /// The members of a set, or the elements of a list as members of one, paid for.
+    private static func members(
+        _ evaluation: Evaluation, _ operand: Operand
     ) throws(ExpressionError) -> Set<OperandKey> {
         if let set = RulesSet.from(operand) {
-            for member in set.members { try evaluation.spendReading(member.operand) }
+            try evaluation.spendReading(operand)
             return set.members
         }
-        try evaluation.spendReading(operand)
-        let elements = try evaluation.elements(operand)
+        return Set(try keys(evaluation, operand, .member))
+    }
+
+    /// The elements of a list as keys of one equality, paid for.
+    private static func keys(
+        _ evaluation: Evaluation, _ list: Operand, _ mode: RulesEquality.Mode = .contained
+    ) throws(ExpressionError) -> [OperandKey] {
+        try evaluation.spendReading(list)
+        let elements = try evaluation.elements(list)
         try evaluation.spendMemory(64 * elements.count)
-        return Set(elements.map { OperandKey($0, mode) })
+        return elements.map { OperandKey($0, mode) }
+    }
+
+    /// The keys that can be found. Those that equal nothing have one hash and would be compared with each other.
+    private static func findable(_ keys: [OperandKey]) -> Set<OperandKey> {
+        Set(keys.filter(\.equalsItself))
     }
 
     static let mapMethods: [ExpressionFunction] = [

@@ -94,8 +94,16 @@ extension Evaluation {
     func spendReading(_ operand: Operand) throws(ExpressionError) {
         switch operand {
         case .encodedList(let slice), .encodedMap(let slice): try spendWork(8 * slice.byteCount)
-        case .list(let elements): for element in elements { try spendReading(element) }
-        case .map(let map): for entry in map.entries { try spendReading(entry.value) }
+        // The same part may occur many times, and is read each time, an empty one too.
+        case .list(let elements):
+            try spendWork(operand.memoryBytes)
+            for element in elements { try spendReading(element) }
+        case .map(let map):
+            try spendWork(operand.memoryBytes)
+            for entry in map.entries { try spendReading(entry.value) }
+        case .object(let object as RulesSet):
+            try spendWork(64 * object.members.count)
+            for member in object.members { try spendReading(member.operand) }
         default: try spendWork(operand.memoryBytes)
         }
     }

@@ -69,6 +69,7 @@ enum Operators {
             if let unproven = element.unproven {
                 return .boolean(try unproven.isEqual(toOneOf: set.members.map(\.operand), .member))
             }
+            try evaluation.spendReading(element)
             return .boolean(set.members.contains(OperandKey(element, .member)))
         }
         throw .failed("Function not found error: Name: [in].")

@@ -7,8 +7,15 @@
 struct Lexer {
     private let bytes: [UInt8]
     private var at = 0
+    /// Where the last end of a comment is, so that none is looked for after it.
+    private let lastCommentEnd: Int
 
-    init(_ source: SourceText) { bytes = source.bytes }
+    init(_ source: SourceText) {
+        let bytes = source.bytes
+        self.bytes = bytes
+        lastCommentEnd =
+            bytes.indices.dropLast().last { bytes[$0] == UInt8(ascii: "*") && bytes[$0 + 1] == UInt8(ascii: "/") } ?? -1
+    }
 
     static let keywords: Set<String> = [
         "allow", "false", "function", "if", "import", "in", "is", "let", "match", "null", "return", "rules_version",
@@ -67,7 +74,7 @@ struct Lexer {
     /// Where the comment that begins here ends; nil if it does not end, and then it is none.
     private func endOfComment() -> Int? {
         var end = at + 2
-        while end + 1 < bytes.count {
+        while end <= lastCommentEnd {
             if bytes[end] == UInt8(ascii: "*"), bytes[end + 1] == UInt8(ascii: "/") { return end + 2 }
             end += 1
         }

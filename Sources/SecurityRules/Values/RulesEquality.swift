@@ -84,22 +84,33 @@ struct OperandKey: Hashable, Sendable {
         RulesEquality.equal(left.operand, right.operand, left.mode)
     }
 
+    /// Whether the key equals itself. NaN does not in lists, nor does a list or a map that has it.
+    var equalsItself: Bool { self == self }
+
     func hash(into hasher: inout Hasher) { Self.hash(operand, into: &hasher, depth: 0) }
 
     /// Levels of lists and maps that count; documents do not nest deeper.
     private static let depthMax = 24
 
-    /// Equal by the loosest equality means equal hashes. All parts count, so that values which differ somewhere do not
-    /// have to be compared with each other.
+    /// Equal by one of the equalities that keys have means equal hashes. All parts count, so that values which differ
+    /// somewhere do not have to be compared with each other.
     private static func hash(_ operand: Operand, into hasher: inout Hasher, depth: Int) {
         switch operand {
         case .boolean(let value): hasher.combine(value)
-        case .integer(let value): hasher.combine(Double(value))
-        case .double(let value): hasher.combine(value.isNaN ? .infinity : value)
+        case .integer(let value): hasher.combine(value)
+        case .double(let value):
+            // An integer may equal it. Not as doubles: these are the same for many integers.
+            if let whole = Int64(exactly: value) {
+                hasher.combine(whole)
+            } else {
+                hasher.combine(value.isNaN ? .infinity : value)
+            }
         case .string(let text): hash(text, into: &hasher)
         case .bytes(let bytes): hasher.combine(bytes)
         case .timestamp(let time): hasher.combine(time)
-        case .geoPoint(let point): hasher.combine(point.latitude)
+        case .geoPoint(let point):
+            hasher.combine(point.latitude)
+            hasher.combine(point.longitude)
         default: hashParts(of: operand, into: &hasher, depth: depth)
         }
     }

@@ -288,9 +288,59 @@ struct JudgingTests {
         let common = Value.string(String(repeating: "a", count: 20))
         let lists = (0..<2_000).map { Value.array([common, common, common, common, .integer(Int64($0))]) }
         let maps = (0..<2_000).map { Value.map(["common": common, "list": lists[$0]]) }
-        for values in [lists, maps] {
+        let points = (0..<2_000).map { Value.geoPoint(GeoPointValue(latitude: 1, longitude: Double($0) / 20)) }
+        // All of them are the same as a double.
+        let integers = (-500..<500).map { Value.integer(1 << 62 + $0) }
+        for values in [lists, maps, points, integers] {
             #expect(Set(values.map { OperandKey(Operand($0), mode).hashValue }).count == values.count)
         }
+        let same: [(Value, Value)] = [(1, 1.0), (0, -0.0), (.integer(1 << 62), .double(0x1p62)), (0.5, 0.5)]
+        for (left, right) in same {
+            #expect(OperandKey(Operand(left), mode).hashValue == OperandKey(Operand(right), mode).hashValue)
+        }
+    }
+
+    /// If they were compared with each other, each of these would take minutes.
+    @Test(arguments: [
+        ("resource.data.l.hasOnly([1])", false), ("resource.data.l.hasAll([1])", false),
+        ("resource.data.l.hasAny([0.0/ 0.0, 1])", false), ("[1].hasAny(resource.data.l)", false),
+        ("resource.data.l.removeAll([0.0/ 0.0]).size() == 60000", true), ("resource.data.l.toSet().size() == 1", true),
+        ("resource.data.m.hasOnly([1])", false), ("[1].removeAll(resource.data.m) == [1]", true),
+    ])
+    func `Values that equal nothing are not compared with each other`(condition: String, isAllowed: Bool) throws {
+        let numbers = Value.array(Array(repeating: .double(.nan), count: 60_000))
+        let maps = Value.array(Array(repeating: ["n": .double(.nan)], count: 30_000))
+        let verdict = try Ruleset(rules(condition)).judge(request(resource: ["l": numbers, "m": maps]))
+        #expect(verdict.isAllowed == isAllowed)
+    }
+
+    @Test
+    func `A value that has one part many times is paid for each time, an empty one too`() throws {
+        let names = "abcdefg".map { String($0) }
+        let lists = zip(names, names.dropFirst()).map { inner, outer in
+            "let \(outer) = [\(Array(repeating: inner, count: 10).joined(separator: ", "))];"
+        }
+        func isAllowed(levels: Int) throws -> Bool {
+            let variables = (["let a = [];"] + lists.prefix(levels)).joined(separator: " ")
+            let name = names[levels]
+            let function = "function same() { \(variables) return \(name) == \(name); }"
+            return try Ruleset(rules("same()", functions: function)).judge(request()).isAllowed
+        }
+        #expect(try isAllowed(levels: 3))
+        // A million empty lists.
+        #expect(try !isAllowed(levels: 6))
+    }
+
+    @Test
+    func `Looking for a value in a set is paid for with the size of the value`() throws {
+        let text = Value.string(String(repeating: "a", count: 1 << 17))
+        func isAllowed(times count: Int) throws -> Bool {
+            let part = "resource.data in [1].toSet()"
+            let parts = Array(repeating: part, count: count).joined(separator: ", ")
+            return try Ruleset(rules("[\(parts)].hasOnly([false])")).judge(request(resource: ["s": text])).isAllowed
+        }
+        #expect(try isAllowed(times: 10))
+        #expect(try !isAllowed(times: 60))
     }
 
     @Test(arguments: [

@@ -140,6 +140,16 @@ struct ParserTests {
         #expect(error(Self.inBody("match \(wildcards) { allow read; }"))?.message.contains("wildcards") == true)
     }
 
+    /// If the end of each were looked for in all of the text, this would take minutes.
+    @Test
+    func `Comments that do not end are segments of paths`() throws {
+        let many = String(repeating: "/*a", count: 80_000)
+        #expect(Self.inBody("match \(many) { allow read; }").utf8.count < RulesLimits.sourceBytes)
+        #expect(error(Self.inBody("match \(many) { allow read; }")) == nil)
+        #expect(error(Self.inBody("match \(many) { allow read; } /* the end */")) != nil)
+        #expect(error(Self.inBody("/* one /* two */ match /a/{b} { allow read; } /**/")) == nil)
+    }
+
     @Test
     func `Names that do not exist are warnings`() throws {
         let ruleset = try Ruleset(
