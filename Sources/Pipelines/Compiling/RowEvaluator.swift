@@ -52,14 +52,17 @@ final class RowEvaluator {
 
     /// The value of an expression with subqueries.
     ///
-    /// - Parameter results: what subqueries have given that the expression asked for before.
+    /// - Parameters:
+    ///   - known: what subqueries have given whose results are the same for all rows.
+    ///   - results: what other subqueries have given that the expression asked for before.
     /// - Returns: the value, or the subquery whose result is needed next.
     /// - Throws: an error that is not `pending`.
     func value(
-        of expression: ExpressionID, on row: PipelineRow, with results: [SubqueryResult]
+        of expression: ExpressionID, on row: PipelineRow, with results: [SubqueryResult],
+        _ known: [ObjectIdentifier: SubqueryResult]
     ) throws(ExpressionError) -> SubqueryOutcome {
-        host.results = results
-        defer { host.results = [] }
+        (host.results, host.known) = (results, known)
+        defer { (host.results, host.known) = ([], [:]) }
         do {
             return .value(try evaluate(expression, row))
         } catch {
@@ -110,7 +113,9 @@ final class RowHost: EvaluationHost {
     /// Variables of the pipelines around.
     let bindings: [String: Operand]
     var row = PipelineRow()
-    /// What subqueries of the expression have given, in the order in which it asks for them.
+    /// What subqueries have given whose results are the same for all rows.
+    var known: [ObjectIdentifier: SubqueryResult] = [:]
+    /// What the other subqueries of the expression have given, in the order in which it asks for them.
     var results: [SubqueryResult] = []
     /// How many of them the expression has read.
     var resultsRead = 0

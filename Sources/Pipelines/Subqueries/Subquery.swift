@@ -59,6 +59,7 @@ final class Subquery: Sendable {
     var body: FormBody {
         { (evaluation, operands) throws(ExpressionError) in
             let host = RowHost.of(evaluation)
+            if let known = host.known[ObjectIdentifier(self)] { return try known.get() }
             if host.resultsRead < host.results.count {
                 host.resultsRead += 1
                 return try host.results[host.resultsRead - 1].get()

@@ -15,7 +15,7 @@ final class SubqueryResolution: PipelineOperator {
 
     private var row: PipelineRow?
     private var values: [SubqueryResult] = []
-    /// What the subqueries of the present expression have given.
+    /// What the other subqueries of the present expression have given.
     private var results: [SubqueryResult] = []
     private var running: SubqueryRun?
     /// Bytes of memory that are held for the results of the present row.
@@ -61,13 +61,9 @@ final class SubqueryResolution: PipelineOperator {
     private func evaluate(on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Bool {
         while values.count < expressions.count {
             do throws(ExpressionError) {
-                switch try work.evaluator.value(of: expressions[values.count], on: row, with: results) {
+                switch try work.evaluator.value(of: expressions[values.count], on: row, with: results, known) {
                 case .value(let value): values.append(.success(value))
                 case .wanted(let call):
-                    if let result = known[ObjectIdentifier(call.subquery)] {
-                        results.append(result)
-                        continue
-                    }
                     try start(call, work)
                     return false
                 }
@@ -93,13 +89,13 @@ final class SubqueryResolution: PipelineOperator {
     }
 
     private func finish(_ run: SubqueryRun, _ work: PipelineWork) throws(RequestError) {
-        results.append(run.result)
         running = nil
         readNanoseconds += run.readNanoseconds
         try work.hold(run.bytes, for: run.subquery.isScalar ? "scalar" : "array")
         if run.subquery.isIndependent {
             known[ObjectIdentifier(run.subquery)] = run.result
         } else {
+            results.append(run.result)
             heldBytes += run.bytes
         }
     }

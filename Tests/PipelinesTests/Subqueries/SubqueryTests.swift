@@ -54,6 +54,34 @@ struct SubqueryTests {
         #expect(failed.status == .invalidArgument && failed.text.contains("multiple results"))
     }
 
+    /// If the expression were evaluated again for each element, this would take hours.
+    @Test
+    func `A subquery that is the same for all rows runs once in an expression that asks for it many times`() throws {
+        let harness = try harness()
+        try harness.set(["lists/a": Harness.fields(["l": .array((0..<30_000).map { .integer($0) })])])
+        let genres = Expression.call(
+            "array", .pipeline([.collection("books"), .sort((.field("n"), false)), .select(("g", .field("genre")))]))
+        let many = Expression.call("array_transform", .field("l"), "x", genres)
+        let answer = try harness.execute(
+            .collection("lists"),
+            .select(("n", .call("array_length", many)), ("last", .call("array_last", many))))
+        #expect(answer.rows == [["n": 30_000, "last": ["sf", "sf", "crime"]]])
+        // Others keep their places beside it.
+        let each = Expression.call(
+            "array_transform", .list([1, 2]), "x",
+            .call(
+                "array", genres,
+                .call(
+                    "array",
+                    .pipeline([
+                        .collection("books"), .where(.call("equal", .field("n"), .variable("x"))),
+                        .select(("g", .field("genre"))),
+                    ])), genres))
+        let mixed = try harness.execute(Stage("literals", [.map([("a", 1)])]), .select(("v", each)))
+        let all: Value = ["sf", "sf", "crime"]
+        #expect(mixed.rows == [["v": [[all, ["sf"], all], [all, ["sf"], all]]]])
+    }
+
     @Test
     func `A subquery sees the variables around it, and an index serves its condition`() throws {
         let harness = try harness()
