@@ -4,6 +4,7 @@ import Basics
 import DocumentModel
 import FirestoreMessages
 import FirestoreService
+import Pipelines
 import ServiceTestSupport
 import TestSupport
 import Testing
@@ -159,6 +160,107 @@ struct HostilePipelineTests {
         #expect(harness.outcome([literals, .select(("b", 1))]).status == .resourceExhausted)
     }
 
+    /// Each call makes a copy of the value of the variable `x`, or decodes it.
+    @Test(
+        arguments: [
+            .call("string_reverse", .variable("x")), .call("trim", .variable("x")), .call("ltrim", .variable("x")),
+            .call("rtrim", .variable("x")), .call("substring", .variable("x"), 0),
+            .call("get_field", .variable("x"), "t"), .call("equal_any", 7, .variable("x")),
+            .call("type", .variable("x")), .call("is_type", .variable("x"), "map"),
+        ] as [Expression])
+    func `Work on the variables of a lambda is paid for`(call: Expression) throws {
+        let harness = try Harness()
+        guard case .call(let name, _) = call else { return }
+        let value: Value =
+            switch name {
+            case "get_field", "type", "is_type": ["t": .string(String(repeating: "x", count: 900_000))]
+            case "equal_any": .array(Array(repeating: 7, count: 12_000))
+            default: .bytes(Array(repeating: 1, count: 900_000))
+            }
+        func outcome(times count: Int) -> TestAnswer {
+            let calls = Expression.call("array", Array(repeating: call, count: count))
+            let array = Expression.call(
+                "array_transform", .call("array", .field("v")), "x", .call("array_length", calls))
+            return harness.outcome([Stage("literals", [.map([("v", .value(value))])]), .select(("n", array))])
+        }
+        #expect(outcome(times: 2).isOK)
+        #expect(outcome(times: 200).status == .resourceExhausted)
+    }
+
+    /// If each path read its map again, this would take many minutes.
+    @Test
+    func `A stage reads a map once, however many of its fields it changes`() throws {
+        let harness = try Harness()
+        var map: MapValue = [:]
+        for index in 0..<30_000 { map["f\(index)"] = .null }
+        try harness.set(["c/a": Harness.fields(["m": .map(map)])])
+        let missing = Stage("remove_fields", (0..<1_000).map { .field("m.missing\($0)") })
+        let nested = (0..<1_000).map { ("m.f\($0)", Expression.value(.integer(1))) }
+        let stages = Array(repeating: missing, count: 15) + [Stage("add_fields", [.map(nested)])]
+        let removed = Stage("remove_fields", (0..<1_000).map { .field("m.f\($0)") })
+        let size = Stage.select(("n", .call("length", .field("m"))), ("one", .field("m.f999")))
+        let answer = try harness.execute(structuredPipeline([.collection("c")] + stages + [size]))
+        #expect(answer.rows == [["n": 30_000, "one": 1]])
+        let rest = try harness.execute(structuredPipeline([.collection("c")] + stages + [removed, size]))
+        #expect(rest.rows == [["n": 29_000]])
+    }
+
+    @Test
+    func `The elements of an array count as held while their rows are made`() throws {
+        var limits = ServiceLimits()
+        limits.pipelines.memoryBytes = 500_000
+        let harness = try Harness(limits: limits)
+        let row = Stage("literals", [.map([("a", .list(Array(repeating: 1, count: 3_000)))])])
+        func unnest(_ count: Int) -> [Stage] {
+            (0..<count).map { Stage("unnest", [.field("a"), .field("e\($0)")]) }
+        }
+        #expect(harness.outcome([row] + unnest(1) + [.limit(10)]).isOK)
+        let answer = harness.outcome([row] + unnest(20) + [.limit(10)])
+        #expect(answer.status == .resourceExhausted && answer.text.contains("stage unnest"), "\(answer.text)")
+    }
+
+    @Test
+    func `A step makes fewer rows of an array if each is a copy of many fields`() throws {
+        let fields = (0..<5_000).map { ("f\($0)", Expression.value(.null)) }
+        let wide = ("w", Expression.map(fields))
+        let array = ("a", Expression.list(Array(repeating: 1, count: 500)))
+        func rowsOfFirstStep(_ stages: [Stage]) throws -> Int {
+            let execution = try PipelineExecution(
+                structuredPipeline: structuredPipeline(stages).byteSpan, in: try DatabaseName(Harness.database))
+            _ = try execution.next { _ in .more }
+            return execution.returnedResults
+        }
+        let unnest = Stage("unnest", [.field("a"), .field("e")])
+        let few = try rowsOfFirstStep([Stage("literals", [.map([wide, array])]), unnest])
+        let flat = Stage("replace_with", [.field("w"), "merge_keep_existing"])
+        let many = try rowsOfFirstStep([Stage("literals", [.map([wide, array])]), flat, unnest])
+        #expect(few == 500)
+        #expect(many > 0 && many < 250, "\(many)")
+    }
+
+    @Test
+    func `Values that accumulators compare, and keys of groups, are work`() throws {
+        let wide = Expression.value(.string(String(repeating: "x", count: 2_000)))
+        let row = Stage("literals", [.map([("w", wide), ("a", .list((0..<200).map { .value(.integer($0)) }))])])
+        let rows = [row, Stage("unnest", [.field("a"), .field("e")])]
+        let many = Stage("let", [.map([("v", .call("array", Array(repeating: .field("w"), count: 30)))])])
+        func steps(_ stages: Stage...) throws -> Int {
+            let execution = try PipelineExecution(
+                structuredPipeline: structuredPipeline(rows + stages).byteSpan, in: try DatabaseName(Harness.database))
+            var count = 1
+            while case .paused = try execution.next(emit: { _ in .more }) { count += 1 }
+            return count
+        }
+        let named = (0..<100).map { "m\($0)" }
+        // Some 60 KB are compared for each, and are a key.
+        let largest = named.map { ($0, Expression.call("maximum", .variable("v"))) }
+        #expect(try steps(many, .aggregate(largest)) > 50)
+        let counts = named.map { ($0, Expression.call("maximum", .field("e"))) }
+        #expect(try steps(many, .aggregate(counts)) < 20)
+        let keys = named.map { ($0, Expression.variable("v")) }
+        #expect(try steps(many, Stage("distinct", [.map(keys)])) > 50)
+    }
+
     @Test
     func `A value of more bytes than a number can count is refused`() throws {
         let harness = try Harness()
@@ -201,9 +303,10 @@ struct HostilePipelineTests {
     }
 
     @Test
-    func `Stages that pass rows on hold nothing, however many there are`() throws {
+    func `Stages that pass rows on hold none of them, however many there are`() throws {
         var limits = ServiceLimits()
-        limits.pipelines.memoryBytes = 150_000
+        // An array is held while its elements become rows.
+        limits.pipelines.memoryBytes = 300_000
         let harness = try Harness(limits: limits)
         let elements = Expression.list((0..<3_000).map { .value(.integer($0)) })
         let row = Stage("literals", [.map([("a", elements)])])

@@ -33,13 +33,16 @@ package struct OperandMap: Sendable {
     package var keys: [String] { entries.map(\.key) }
 
     /// The operand of a key, or nil.
-    package subscript(key: String) -> Operand? {
+    package subscript(key: String) -> Operand? { index(of: key).map { entries[$0].value } }
+
+    /// The place of a key in ``entries``, or nil.
+    package func index(of key: String) -> Int? {
         var low = 0
         var high = entries.count
         while low < high {
             let middle = (low + high) / 2
             let order = entries[middle].key.compareUTF8(key)
-            if order == 0 { return entries[middle].value }
+            if order == 0 { return middle }
             if order < 0 { low = middle + 1 } else { high = middle }
         }
         return nil

@@ -79,7 +79,7 @@ enum ComparisonFunctions {
         _ operands: [Operand], _ name: String, _ evaluation: Evaluation, found: Bool
     ) throws(ExpressionError) -> Operand {
         if operands[1].isNullOrAbsent { return .null }
-        guard let elements = operands[1].elements else { throw .mismatch(name, "an array", operands[1]) }
+        let elements = try ArrayFunctions.elements(name, operands[1], evaluation)
         return .boolean(try ArrayFunctions.contains(operands[0], among: elements, evaluation) == found)
     }
 }

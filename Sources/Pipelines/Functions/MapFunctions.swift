@@ -27,7 +27,9 @@ enum MapFunctions {
         switch operands[0] {
         case .encodedMap(let slice):
             try evaluation.spendWork(slice.byteCount)
-            return slice.member(key)
+            let value = slice.member(key)
+            try evaluation.spendMemory(value.flatBytes)
+            return value
         case .map(let map): return map[key] ?? .absent
         // Fields of values that are not maps do not exist, as in paths.
         default: return .absent

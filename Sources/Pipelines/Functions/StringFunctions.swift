@@ -93,7 +93,10 @@ enum StringFunctions {
     }
 
     private static func reverse(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        if case .bytes(let bytes) = operands[0] { return .bytes(bytes.reversed()) }
+        if case .bytes(let bytes) = operands[0] {
+            try evaluation.spendMemory(bytes.count)
+            return .bytes(bytes.reversed())
+        }
         var result = String.UnicodeScalarView()
         result.append(contentsOf: try text("string_reverse", operands[0], evaluation).unicodeScalars.reversed())
         return .string(String(result))
@@ -126,6 +129,7 @@ enum StringFunctions {
         _ name: String, _ operands: [Operand], _ evaluation: Evaluation, left: Bool, right: Bool
     ) throws(ExpressionError) -> Operand {
         if case .bytes(let bytes) = operands[0] {
+            try evaluation.spendMemory(bytes.count)
             return .bytes(trimmed(bytes, of: try removedBytes(name, operands), left: left, right: right))
         }
         var scalars = try text(name, operands[0], evaluation).unicodeScalars[...]
@@ -175,6 +179,7 @@ enum StringFunctions {
             length = given
         }
         if case .bytes(let bytes) = operands[0] {
+            try evaluation.spendMemory(bytes.count)
             return .bytes(Array(part(of: bytes, count: bytes.count, start, length)))
         }
         let scalars = try text("substring", operands[0], evaluation).unicodeScalars

@@ -55,8 +55,15 @@ enum TypeFunctions {
         "object_id", "regex",
     ]
 
+    /// The name of an operand's type; nil for absent. Pays for it.
+    private static func name(_ operand: Operand, _ evaluation: Evaluation) throws(ExpressionError) -> String? {
+        // A map is encoded to see whether it is one of the values that have the form of maps.
+        if operand.types == .map { try evaluation.spendWork(2 * operand.deepMemoryBytes) }
+        return name(of: operand)
+    }
+
     private static func type(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
-        name(of: operands[0]).map { .string($0) } ?? .absent
+        try name(operands[0], evaluation).map { .string($0) } ?? .absent
     }
 
     private static func isType(_ evaluation: Evaluation, _ operands: [Operand]) throws(ExpressionError) -> Operand {
@@ -64,7 +71,7 @@ enum TypeFunctions {
             throw .mismatch("is_type", "the name of a type", operands[1])
         }
         guard names.contains(wanted) else { throw .failed("is_type: there is no type \"\(wanted)\"") }
-        guard let name = name(of: operands[0]) else { return .boolean(false) }
+        guard let name = try name(operands[0], evaluation) else { return .boolean(false) }
         return .boolean(name == wanted || wanted == "number" && operands[0].number != nil)
     }
 

@@ -126,7 +126,7 @@ final class DocumentAggregate: PipelineOperator, DocumentSink {
         let key = try DocumentAggregate.key(of: values)
         owedBytes += 64 + (places?.foundByteCount ?? 0)
         if let known = places?.note(equal: key) { return known }
-        let group = Operand.map([:]).setting(zip(groups, values).map { ($0.path, $1) })
+        let group = Operand.map([:]).setting(zip(groups, values).map { ($0.path[...], $1) })
         owedBytes += totals.add(group, keyBytes: key.count)
         places?.noteNew(key, at: totals.count - 1)
         return totals.count - 1

@@ -100,11 +100,10 @@ struct GroupedTotals {
 
     /// The row of a group.
     func row(of group: Int) -> PipelineRow {
-        var fields = values[group]
-        for (index, named) in accumulators.enumerated() {
-            fields = fields.setting(named.path[...], to: states[group * accumulators.count + index].result)
+        let results = accumulators.enumerated().map { index, named in
+            (path: named.path[...], value: states[group * accumulators.count + index].result)
         }
-        return PipelineRow(fields: fields)
+        return PipelineRow(fields: values[group].setting(results))
     }
 
     /// The operator as explain shows it.
@@ -160,6 +159,8 @@ final class RowAggregate: PipelineOperator {
         for (index, accumulator) in totals.accumulators.enumerated() {
             var value = Operand.boolean(true)
             if let expression = accumulator.expression { value = try work.evaluator.value(of: expression, on: row) }
+            // It is compared with others, or kept.
+            work.evaluator.workBytes += 2 * value.deepMemoryBytes
             let held = try totals.add(value, to: index, of: place)
             if held > 0 { try work.hold(held, for: "aggregate") }
         }

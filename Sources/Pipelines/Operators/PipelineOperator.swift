@@ -104,6 +104,8 @@ final class PipelineWork {
 
     /// Appends the key of a value, by which its row is compared with others.
     func appendKey(_ value: Operand, descending: Bool = false, to key: inout ByteBuffer) throws(RequestError) {
+        let start = key.count
+        defer { evaluator.workBytes += 2 * (key.count - start) }
         do {
             try value.appendKey(descending: descending, into: &key)
         } catch {

@@ -101,46 +101,53 @@ extension Operand {
         return .map(OperandMap(sorted: merged))
     }
 
-    /// The map with a value at a path; what is not a map on the way becomes one.
-    func setting(_ path: ArraySlice<String>, to value: Operand) -> Operand {
-        guard let name = path.first else { return value }
-        let rest = path.dropFirst()
-        let inner = rest.isEmpty ? value : (entries?[name] ?? .map([:])).asMap.setting(rest, to: value)
-        return asMap.merging(OperandMap(sorted: [(name, inner)]))
-    }
+    /// A value and the fields that lead to its place, at least one.
+    typealias Placed = (path: ArraySlice<String>, value: Operand)
 
-    /// The map with values at paths, those that are absent left out.
-    func setting(_ values: [(path: [String], value: Operand)]) -> Operand {
+    /// The map with values at paths, those that are absent left out. What is not a map on the way becomes one. Each map
+    /// is read and copied once, however many values it gets.
+    func setting(_ values: [Placed]) -> Operand {
         var simple: [OperandMap.Entry] = []
-        var nested: [(path: [String], value: Operand)] = []
+        var nested: [(name: String, values: [Placed])] = []
+        var places: [[UInt8]: Int] = [:]
         simple.reserveCapacity(values.count)
-        for place in values {
-            if case .absent = place.value { continue }
-            if place.path.count == 1 {
-                simple.append((place.path[0], place.value))
+        for (path, value) in values {
+            if case .absent = value { continue }
+            let (name, rest) = (path[path.startIndex], path.dropFirst())
+            if rest.isEmpty {
+                simple.append((name, value))
+            } else if let place = places[Array(name.utf8)] {
+                nested[place].values.append((rest, value))
             } else {
-                nested.append(place)
+                places[Array(name.utf8)] = nested.count
+                nested.append((name, [(rest, value)]))
             }
         }
-        var result = merging(OperandMap(simple))
-        for place in nested { result = result.setting(place.path[...], to: place.value) }
-        return result
+        let result = merging(OperandMap(simple))
+        if nested.isEmpty { return result }
+        let present = result.entries ?? OperandMap()
+        let changed = nested.map { (key: $0.name, value: (present[$0.name] ?? .map([:])).setting($0.values)) }
+        return Operand.map(present).merging(OperandMap(changed))
     }
 
-    private var asMap: Operand { entries == nil ? .map([:]) : self }
-
-    /// The map without the field at a path; other operands as they are.
-    func removing(_ segments: ArraySlice<String>) -> Operand {
-        guard let name = segments.first, let map = entries, let member = map[name] else { return self }
-        let rest = segments.dropFirst()
+    /// The map without the fields at paths; other operands as they are. Each map is read and copied once.
+    func removing(_ paths: [ArraySlice<String>]) -> Operand {
+        guard let map = entries else { return self }
+        // What is removed of each entry; an empty path stands for all of it.
+        var removed: [Int: [ArraySlice<String>]] = [:]
+        for path in paths {
+            guard let name = path.first, let index = map.index(of: name) else { continue }
+            removed[index, default: []].append(path.dropFirst())
+        }
+        if removed.isEmpty { return self }
         var kept: [OperandMap.Entry] = []
         kept.reserveCapacity(map.count)
-        for entry in map.entries {
-            if !entry.key.hasSameUTF8(as: name) {
+        for (index, entry) in map.entries.enumerated() {
+            guard let rests = removed[index] else {
                 kept.append(entry)
-            } else if !rest.isEmpty {
-                kept.append((entry.key, member.removing(rest)))
+                continue
             }
+            if !rests.contains(where: \.isEmpty) { kept.append((entry.key, entry.value.removing(rests))) }
         }
         return .map(OperandMap(sorted: kept))
     }

@@ -22,9 +22,9 @@ struct NamedExpression: Sendable {
 extension [NamedExpression] {
     /// Sets the values on a row in `fields`, a map; those that are absent are left out.
     func set(in fields: Operand, on row: PipelineRow, _ work: PipelineWork) throws(RequestError) -> Operand {
-        var values: [(path: [String], value: Operand)] = []
+        var values: [Operand.Placed] = []
         values.reserveCapacity(count)
-        for named in self { values.append((named.path, try work.evaluator.value(of: named.expression, on: row))) }
+        for named in self { values.append((named.path[...], try work.evaluator.value(of: named.expression, on: row))) }
         return fields.setting(values)
     }
 
@@ -99,7 +99,7 @@ final class RowChange: PipelineOperator {
         /// The row's fields and these.
         case add([NamedExpression])
         /// The row's fields without those at these paths.
-        case remove([[String]])
+        case remove([ArraySlice<String>])
         /// The row with these variables.
         case bind([NamedExpression])
         /// The map that an expression gives, alone or together with the row's fields.
@@ -134,7 +134,7 @@ final class RowChange: PipelineOperator {
         switch change {
         case .select(let fields): row.fields = try fields.values(on: row, work)
         case .add(let fields): row.fields = try fields.set(in: row.fields, on: row, work)
-        case .remove(let paths): for path in paths { row.fields = row.fields.removing(path[...]) }
+        case .remove(let paths): row.fields = row.fields.removing(paths)
         case .bind(let variables):
             var bound: [OperandMap.Entry] = []
             for variable in variables {
@@ -175,8 +175,15 @@ final class Unnest: PipelineOperator {
     private let alias: String
     private let indexField: String?
     private var row = PipelineRow()
+    /// The fields of the row, decoded once for all elements.
+    private var fields = OperandMap()
     private var elements: [Operand] = []
     private var position = 0
+    /// Bytes of memory that are held for the row and its elements.
+    private var heldBytes = 0
+
+    /// About what an entry of a map takes, and an element of an array.
+    private static let (entryBytes, elementBytes) = (48, 32)
 
     init(_ input: any PipelineOperator, _ array: ExpressionID, alias: String, indexField: String?) {
         self.input = input
@@ -190,25 +197,41 @@ final class Unnest: PipelineOperator {
             if position < elements.count {
                 guard work.countRow() else { return .paused }
                 defer { position += 1 }
+                // Each row is a copy.
+                work.evaluator.workBytes += Self.entryBytes * fields.count
                 return .row(row(with: elements[position], index: .integer(Int64(position))))
             }
+            release(work)
             let pulled = try next(input, work)
             guard case .row(let row) = pulled else { return pulled }
             let value = try work.evaluator.value(of: array, on: row)
-            guard let elements = value.elements else {
-                self.row = row
-                return .row(self.row(with: value, index: .null))
-            }
-            (self.row, self.elements, position) = (row, elements, 0)
+            let elements = value.elements
+            (self.row, self.fields) = (row, row.fields.entries ?? OperandMap())
+            guard let elements else { return .row(self.row(with: value, index: .null)) }
+            self.elements = elements
+            try hold(value, work)
         }
     }
 
+    /// Gives back what the row before has held.
+    private func release(_ work: PipelineWork) {
+        (elements, position) = ([], 0)
+        work.release(heldBytes)
+        heldBytes = 0
+    }
+
+    /// Takes memory for the elements of an array and for the row.
+    private func hold(_ array: Operand, _ work: PipelineWork) throws(RequestError) {
+        heldBytes = array.deepMemoryBytes + Self.elementBytes * elements.count + Self.entryBytes * fields.count
+        try work.hold(heldBytes, for: "unnest")
+    }
+
     private func row(with element: Operand, index: Operand) -> PipelineRow {
-        var fields: [OperandMap.Entry] = []
-        if case .absent = element {} else { fields.append((alias, element)) }
-        if let indexField { fields.append((indexField, index)) }
+        var added: [OperandMap.Entry] = []
+        if case .absent = element {} else { added.append((alias, element)) }
+        if let indexField { added.append((indexField, index)) }
         var result = row
-        result.fields = row.fields.merging(OperandMap(fields))
+        result.fields = Operand.map(fields).merging(OperandMap(added))
         return result
     }
 

@@ -83,8 +83,7 @@ final class RowWrites: PipelineOperator {
     }
 
     private func replace(_ name: String, _ row: PipelineRow, _ work: PipelineWork) throws(RequestError) {
-        var fields = row.fields
-        for reserved in ["__name__", "__create_time__", "__update_time__"] { fields = fields.removing([reserved]) }
+        let fields = row.fields.removing([["__name__"], ["__create_time__"], ["__update_time__"]])
         let bytes = try RowWrites.documentBytes(fields)
         try name.withUTF8Span { (name) throws(RequestError) in
             try writes.update(name, fields: bytes.byteSpan, precondition: .exists(true))
@@ -105,16 +104,16 @@ final class RowWrites: PipelineOperator {
     private func update(
         _ name: String, _ fields: [NamedExpression], _ row: PipelineRow, _ work: PipelineWork
     ) throws(RequestError) {
-        var document = Operand.map([:])
+        var values: [Operand.Placed] = []
         var paths: [FieldPath] = []
         for field in fields {
             let value = try work.evaluator.value(of: field.expression, on: row)
             if case .absent = value { continue }
-            document = document.setting(field.path[...], to: value)
+            values.append((field.path[...], value))
             paths.append(try FieldPath(segments: field.path))
         }
         if paths.isEmpty { return }
-        let bytes = try RowWrites.documentBytes(document)
+        let bytes = try RowWrites.documentBytes(Operand.map([:]).setting(values))
         try name.withUTF8Span { (name) throws(RequestError) in
             try writes.update(
                 name, fields: bytes.byteSpan, mask: DocumentMask(paths: paths), precondition: .exists(true))

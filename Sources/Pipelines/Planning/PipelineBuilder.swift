@@ -362,14 +362,14 @@ struct PipelineBuilder {
         return RowChange(input, .bind(variables))
     }
 
-    private func removedPaths(_ stage: PipelineStage) throws(RequestError) -> [[String]] {
+    private func removedPaths(_ stage: PipelineStage) throws(RequestError) -> [ArraySlice<String>] {
         try stage.expectArguments(1...PipelineLimits.fieldsOfStage)
-        var paths: [[String]] = []
+        var paths: [ArraySlice<String>] = []
         for argument in stage.arguments {
             guard case .field(let path) = argument else {
                 throw .invalidArgument("The stage remove_fields takes fields.")
             }
-            paths.append(path.segments)
+            paths.append(path.segments[...])
         }
         return paths
     }
