@@ -187,6 +187,23 @@ struct HostilePipelineTests {
         #expect(outcome(times: 200).status == .resourceExhausted)
     }
 
+    /// Each takes some 10 ms. Those of the first kind are refused in the end, because they are too large.
+    @Test(arguments: ["\\pL{100}", "(\\pN|\\pL){20}"])
+    func `Patterns that take long to compile are paid for`(pattern: String) throws {
+        let harness = try Harness()
+        func outcome(times count: Int) -> TestAnswer {
+            let calls = (0..<count).map { index in
+                Expression.call(
+                    "is_error",
+                    .call("regex_match", .field("a"), .call("concat", .field("p"), .value(.string("\(index)")))))
+            }
+            let row = Stage("literals", [.map([("a", "b"), ("p", .value(.string(pattern)))])])
+            return harness.outcome([row, .select(("n", .call("array_length", .call("array", calls))))])
+        }
+        #expect(outcome(times: 5).isOK)
+        #expect(outcome(times: 60).status == .resourceExhausted)
+    }
+
     /// If each path read its map again, this would take many minutes.
     @Test
     func `A stage reads a map once, however many of its fields it changes`() throws {

@@ -10,6 +10,8 @@ internal import CRE2
 @safe package final class Pattern: Sendable {
     // Owner: this object, from init to deinit. RE2 allows concurrent matches.
     private nonisolated(unsafe) let compiled: OpaquePointer
+    /// Instructions of the compiled program.
+    let instructionCount: Int
     /// What the search of one byte may cost; see ``searchCost(_:)``.
     private let byteCost: Int
     /// How far a search may look beyond the end of a match; nil for as far as the text goes.
@@ -21,19 +23,26 @@ internal import CRE2
     package static let sourceBytesMax = 64 << 10
 
     /// Compiles a pattern; nil if it is not valid or too large.
-    package init?(_ source: String) {
+    package convenience init?(_ source: String) {
+        var isTooLarge = false
+        self.init(source, &isTooLarge)
+    }
+
+    /// - Parameter isTooLarge: is set if that is why there is no pattern.
+    init?(_ source: String, _ isTooLarge: inout Bool) {
         guard source.utf8.count <= Pattern.sourceBytesMax, var text = PatternSyntax.translated(source) else {
             return nil
         }
         let compiled = text.withUTF8 { bytes in
             // The bytes are only read during the call.
             unsafe bytes.withMemoryRebound(to: CChar.self) {
-                unsafe cre2_compile($0.baseAddress, $0.count, Pattern.memoryMax)
+                unsafe cre2_compile($0.baseAddress, $0.count, Pattern.memoryMax, &isTooLarge)
             }
         }
         guard let compiled = unsafe compiled else { return nil }
         unsafe self.compiled = compiled
-        byteCost = min(8 * max(1, Int(unsafe cre2_program_size(compiled))), Pattern.byteCostMax)
+        instructionCount = max(1, Int(unsafe cre2_program_size(compiled)))
+        byteCost = min(8 * instructionCount, Pattern.byteCostMax)
         // Only these characters repeat a part of a pattern.
         lookAhead = source.utf8.contains { "*+{".utf8.contains($0) } ? nil : source.utf8.count
     }

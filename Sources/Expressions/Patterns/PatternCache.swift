@@ -2,6 +2,27 @@
 
 internal import Synchronization
 
+/// What compiling a text comes to.
+package struct CompiledPattern: Sendable {
+    /// Nil if the text is not valid, or its program is too large.
+    package let pattern: Pattern?
+    /// What compiling the program costs, in bytes that could be copied meanwhile. A program that is too large is made
+    /// as far as it fits.
+    package let cost: Int
+
+    /// Some 400 ns are as many copied bytes.
+    private static let instructionCost = 256
+    /// About what fits into ``Pattern/memoryMax``.
+    private static let instructionsMax = 1 << 15
+
+    init(_ source: String) {
+        var isTooLarge = false
+        let compiled = Pattern(source, &isTooLarge)
+        pattern = compiled
+        cost = Self.instructionCost * (compiled?.instructionCount ?? (isTooLarge ? Self.instructionsMax : 0))
+    }
+}
+
 /// Compiled patterns by their texts, a bounded number of them. Thread-safe.
 ///
 /// For patterns that are computed, which may come from hostile documents: a pattern that is used again is not compiled
@@ -9,7 +30,7 @@ internal import Synchronization
 /// are kept too.
 package final class PatternCache: Sendable {
     private struct Entry {
-        let pattern: Pattern?
+        let compiled: CompiledPattern
         var lastUse: UInt64
     }
 
@@ -31,22 +52,22 @@ package final class PatternCache: Sendable {
     /// The number of patterns that are kept.
     package var count: Int { state.withLock { $0.entries.count } }
 
-    /// The pattern of a text, or nil if the text is not valid.
-    package func pattern(_ source: String) -> Pattern? {
+    /// What a text is compiled to. The cost is the same whether it is kept or not.
+    package func compiled(_ source: String) -> CompiledPattern {
         let key = Array(source.utf8)
         let kept: Entry? = state.withLock { state in
             state.uses += 1
             state.entries[key]?.lastUse = state.uses
             return state.entries[key]
         }
-        if let kept { return kept.pattern }
+        if let kept { return kept.compiled }
         // Compiled without the lock: two threads may compile the same text, and one of the results is dropped.
-        let pattern = Pattern(source)
+        let compiled = CompiledPattern(source)
         state.withLock { state in
             let oldest = state.entries.min { $0.value.lastUse < $1.value.lastUse }
             if state.entries.count >= capacity, let oldest { state.entries[oldest.key] = nil }
-            state.entries[key] = Entry(pattern: pattern, lastUse: state.uses)
+            state.entries[key] = Entry(compiled: compiled, lastUse: state.uses)
         }
-        return pattern
+        return compiled
     }
 }

@@ -92,7 +92,9 @@ enum PatternFunctions {
         _ name: String, _ source: String, _ evaluation: Evaluation
     ) throws(ExpressionError) -> Pattern {
         try evaluation.spendWork(64 * source.utf8.count)
-        guard let pattern = evaluation.patterns.pattern(source) else {
+        let compiled = evaluation.patterns.compiled(source)
+        try evaluation.spendWork(compiled.cost)
+        guard let pattern = compiled.pattern else {
             throw .failed("\(name): the pattern is not valid, or too large")
         }
         return pattern

@@ -9,9 +9,11 @@ enum Patterns {
 
     /// The compiled pattern of a text that is computed; throws if it is not valid.
     static func pattern(_ evaluation: Evaluation, _ source: String) throws(ExpressionError) -> Pattern {
-        // Compiling takes some microseconds a byte.
+        // Reading takes some microseconds a byte.
         try evaluation.spendWork(256 * source.utf8.count)
-        guard let pattern = evaluation.patterns.pattern(source) else { throw invalid(source) }
+        let compiled = evaluation.patterns.compiled(source)
+        try evaluation.spendWork(compiled.cost)
+        guard let pattern = compiled.pattern else { throw invalid(source) }
         return pattern
     }
 

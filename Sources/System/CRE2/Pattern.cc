@@ -14,12 +14,13 @@ struct cre2_pattern {
     cre2_pattern(const re2::StringPiece &text, const RE2::Options &options) : expression(text, options) {}
 };
 
-cre2_pattern *cre2_compile(const char *pattern, size_t count, int64_t memory_max) {
+cre2_pattern *cre2_compile(const char *pattern, size_t count, int64_t memory_max, bool *is_too_large) {
     RE2::Options options;
     options.set_log_errors(false);
     options.set_max_mem(memory_max);
     auto *compiled = new (std::nothrow) cre2_pattern(re2::StringPiece(pattern, count), options);
     if (compiled != nullptr && !compiled->expression.ok()) {
+        *is_too_large = compiled->expression.error_code() == RE2::ErrorPatternTooLarge;
         delete compiled;
         return nullptr;
     }

@@ -8,21 +8,21 @@ struct PatternCacheTests {
     @Test
     func `A pattern is compiled once, as long as it is kept`() throws {
         let cache = PatternCache(capacity: 2)
-        let first = try #require(cache.pattern("a"))
-        #expect(cache.pattern("a") === first)
-        #expect(cache.pattern("(") == nil)
+        let first = try #require(cache.compiled("a").pattern)
+        #expect(cache.compiled("a").pattern === first)
+        #expect(cache.compiled("(").pattern == nil)
         #expect(cache.count == 2)
     }
 
     @Test
     func `The pattern that was not used for the longest time makes room`() throws {
         let cache = PatternCache(capacity: 2)
-        let first = try #require(cache.pattern("a"))
-        _ = cache.pattern("b")
-        #expect(cache.pattern("a") === first)
+        let first = try #require(cache.compiled("a").pattern)
+        _ = cache.compiled("b").pattern
+        #expect(cache.compiled("a").pattern === first)
         for index in 0..<50 {
-            _ = cache.pattern("c\(index)")
-            #expect(cache.pattern("a") === first)
+            _ = cache.compiled("c\(index)").pattern
+            #expect(cache.compiled("a").pattern === first)
         }
         #expect(cache.count == 2)
     }
@@ -30,7 +30,7 @@ struct PatternCacheTests {
     @Test
     func `Texts that are equivalent in Unicode are different patterns`() throws {
         let cache = PatternCache()
-        #expect(try #require(cache.pattern("\u{E9}")).matchesWhole("\u{E9}"))
-        #expect(try #require(cache.pattern("e\u{301}")).matchesWhole("e\u{301}"))
+        #expect(try #require(cache.compiled("\u{E9}").pattern).matchesWhole("\u{E9}"))
+        #expect(try #require(cache.compiled("e\u{301}").pattern).matchesWhole("e\u{301}"))
     }
 }

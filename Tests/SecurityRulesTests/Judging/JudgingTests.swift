@@ -269,6 +269,18 @@ struct JudgingTests {
         #expect(!isAllowed(1 << 20))
     }
 
+    @Test(arguments: ["resource.data.p", "resource.data.q"])
+    func `Compiling a pattern is paid for by the size of its program`(pattern: String) throws {
+        // The first one is too large; the other one has a program of 27,000 instructions.
+        let fields: MapValue = ["s": "", "p": "\\pL{100}", "q": "(\\pN|\\pL){20}"]
+        func isAllowed(times count: Int) throws -> Bool {
+            let parts = (0..<count).map { "'a'.matches(\(pattern) + '\($0)')" }.joined(separator: " || ")
+            return try Ruleset(rules("\(parts) || true")).judge(request(resource: fields)).isAllowed
+        }
+        #expect(try isAllowed(times: 2))
+        #expect(try !isAllowed(times: 20))
+    }
+
     @Test(arguments: ["resource.data.z == 1", "resource.data['z'] == 1", "resource.data.get('z', 0) == 1"])
     func `Looking for a field is paid for with the size of its document`(part: String) throws {
         var fields: MapValue = [:]

@@ -15,8 +15,9 @@ typedef struct cre2_pattern cre2_pattern;
 /// Compiles a pattern, UTF-8.
 ///
 /// `memory_max` bounds the bytes of the program and of the caches of its matches.
-/// Returns NULL if the pattern is not valid or does not fit. The caller ends it with `cre2_delete`.
-cre2_pattern *cre2_compile(const char *pattern, size_t count, int64_t memory_max);
+/// Returns NULL if the pattern is not valid or does not fit, and sets `is_too_large` if it does not fit. The caller
+/// ends it with `cre2_delete`.
+cre2_pattern *cre2_compile(const char *pattern, size_t count, int64_t memory_max, bool *is_too_large);
 
 /// Frees a pattern; NULL is allowed.
 void cre2_delete(cre2_pattern *pattern);
