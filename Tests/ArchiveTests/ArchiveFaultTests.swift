@@ -106,6 +106,58 @@ import Testing
         #expect(try ArchiveCheck.run(archive) == [])
     }
 
+    @Test func `What the log has lost is reported once, also if the archive still fails when that is seen`() throws {
+        var model = Model()
+        var options = ArchivedStore.options
+        options.logHeldBytesMax = 64 << 10
+        let archived = try ArchivedStore(data, archive: archive, options)
+        try commit(1...20, to: archived, &model)
+        try archived.archiveAll()
+        let failing = FailingDirectory(archive, failure: ENOSPC) {
+            if case .write = $0 { true } else { false }
+        }
+        for start in stride(from: UInt64(21), to: 321, by: 20) {
+            try commit(start...(start + 19), to: archived, &model, bytes: 2_000)
+            try archived.store.engine.checkpointNow()
+            if start > 200 { #expect(!archived.archiver.flush()) }
+        }
+        #expect(archived.archiver.statistics.gaps == 0)
+        failing.set(0)
+        try archived.archiveAll()
+        #expect(archived.archiver.statistics.gaps == 1)
+        let gaps = archived.events.all.compactMap { event -> (after: UInt64, until: UInt64)? in
+            guard case .gap(let after, let until) = event else { return nil }
+            return (after.microseconds, until.microseconds)
+        }
+        #expect(gaps.count == 1 && gaps.allSatisfy { $0.after == 20 && $0.until > 200 }, "\(gaps)")
+        failing.end()
+        try archived.close()
+    }
+
+    @Test func `What the log has lost while there was no archive is reported`() throws {
+        var model = Model()
+        let archived = try ArchivedStore(data, archive: archive)
+        try commit(1...20, to: archived, &model)
+        try archived.archiveAll()
+        try archived.close()
+        var options = ArchivedStore.options
+        options.logHeldBytesMax = 0
+        let alone = try Store(data, options)
+        for version in 21...200 as ClosedRange<UInt64> {
+            try alone.commit(version, [.put("k", String(repeating: "x", count: 2_000))])
+        }
+        try alone.engine.checkpointNow()
+        try alone.engine.close()
+        let again = try ArchivedStore(data, archive: archive)
+        try again.archiveAll()
+        #expect(again.archiver.statistics.gaps == 1)
+        let gaps = again.events.count { event in
+            if case .gap(let after, until: _) = event { after.microseconds == 20 } else { false }
+        }
+        #expect(gaps == 1)
+        try again.close()
+    }
+
     /// Mounts of object stores and others: each lacks one thing.
     @Test(arguments: [EPERM, EXDEV, ENOSYS, EOPNOTSUPP])
     func `Mounts without rename and links are archived to, also after a kill while a file is written`(

@@ -16,6 +16,8 @@ struct ArchiveWorker {
     private(set) var problems: [StorageError] = []
     private(set) var newestBase: ArchiveBase?
     private var nextBaseNumber: UInt64 = 1
+    /// What the archive lacks before the chain that is written to, until that chain has records.
+    private var gap: Gap?
     /// Bytes of records since the newest base.
     private var recordBytes = 0
     /// When another base may be tried, and how long to wait after the next failure.
@@ -121,6 +123,7 @@ extension ArchiveWorker {
             writer = recordWriter(owner, number: next, previousSum: file.sum, after: file.last)
         } else {
             try beginChain(next, owner)
+            if let last = catalogue.chains.last?.last, last < chainStart { gap = (last, chainStart) }
         }
         engine.log.hold(.archive, after: end)
     }
@@ -188,19 +191,21 @@ extension ArchiveWorker {
     /// - Returns: the bytes written, and which commits the archive lacks.
     mutating func copyRecords() throws(StorageError) -> (bytes: Int, gap: Gap?) {
         guard let writer, let owner else { return (0, nil) }
+        var bytes = 0
         do throws(StorageError) {
-            let bytes = try writer.run()
-            recordBytes += bytes
-            return (bytes, nil)
+            bytes = try writer.run()
         } catch {
             guard error.code == .versionTooOld else { throw error }
+            let end = gap?.after ?? writer.end
+            try beginChain(try ArchiveCatalogue(settings.directory).lastNumber + 1, owner)
+            // Kept until it is reported: the disk that has failed so long may fail now too.
+            gap = (end, chainStart)
+            engine.log.hold(.archive, after: chainStart)
+            bytes = try self.writer?.run() ?? 0
         }
-        let end = writer.end
-        try beginChain(try ArchiveCatalogue(settings.directory).lastNumber + 1, owner)
-        engine.log.hold(.archive, after: chainStart)
-        let bytes = try self.writer?.run() ?? 0
         recordBytes += bytes
-        return (bytes, (end, chainStart))
+        defer { gap = nil }
+        return (bytes, gap)
     }
 
     /// Whether no base leads to what is written.
