@@ -142,7 +142,7 @@ function queryText(parameters) {
  * @returns {Promise<Document|null>} null if there is none
  */
 export async function getDocument(name, readTime) {
-  const database = name.slice(0, name.indexOf("/documents"));
+  const database = name.split("/").slice(0, 4).join("/");
   const answer = await request(
     "POST", address(`${database}/documents`, ":batchGet") + "?prettyPrint=false", { documents: [name], readTime },
   );

@@ -245,8 +245,7 @@ export function vectorValue(numbers) {
  * @param {string} name
  */
 export function pathOf(name) {
-  const at = name.indexOf("/documents");
-  return at < 0 ? name : name.slice(at + "/documents/".length);
+  return name.startsWith("projects/") ? name.split("/").slice(5).join("/") : name;
 }
 
 /**

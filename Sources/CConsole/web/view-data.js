@@ -711,30 +711,41 @@ function documentColumn(app, path) {
     });
     if (!answer) return;
     open.add(JSON.stringify(steps));
-    await write([...steps, isArray && container ? elementsOf(container).length : answer.name], answer.value);
+    // The array may have become longer meanwhile.
+    const end = isArray ? elementsOf(valueAt(current?.fields ?? {}, steps) ?? {}).length : 0;
+    await write([...steps, isArray ? end : answer.name], answer.value);
   }
 
   /** @param {(string|number)[]} steps */
   async function deleteField(steps) {
+    const before = valueAt(current?.fields ?? {}, steps);
     const sure = await dialog(
       `Delete ${stepsText(steps)}?`,
       (close) => h("div.form", {},
         h("p", {}, "The field and all below it will be gone."), choices(close, "Delete", () => true, "danger"),
       ),
     );
-    if (sure) await write(steps, undefined);
+    if (!sure) return;
+    // In an array another element may have this place now.
+    if (!same(before, valueAt(current?.fields ?? {}, steps))) {
+      return notify("Someone has changed this value meanwhile. Nothing was deleted.", "bad");
+    }
+    await write(steps, undefined);
   }
 
   /**
-   * Writes one field.
+   * Writes one field. An array is written whole, so a write into one is refused if the document has changed.
    * @param {(string|number)[]} steps
    * @param {Value|undefined} value
    */
   async function write(steps, value) {
     const { mask, fields: changedFields } = change(current?.fields ?? {}, steps, value);
-    await attempt(() => rest.commit(
-      app.database, [{ update: { name, fields: changedFields }, updateMask: { fieldPaths: [fieldPath(mask)] } }],
-    ));
+    const isInArray = steps.some((step) => typeof step === "number");
+    await attempt(() => rest.commit(app.database, [{
+      update: { name, fields: changedFields },
+      updateMask: { fieldPaths: [fieldPath(mask)] },
+      currentDocument: isInArray && current ? { updateTime: current.updateTime } : undefined,
+    }]));
   }
 
   const stop = listen(app.database, { documents: { documents: [name] } }, {

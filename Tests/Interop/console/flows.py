@@ -164,6 +164,53 @@ def flow_sample_to_live_edit(context):
 
 
 @short
+def flow_a_project_may_begin_with_documents(context):
+    """The path of a document is found in its name, whatever its project and database are called."""
+    context.start()
+    database = "projects/documents-shop/databases/documents-db"
+    context.request("POST", f"/v1/{database}/documents:commit", {
+        "writes": [{"update": {"name": f"{database}/documents/books/dune", "fields": {"title": text("Dune")}}}]})
+    page = context.page(f"#/data?db={database}&path=books")
+    page.click(".row", "dune")
+    page.text("title")
+    page.text("Dune")
+
+
+@short
+def flow_elements_of_arrays_are_not_taken_for_others(context):
+    """What is deleted from an array, or added to it, is what the page shows, whatever others do meanwhile."""
+    def array(*texts):
+        return {"list": {"arrayValue": {"values": [text(element) for element in texts]}}}
+
+    context.start()
+    context.set("things/one", array("first", "second"))
+    page = context.page(f"#/data?db={DATABASE}&path=things/one")
+    page.text("2 elements")
+    page.click("button", "▸")
+    page.text("second")
+    # Another element comes to the place of the one that is to be deleted.
+    page.run("document.querySelector('[aria-label=\"Delete [0]\"]').click()")
+    page.until("document.querySelector('dialog[open]') !== null", "the dialog")
+    context.set("things/one", array("zeroth", "first", "second"))
+    page.text("3 elements")
+    page.click("dialog[open] button", "Delete")
+    page.text("Nothing was deleted.")
+    assert context.get("things/one") == array("zeroth", "first", "second")
+    # An array becomes longer while an element is added to it.
+    page.run("document.querySelector('[aria-label=\"Add to list\"]').click()")
+    page.fill("dialog[open] textarea", "last")
+    context.set("things/one", array("zeroth", "first", "second", "third"))
+    page.text("4 elements")
+    page.click("dialog[open] button", "Save")
+    until(lambda: context.get("things/one") == array("zeroth", "first", "second", "third", "last"), f"{context.get('things/one')}")
+    # Without others an element is deleted.
+    page.text("5 elements")
+    page.run("document.querySelector('[aria-label=\"Delete [0]\"]').click()")
+    page.click("dialog[open] button", "Delete")
+    until(lambda: context.get("things/one") == array("first", "second", "third", "last"), f"{context.get('things/one')}")
+
+
+@short
 def flow_values_are_edited_as_their_types(context):
     """Each type is added with the editor and stored as itself."""
     context.start()
