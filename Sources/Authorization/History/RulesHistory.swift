@@ -7,9 +7,14 @@ package import Storage
 ///
 ///     DIR/rules/000001.rules
 ///     DIR/rules/000002.rules     the highest number is in force
+///     DIR/rules/000002.newest    says that rules with this number were applied
 ///
 /// Files are added and never changed. A file appears whole: it is written under another name, synced and renamed. A
 /// process that ends at any moment leaves the rules as they were before or after the change.
+///
+/// Rules are *missing* if the name of a `.newest` has a higher number than all texts: then no older text is taken for
+/// the newest. The number is in a name, so a copy that is made while rules are applied never has a note without its
+/// text.
 ///
 /// One caller at a time may append: it has the lock of the data directory.
 package struct RulesHistory: Sendable {
@@ -27,16 +32,21 @@ package struct RulesHistory: Sendable {
     private static let numberMax = 999_999_999
     private static let digitsMin = 6
     private static let suffix = ".rules"
+    private static let noteSuffix = ".newest"
 
     private let path: String
 
     package init(dataDirectory: String) { path = "\(dataDirectory)/rules" }
 
     /// The file of rules with a number.
-    package func file(_ number: Int) -> String {
+    package func file(_ number: Int) -> String { file(number, Self.suffix) }
+
+    private func noteFile(_ number: Int) -> String { file(number, Self.noteSuffix) }
+
+    private func file(_ number: Int, _ suffix: String) -> String {
         let digits = String(number)
         let zeros = String(repeating: "0", count: max(Self.digitsMin - digits.utf8.count, 0))
-        return "\(path)/\(zeros)\(digits)\(Self.suffix)"
+        return "\(path)/\(zeros)\(digits)\(suffix)"
     }
 
     /// The rules that are kept, the oldest first; at most ``entriesMax``.
@@ -46,13 +56,27 @@ package struct RulesHistory: Sendable {
 
     /// The number of the newest rules, which are in force; nil if there are none.
     ///
+    /// - Throws: `corrupt` if they are missing, and as ``all()``.
+    package func newest() throws(StorageError) -> Int? {
+        // Another process may add a text and its note meanwhile.
+        let noted = try notes().last
+        let newest = try numbers().last
+        if let noted, noted > newest ?? 0 { throw Self.missing(file(noted)) }
+        return newest
+    }
+
+    /// The highest number that rules have or had; 0 if there never were any.
+    ///
     /// - Throws: as ``all()``.
-    package func newest() throws(StorageError) -> Int? { try numbers().last }
+    package func highest() throws(StorageError) -> Int { max(try numbers().last ?? 0, try notes().last ?? 0) }
 
     /// The number of the rules that were in force before the newest; nil if there are none.
     ///
     /// - Throws: as ``all()``.
-    package func previous() throws(StorageError) -> Int? { try numbers().dropLast().last }
+    package func previous() throws(StorageError) -> Int? {
+        let highest = try highest()
+        return try numbers().last { $0 < highest }
+    }
 
     /// The text of the rules with a number. It is not compiled.
     ///
@@ -86,20 +110,58 @@ package struct RulesHistory: Sendable {
         let numbers = try numbers()
         // A process that ended may have left a directory whose name is not durable.
         if numbers.isEmpty { try Directory.sync(Directory.parent(of: path)) }
-        let number = max((numbers.last ?? 0) + 1, numberMin)
+        let number = max(try highest() + 1, numberMin)
         let file = file(number)
         guard number <= Self.numberMax, text.utf8.count <= RulesLimits.sourceBytes else {
             throw StorageError(.inputOutput, "the rules are too long, or there are too many", file: file)
         }
         do throws(StorageError) {
             try SmallFile.replace(file, text)
+            try note(number)
         } catch {
-            try? Directory.removeFile(file)
+            // A note without its text would keep the server from starting.
+            if (try? Directory.removeFile(noteFile(number))) != nil { try? Directory.removeFile(file) }
             throw error
         }
         // One that cannot be removed is removed by the next call.
         for old in numbers.dropLast(Self.entriesMax - 1) { try? Directory.removeFile(self.file(old)) }
+        for old in (try? notes()) ?? [] where old < number { try? Directory.removeFile(noteFile(old)) }
         return entry(number)
+    }
+
+    /// Removes the texts from this copy of `original` that cannot be read there, and notes that rules were applied, so
+    /// that no older text comes into force instead of one that is missing.
+    ///
+    /// - Returns: what of the original is missing or cannot be read.
+    /// - Throws: `full`, `inputOutput`.
+    package func removeUnreadable(of original: RulesHistory) throws(StorageError) -> [StorageError] {
+        let (numbers, highest) = (try original.numbers(), try original.highest())
+        if highest == 0 { return [] }
+        try note(highest)
+        var problems: [StorageError] = []
+        if numbers.last != highest { problems.append(Self.missing(original.file(highest))) }
+        for number in numbers {
+            do throws(StorageError) {
+                _ = try original.text(number)
+            } catch {
+                problems.append(error)
+                try Directory.removeFile(file(number))
+            }
+        }
+        try Directory.sync(path)
+        return problems
+    }
+
+    /// Notes that there were rules, in a directory without any: a server does not start on it before others are
+    /// applied.
+    ///
+    /// - Throws: `full`, `inputOutput`.
+    package func noteMissing() throws(StorageError) { try note(1) }
+
+    /// Makes a note, and the directory if there is none.
+    private func note(_ number: Int) throws(StorageError) {
+        try Directory.create(path)
+        try SmallFile.replace(noteFile(number), "\(number)\n")
     }
 
     // MARK: Files
@@ -107,6 +169,8 @@ package struct RulesHistory: Sendable {
     private static func damage(_ what: String, _ file: String) -> StorageError {
         StorageError(.corrupt, what, file: file, remedy: "apply rules again with `hearth rules apply`")
     }
+
+    private static func missing(_ file: String) -> StorageError { damage("the newest rules are missing", file) }
 
     /// Removes what a process that ended has left.
     private func removeUnfinished() throws(StorageError) {
@@ -116,13 +180,18 @@ package struct RulesHistory: Sendable {
     }
 
     /// The numbers of all rules, ascending. A directory that does not exist has none.
-    private func numbers() throws(StorageError) -> [Int] {
+    private func numbers() throws(StorageError) -> [Int] { try numbers(inNamesWith: Self.suffix) }
+
+    /// The numbers that are noted, ascending: one, or more after a process has ended.
+    private func notes() throws(StorageError) -> [Int] { try numbers(inNamesWith: Self.noteSuffix) }
+
+    private func numbers(inNamesWith suffix: String) throws(StorageError) -> [Int] {
         if Directory.status(of: path, followsLink: false).identity == nil { return [] }
-        return try Directory.names(in: path).compactMap(Self.number).sorted()
+        return try Directory.names(in: path).compactMap { Self.number($0, suffix) }.sorted()
     }
 
     /// The number in the name of a file; nil for another file.
-    private static func number(_ name: String) -> Int? {
+    private static func number(_ name: String, _ suffix: String) -> Int? {
         guard name.hasSuffix(suffix) else { return nil }
         let digits = name.utf8.dropLast(suffix.utf8.count)
         guard digits.count >= digitsMin, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),

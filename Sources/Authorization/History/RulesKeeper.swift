@@ -106,17 +106,23 @@ package final class RulesKeeper: Sendable {
 
     /// The rules that are kept, and the file that is in force instead.
     ///
-    /// - Throws: `FAILED_PRECONDITION` if they cannot be read.
+    /// - Throws: `FAILED_PRECONDITION` if the newest are missing, or the directory cannot be read.
     package func list() throws(RequestError) -> ListRulesResponse {
-        let entries = try Self.reading { () throws(StorageError) in try history.all() }
+        let entries = try Self.reading { () throws(StorageError) in
+            _ = try history.newest()
+            return try history.all()
+        }
         return ListRulesResponse(rules: entries.map { KeptRules($0) }, file: file ?? "")
     }
 
     /// The text of the rules with a number; 0 is the newest.
     ///
-    /// - Throws: `NOT_FOUND`; `FAILED_PRECONDITION` if they cannot be read.
+    /// - Throws: `NOT_FOUND`; `FAILED_PRECONDITION` if they cannot be read, and for 0 if the newest are missing.
     package func get(_ number: Int64) throws(RequestError) -> GetRulesResponse {
-        let numbers = try Self.reading { () throws(StorageError) in try history.all() }.map(\.number)
+        let numbers = try Self.reading { () throws(StorageError) in
+            if number == 0 { _ = try history.newest() }
+            return try history.all()
+        }.map(\.number)
         guard let found = number == 0 ? numbers.last : numbers.first(where: { Int64($0) == number }) else {
             let what = number == 0 ? "no rules" : "no rules with the number \(number)"
             throw RequestError(.notFound, "The data directory keeps \(what).")
@@ -156,8 +162,8 @@ package final class RulesKeeper: Sendable {
     private func putInForce(
         _ text: String, _ ruleset: Ruleset, _ seen: inout SeenRules
     ) throws(RequestError) -> ApplyRulesResponse? {
-        let newest = try Self.reading { () throws(StorageError) in try history.newest() } ?? 0
-        let number = max(seen.number, newest) + 1
+        let highest = try Self.reading { () throws(StorageError) in try history.highest() }
+        let number = max(seen.number, highest) + 1
         if let shared, try !shared.add(text, as: number, after: seen.number) { return nil }
         let entry = try Self.reading { () throws(StorageError) in try history.append(text, numberMin: number) }
         seen.number = number
@@ -194,7 +200,7 @@ package final class RulesKeeper: Sendable {
     ) throws(RequestError) {
         // Rules that this version does not know are not kept: it would not start with them.
         let ruleset = try Self.compile(last.text)
-        let known = try Self.reading { () throws(StorageError) in try history.newest() } ?? 0
+        let known = try Self.reading { () throws(StorageError) in try history.highest() }
         // The directory has them already, and they are in force.
         if known >= last.number, unchanged(last.text) != nil { return }
         for (number, text) in texts where number > known || number == last.number {

@@ -35,12 +35,17 @@ package enum CompanionFiles {
     ///
     /// Files may be added and removed meanwhile. One that is removed before it is copied is left out. When this throws,
     /// no directory is left that lacks a file.
+    /// - Parameter leavesOutUnreadable: whether a file that cannot be copied is left out, unless the disk is full.
     /// - Throws: `full`, `inputOutput`.
-    package static func copy(from source: String, to target: String) throws(StorageError) {
+    package static func copy(
+        from source: String, to target: String, leavesOutUnreadable: Bool = false
+    ) throws(StorageError) {
         let source = owner(of: source)
         for directory in directories where Directory.exists("\(source)/\(directory)") {
             do throws(StorageError) {
-                try copyFiles(of: "\(source)/\(directory)", to: "\(target)/\(directory)")
+                try copyFiles(
+                    of: "\(source)/\(directory)", to: "\(target)/\(directory)",
+                    leavesOutUnreadable: leavesOutUnreadable)
             } catch {
                 try? Directory.removeAll("\(target)/\(directory)")
                 throw error
@@ -56,13 +61,15 @@ package enum CompanionFiles {
     }
 
     /// The directory of the server that has a data directory.
-    private static func owner(of directory: String) -> String {
+    package static func owner(of directory: String) -> String {
         let folder = Directory.parent(of: Directory.resolved(directory))
         let name = folder.split(separator: "/").last
         return name.map(String.init) == storesFolder ? Directory.parent(of: folder) : directory
     }
 
-    private static func copyFiles(of source: String, to target: String) throws(StorageError) {
+    private static func copyFiles(
+        of source: String, to target: String, leavesOutUnreadable: Bool = false
+    ) throws(StorageError) {
         try Directory.create(target)
         for name in try Directory.names(in: source) where !name.hasSuffix(unfinishedSuffix) {
             let path = "\(source)/\(name)"
@@ -70,7 +77,8 @@ package enum CompanionFiles {
             do throws(StorageError) {
                 try DirectoryCopy.copyFile(path, to: "\(target)/\(name)", keepsTimes: true)
             } catch {
-                if Directory.exists(path) { throw error }
+                if Directory.exists(path), !leavesOutUnreadable || error.code == .full { throw error }
+                try Directory.removeFile("\(target)/\(name)")
             }
         }
         try Directory.sync(target)

@@ -1,8 +1,10 @@
 // `hearth salvage`: what is readable of a damaged data directory.
 
+import Authorization
 import DocumentStore
 import EmbeddedEngine
 import FileSystem
+import Storage
 
 /// Makes a new data directory of what is readable of a damaged one.
 enum SalvageCommand: MainThreadSubcommand {
@@ -20,7 +22,9 @@ enum SalvageCommand: MainThreadSubcommand {
 
         Documents keep their times. Earlier versions and databases that were deleted are not
         taken, and the indexes are built when a server opens OUT. The security rules of DIR
-        are copied. OUT must not exist; its disk needs room for the documents twice.
+        are copied, except those that cannot be read; without the newest no server starts
+        on OUT before others are applied. OUT must not exist; its disk needs room for the
+        documents twice.
 
         Example:
 
@@ -36,11 +40,11 @@ enum SalvageCommand: MainThreadSubcommand {
         try Directory.checkApart(directory, target, for: "hearth salvage")
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
-        var rules = Result<Void, any Error>.success(())
+        var rules = Result<[StorageError], any Error>.success([])
         let report = try StoreSalvage.run(directory, to: target) {
             line.update($0)
         } complete: { place in
-            rules = Result { try CompanionFiles.copy(from: directory, to: place) }
+            rules = Result { try salvageRules(of: directory, to: place) }
         }
         line.clear()
         for loss in report.losses { try StandardOutput.print("unreadable: \(loss)") }
@@ -49,9 +53,27 @@ enum SalvageCommand: MainThreadSubcommand {
         }
         try StandardOutput.print(
             "\(target): \(report.documents) documents of \(directory); \(report.lossCount) places cannot be read")
-        if case .failure(let error) = rules {
+        switch rules {
+        case .success(let problems):
+            for problem in problems { try StandardOutput.print("unreadable: \(problem)") }
+        case .failure(let error):
             throw CommandFailure(
-                "\(target) has no security rules, because those of \(directory) cannot be read: \(error)")
+                "\(target) has no security rules, because those of \(directory) cannot be read: \(error); no server "
+                    + "starts on it before others are applied with hearth rules apply")
+        }
+    }
+
+    /// Copies the texts of rules that can be read.
+    ///
+    /// - Returns: what is wrong with the others.
+    private static func salvageRules(of directory: String, to place: String) throws -> [StorageError] {
+        let copy = RulesHistory(dataDirectory: place)
+        do {
+            try CompanionFiles.copy(from: directory, to: place, leavesOutUnreadable: true)
+            return try copy.removeUnreadable(of: RulesHistory(dataDirectory: CompanionFiles.owner(of: directory)))
+        } catch {
+            try copy.noteMissing()
+            throw error
         }
     }
 }

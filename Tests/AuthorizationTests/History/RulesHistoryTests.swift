@@ -42,7 +42,7 @@ struct RulesHistoryTests {
             #expect(try Array(history.text(index + 1).utf8) == Array(text.utf8))
         }
         #expect(try history.newest() == 4 && history.previous() == 3)
-        #expect(try names() == ["000001.rules", "000002.rules", "000003.rules", "000004.rules"])
+        #expect(try names() == ["000001.rules", "000002.rules", "000003.rules", "000004.newest", "000004.rules"])
         #expect(try permissions("rules") == 0o700 && permissions("rules/000004.rules") == 0o600)
         #expect(throws: StorageError.self) { try history.append(texts[3] + "x") }
         #expect(try history.newest() == 4)
@@ -53,7 +53,7 @@ struct RulesHistoryTests {
         for number in 1...102 { #expect(try history.append("\(number)").number == number) }
         let entries = try history.all()
         #expect(entries.count == RulesHistory.entriesMax && entries.first?.number == 3)
-        #expect(try names().count == RulesHistory.entriesMax)
+        #expect(try names().count == RulesHistory.entriesMax + 1)
         #expect(try history.text(3) == "3" && history.text(102) == "102")
         #expect(throws: StorageError.self) { try history.text(2) }
     }
@@ -84,6 +84,51 @@ struct RulesHistoryTests {
             #expect(error?.code == code, "\(number)")
         }
         #expect(try history.newest() == 4)
+    }
+
+    @Test
+    func `The newest rules that are missing are an error, and no older ones are in force`() throws {
+        for text in ["first", "second", "third"] { _ = try history.append(text) }
+        try FileManager.default.removeItem(atPath: history.file(3))
+        let error = #expect(throws: StorageError.self) { try history.newest() }
+        #expect(error?.code == .corrupt && error?.file == history.file(3))
+        #expect(try history.previous() == 2 && history.highest() == 3)
+        // None is left.
+        for number in 1...2 { try FileManager.default.removeItem(atPath: history.file(number)) }
+        #expect(throws: StorageError.self) { try history.newest() }
+        // Others take their place, under another number.
+        #expect(try history.append("fourth").number == 4)
+        #expect(try history.newest() == 4 && history.text(4) == "fourth")
+    }
+
+    @Test
+    func `A copy of damaged rules has the texts that can be read, and not an older one in place of the newest`() throws
+    {
+        let copies = TemporaryDirectory("rules", on: .memory)
+        func copy(_ name: String) throws -> RulesHistory {
+            try FileManager.default.createDirectory(
+                atPath: copies.path(of: name), withIntermediateDirectories: true)
+            try FileManager.default.copyItem(
+                atPath: directory.path(of: "rules"), toPath: copies.path(of: name) + "/rules")
+            return RulesHistory(dataDirectory: copies.path(of: name))
+        }
+        for text in ["first", "second", "third"] { _ = try history.append(text) }
+        let whole = try copy("whole")
+        #expect(try whole.removeUnreadable(of: history).isEmpty && whole.newest() == 3)
+        try write("000002.rules", [0xFF])
+        let old = try copy("old")
+        #expect(try old.removeUnreadable(of: history).map(\.file) == [history.file(2)])
+        #expect(try old.newest() == 3 && old.all().map(\.number) == [1, 3])
+        try write("000003.rules", [0xFF])
+        // As in a directory of before there were notes.
+        try FileManager.default.removeItem(atPath: directory.path(of: "rules/000003.newest"))
+        let damaged = try copy("damaged")
+        #expect(try damaged.removeUnreadable(of: history).map(\.file) == [history.file(2), history.file(3)])
+        #expect(throws: StorageError.self) { try damaged.newest() }
+        #expect(try damaged.all().map(\.number) == [1])
+        let empty = RulesHistory(dataDirectory: copies.path(of: "empty"))
+        try empty.noteMissing()
+        #expect(throws: StorageError.self) { try empty.newest() }
     }
 
     @Test(arguments: [true, false])
@@ -125,7 +170,8 @@ struct RulesHistoryTests {
             _ = try history.append("next")
             #expect(try history.newest().map { try history.text($0) } == "next")
             let names = try FileManager.default.contentsOfDirectory(atPath: "\(directory.path)/rules")
-            #expect(names.count <= RulesHistory.entriesMax && names.allSatisfy { $0.hasSuffix(".rules") })
+            let texts = names.filter { $0.hasSuffix(".rules") }
+            #expect(texts.count <= RulesHistory.entriesMax && names.count == texts.count + 1)
             steps += 1
         }
         #expect(steps > 5)

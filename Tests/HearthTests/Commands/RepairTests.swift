@@ -46,14 +46,14 @@ struct RepairTests {
         let data = try await makeData()
         try FileManager.default.createDirectory(atPath: data + "/rules", withIntermediateDirectories: true)
         // Copying it takes a moment.
-        try Data(count: 64 << 20).write(to: URL(filePath: data + "/rules/000001.rules"))
+        try Data(count: 64 << 20).write(to: URL(filePath: data + "/rules/long"))
         let target = directory.path(of: "salvaged")
         let salvage = HearthProcess(["salvage", data, target, "--quiet"])
         try salvage.start()
         while salvage.isRunning, !FileManager.default.fileExists(atPath: target) { usleep(100) }
         salvage.signal(9)
         salvage.waitForEnd()
-        let attributes = try FileManager.default.attributesOfItem(atPath: target + "/rules/000001.rules")
+        let attributes = try FileManager.default.attributesOfItem(atPath: target + "/rules/long")
         #expect(attributes[.size] as? Int == 64 << 20)
     }
 

@@ -149,6 +149,37 @@ struct RulesApplyTests {
     }
 
     @Test
+    func `A server does not start without the newest rules, and a salvaged directory has no older ones instead`() throws
+    {
+        try makeDirectory()
+        for statement in ["allow read;", "allow get;"] {
+            #expect(try rules("apply", try file("x.rules", statement)).status == 0)
+        }
+        let newest = "\(data)/rules/000002.rules"
+        func expectRefused(_ place: String) throws {
+            let start = try HearthBinary.run(["serve", "--data", place, "--port", "0"])
+            #expect(start.status == 1 && start.errors.contains("the newest rules are missing"), "\(start.errors)")
+            #expect(start.errors.contains("\(place)/rules/000002.rules"), "\(start.errors)")
+            #expect(start.errors.contains("hearth rules apply"), "\(start.errors)")
+        }
+        try Data([0xFF]).write(to: URL(fileURLWithPath: newest))
+        let saved = directory.path(of: "saved")
+        let salvaged = try HearthBinary.run(["salvage", data, saved])
+        #expect(salvaged.status == 0 && salvaged.output.contains("unreadable: "), "\(salvaged)")
+        #expect(salvaged.output.contains(newest), "\(salvaged.output)")
+        try expectRefused(saved)
+        try FileManager.default.removeItem(atPath: newest)
+        try expectRefused(data)
+        #expect(try HearthBinary.run(["check", "--data", data]).output.contains("the newest rules are missing"))
+        #expect(try rules("list").errors.contains("the newest rules are missing"))
+        #expect(try rules("show", "1").output.contains("allow read;"))
+        #expect(try rules("rollback").output.contains("number 3"))
+        let server = try ServerProcess(data: data)
+        #expect(server.process.waitForError("security=closed"))
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `Rules with an error are shown with line, column, caret and remedy, and not applied`() throws {
         try makeDirectory()
         let wrong = try rules("apply", try file("wrong.rules", "allow get: if resource.data.n/2 == 1;"))
@@ -221,7 +252,7 @@ struct RulesApplyTests {
         for place in [served, copy, restored, saved] {
             #expect(try HearthBinary.run(["rules", "list", "--data", place]).output == list, "\(place)")
             let names = try FileManager.default.contentsOfDirectory(atPath: "\(place)/rules").sorted()
-            #expect(names == ["000001.rules", "000002.rules"], "\(place)")
+            #expect(names == ["000001.rules", "000002.newest", "000002.rules"], "\(place)")
         }
         let again = try ServerProcess(data: restored)
         #expect(again.process.waitForError("security=closed"))
