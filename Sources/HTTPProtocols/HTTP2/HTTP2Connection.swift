@@ -163,14 +163,29 @@ package final class HTTP2Connection: CallConnection, HTTP2SessionDelegate, @unch
     package func produce() {
         guard !isOver else { return }
         transfer()
-        if session.hasWaiting || core.state.calls.hasReady, !isCongested { channel.needsWork() }
+        if session.hasWaiting || session.isInflating || core.state.calls.hasReady, !isCongested { channel.needsWork() }
         endIfDone()
     }
 
     package func work() {
         guard !isOver else { return }
+        inflateMessages()
+        guard !isOver else { return }
         beginWaiting()
         produceReplies()
+    }
+
+    /// Inflates long messages for the present share of the loop.
+    private func inflateMessages() {
+        guard session.isInflating else { return }
+        while session.isInflating, !isOver, !isCongested, !loop.isShareSpent {
+            session.inflatePiece()
+            loop.spend(0)
+            flushIfDue()
+        }
+        noteAssembly()
+        // `produce` asks for the next share.
+        channel.needsSettling()
     }
 
     /// Begins calls that waited until answers before them were taken, for the present share of the loop.

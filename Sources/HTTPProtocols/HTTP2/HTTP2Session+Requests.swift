@@ -2,6 +2,7 @@
 
 import Basics
 import CNGHTTP2
+import Calls
 
 /// A whole message at the end of the bytes received so far, lent until its DATA frame is known to end there.
 @safe struct DeferredMessage {
@@ -144,6 +145,7 @@ extension HTTP2Session {
         stream.state.isOver = true
         hot.state.openCalls -= 1
         _ = takeAssembly(stream)
+        _ = takeInflating(stream)
         return stream.state.http.map { $0.reply.form != nil } ?? stream.state.hasBegun
     }
 
@@ -161,15 +163,20 @@ extension HTTP2Session {
             return 0
         }
         if hot.state.held != nil { deliverDeferred(isLast: false) }
+        readMessages(stream, bytes)
+        noteArrival(stream)
+        return 0
+    }
+
+    private func readMessages(_ stream: StreamPlace, _ bytes: RawSpan) {
         var offset = 0
         while offset < bytes.byteCount, !stream.state.isOver {
+            if stream.state.inflating != nil { return follow(stream, bytes.extracting(offset..<bytes.byteCount)) }
             if stream.state.isWhole {
                 guard deliverWhole(stream, isLast: false), !stream.state.isOver else { break }
             }
             readMessage(stream, bytes, &offset)
         }
-        noteArrival(stream)
-        return 0
     }
 
     /// Notes when the message began of which the bytes so far end in the middle. The request of a method that takes one
@@ -213,13 +220,17 @@ extension HTTP2Session {
 
     /// Adds bytes to the stream's assembly, if there may be so many; else the call is refused.
     func keep(_ stream: StreamPlace, _ bytes: RawSpan) -> Bool {
-        guard hot.state.assemblyBytes + bytes.byteCount <= limits.assemblyBytesMax else {
-            unsafe delegate.refused(stream.state.identifier, .incompleteMessagesTooLarge(max: limits.assemblyBytesMax))
-            return false
-        }
+        guard mayHold(stream, bytes.byteCount) else { return false }
         hot.state.assemblyBytes += bytes.byteCount
         stream.state.assembly.append(bytes, at: hot.state.now)
         return true
+    }
+
+    /// Whether so many bytes more may be held; else the call is refused.
+    private func mayHold(_ stream: StreamPlace, _ byteCount: Int) -> Bool {
+        if hot.state.assemblyBytes + byteCount <= limits.assemblyBytesMax { return true }
+        unsafe delegate.refused(stream.state.identifier, .incompleteMessagesTooLarge(max: limits.assemblyBytesMax))
+        return false
     }
 
     func takeAssembly(_ stream: StreamPlace) -> [UInt8] {
@@ -232,15 +243,18 @@ extension HTTP2Session {
     private func dataEnded(_ identifier: UInt32, isEmpty: Bool, isLast: Bool) -> Int32 {
         if isEmpty, !isLast, !spendIdleFrame() { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
         guard let stream = find(identifier) else { return 0 }
-        if isLast {
-            clientEnds(stream)
-        } else if hot.state.held != nil {
+        if isLast { clientEnds(stream) } else { messagesEnded(stream) }
+        credit(stream)
+        return 0
+    }
+
+    /// The bytes that were read last are all that have come.
+    private func messagesEnded(_ stream: StreamPlace) {
+        if hot.state.held != nil {
             deliverDeferred(isLast: false)
         } else if stream.state.isWhole, stream.state.head.rpc.shape == .bidirectional {
             _ = deliverWhole(stream, isLast: false)
         }
-        credit(stream)
-        return 0
     }
 
     private func clientEnds(_ stream: StreamPlace) {
@@ -248,6 +262,7 @@ extension HTTP2Session {
         stream.state.arrivingSince = nil
         guard !stream.state.isOver else { return }
         if stream.state.http != nil { return serve(stream) }
+        if stream.state.inflating != nil { return }
         if hot.state.held != nil { return deliverDeferred(isLast: true) }
         if stream.state.isWhole {
             _ = deliverWhole(stream, isLast: true)
@@ -277,7 +292,7 @@ extension HTTP2Session {
     /// Permits the client more on a stream, once half a window has been taken and nobody holds it.
     func credit(_ stream: StreamPlace) {
         let due = stream.state.uncredited
-        guard due * 2 >= Int(limits.streamWindowBytes), !stream.state.clientEnded,
+        guard due * 2 >= Int(limits.streamWindowBytes), !stream.state.clientEnded, stream.state.inflating == nil,
             !stream.state.isPaused || stream.state.reader.isInsideMessage
         else { return }
         stream.state.uncredited = 0
@@ -376,22 +391,41 @@ extension HTTP2Session {
 
     // MARK: Compression
 
+    /// Bytes of a message that are inflated at once: some tenths of a millisecond.
+    private static let pieceBytes = 128 << 10
+
+    /// The message inflated; nil if the call was refused, or the message is long and is inflated in pieces, between
+    /// which others have their turn.
     private func inflate(_ stream: StreamPlace, _ payload: RawSpan) -> [UInt8]? {
         let identifier = stream.state.identifier
         guard stream.state.encoding != .identity else {
             unsafe delegate.refused(identifier, .undeclaredCompression)
             return nil
         }
+        let inflation = Inflation(bytesMax: limits.messageBytesMax)
         do throws(InflateFailure) {
-            return try Inflater.inflate(payload, bytesMax: limits.messageBytesMax)
+            // One at a time, so that a connection has one state of zlib.
+            if !isInflating, try inflation.step(payload, pieceBytes: Self.pieceBytes) { return inflation.output }
         } catch {
-            switch error {
-            case .tooLarge:
-                unsafe delegate.refused(identifier, .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax)))
-            case .malformed: unsafe delegate.refused(identifier, .malformedCompression)
-            }
+            refuse(stream, error)
             return nil
         }
+        let message = InflatingMessage(inflation, payload)
+        guard mayHold(stream, message.byteCount) else { return nil }
+        hot.state.assemblyBytes += message.byteCount
+        stream.state.inflating = message
+        hot.state.inflating.append(identifier)
+        if !stream.state.hasBegun { unsafe delegate.waits(identifier, stream.state.head) }
+        return nil
+    }
+
+    private func refuse(_ stream: StreamPlace, _ failure: InflateFailure) {
+        let refusal: Refusal =
+            switch failure {
+            case .tooLarge: .messageTooLarge(max: UInt32(clamping: limits.messageBytesMax))
+            case .malformed: .malformedCompression
+            }
+        unsafe delegate.refused(stream.state.identifier, refusal)
     }
 
     private func inflateAssembly(_ stream: StreamPlace) {
@@ -399,5 +433,54 @@ extension HTTP2Session {
         guard let inflated = unsafe inflate(stream, compressed.span.bytes), unsafe keep(stream, inflated.span.bytes)
         else { return }
         stream.state.isWhole = true
+    }
+
+    /// Keeps what comes after a message that is being inflated.
+    private func follow(_ stream: StreamPlace, _ bytes: RawSpan) {
+        guard mayHold(stream, bytes.byteCount) else { return }
+        hot.state.assemblyBytes += bytes.byteCount
+        stream.state.inflating?.follow(bytes)
+    }
+
+    /// Inflates a piece of the message that waits first, and hands it on when it is complete, with what follows it.
+    func inflatePiece() {
+        guard let identifier = hot.state.inflating.first else { return }
+        guard let stream = find(identifier), let message = stream.state.inflating else {
+            hot.state.inflating.removeFirst()
+            return
+        }
+        let before = message.byteCount
+        do throws(InflateFailure) {
+            let isComplete = try message.step(pieceBytes: Self.pieceBytes)
+            hot.state.assemblyBytes += message.byteCount - before
+            if isComplete { inflated(stream) } else { _ = mayHold(stream, 0) }
+        } catch {
+            hot.state.assemblyBytes += message.byteCount - before
+            refuse(stream, error)
+        }
+    }
+
+    private func inflated(_ stream: StreamPlace) {
+        guard let message = takeInflating(stream) else { return }
+        let (output, following) = (message.output, message.following)
+        guard keep(stream, output.byteSpan) else { return }
+        wholeArrived(stream)
+        readMessages(stream, following.byteSpan)
+        if stream.state.clientEnded {
+            clientEnds(stream)
+        } else {
+            messagesEnded(stream)
+            noteArrival(stream)
+            credit(stream)
+        }
+        // The last message may lie in these bytes.
+        withExtendedLifetime(following) {}
+    }
+
+    private func takeInflating(_ stream: StreamPlace) -> InflatingMessage? {
+        guard let message = stream.state.inflating.take() else { return nil }
+        hot.state.assemblyBytes -= message.byteCount
+        hot.state.inflating.removeAll { $0 == stream.state.identifier }
+        return message
     }
 }

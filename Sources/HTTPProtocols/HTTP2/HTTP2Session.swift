@@ -19,7 +19,8 @@ import Calls
 import Connections
 
 /// Gets what a session found in the bytes it received; called inside ``HTTP2Session/receive(_:now:)``,
-/// ``HTTP2Session/beginWaiting(atMost:)`` and ``HTTP2Session/refuseLate(now:limit:)``, and may answer calls there.
+/// ``HTTP2Session/beginWaiting(atMost:)``, ``HTTP2Session/inflatePiece()`` and
+/// ``HTTP2Session/refuseLate(now:limit:)``, and may answer calls there.
 protocol HTTP2SessionDelegate: AnyObject {
     /// A call has come with its first message, which is lent.
     func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan)
@@ -94,6 +95,8 @@ enum HTTP2Progress: Equatable {
         var uncredited = 0
         /// Streams whose first message waits for answers to be taken, first come first.
         var waiting: [UInt32] = []
+        /// Streams whose message is being inflated, first come first.
+        var inflating: [UInt32] = []
 
         /// Messages of this turn; nil while lent, and while there are none.
         var staged: ByteBuffer?
@@ -220,6 +223,8 @@ enum HTTP2Progress: Equatable {
     var clientLeaves: Bool { hot.state.clientLeaves }
     var lastFrameAt: UInt64 { hot.state.lastFrameAt }
     var hasWaiting: Bool { !hot.state.waiting.isEmpty }
+    /// Whether messages are being inflated: ``inflatePiece()`` is to be called.
+    var isInflating: Bool { !hot.state.inflating.isEmpty }
     var wantsToSend: Bool { unsafe nghttp2_session_want_write(session) != 0 || !hot.state.halfOpen.isEmpty }
     /// Nothing more is to be read or sent: the session has ended.
     var isFinished: Bool { unsafe nghttp2_session_want_read(session) == 0 && !wantsToSend }

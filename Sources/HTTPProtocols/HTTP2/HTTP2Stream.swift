@@ -26,6 +26,8 @@ struct HTTP2Stream {
     var assembly = MessageAssembly()
     /// `assembly` holds a whole message.
     var isWhole = false
+    /// A message that is being inflated. What follows it is not read before.
+    var inflating: InflatingMessage?
     /// When what must arrive whole began to: the request of a method that takes one message, or a message of another;
     /// nil while nothing is awaited. Monotonic milliseconds.
     var arrivingSince: UInt64?

@@ -1,4 +1,4 @@
-// Compressed gRPC messages: what `grpc-encoding` may say, and inflating within a bound.
+// Compressed gRPC messages: what `grpc-encoding` may say, and inflating within a bound, a piece at a time.
 
 import Basics
 import CZlib
@@ -32,41 +32,107 @@ enum InflateFailure: Error, Equatable {
 }
 
 enum Inflater {
-    private static let firstBytes = 16 << 10
-
     /// The whole message, inflated.
     ///
     /// Memory follows what really comes out, not what the sender claims, and never exceeds `bytesMax` by more than one
     /// byte.
     static func inflate(_ bytes: RawSpan, bytesMax: Int) throws(InflateFailure) -> [UInt8] {
-        var stream = unsafe z_stream()
-        guard unsafe hearth_inflate_any(&stream) == Z_OK else { throw .malformed }
-        defer { unsafe inflateEnd(&stream) }
-        var output = [UInt8](repeating: 0, count: min(firstBytes, bytesMax + 1))
-        var written = 0
+        let inflation = Inflation(bytesMax: bytesMax)
+        while try !inflation.step(bytes, pieceBytes: bytesMax + 1) {}
+        return inflation.output
+    }
+}
+
+/// A message that is inflated in steps: ten KiB may become ten MiB, which take some ten milliseconds. Confined to a
+/// loop.
+@safe final class Inflation {
+    private static let firstBytes = 16 << 10
+
+    // Owner: this object. zlib's state refers to the place, and is nil before the first step.
+    private let stream: UnsafeMutablePointer<z_stream>
+    private let bytesMax: Int
+    private var consumed = 0
+    private var written = 0
+    /// The message, once a step has returned true. Before that its length is the memory that is used.
+    private(set) var output: [UInt8] = []
+
+    init(bytesMax: Int) {
+        self.bytesMax = bytesMax
+        unsafe stream = .allocate(capacity: 1)
+        unsafe stream.initialize(to: z_stream())
+    }
+
+    deinit {
+        if unsafe stream.pointee.state != nil { unsafe inflateEnd(stream) }
+        unsafe stream.deallocate()
+    }
+
+    /// Inflates at most `pieceBytes` more.
+    ///
+    /// - Parameter bytes: all of the compressed message, the same in every step.
+    /// - Returns: whether the message is complete.
+    func step(_ bytes: RawSpan, pieceBytes: Int) throws(InflateFailure) -> Bool {
+        if unsafe stream.pointee.state == nil {
+            guard unsafe hearth_inflate_any(stream) == Z_OK else { throw .malformed }
+        }
+        let end = min(written + pieceBytes, bytesMax + 1)
         var result = Z_OK
         // zlib only reads its input, though its type does not say so; both buffers outlive each call of `inflate`.
         unsafe bytes.withUnsafeBytes { input in
             let start = unsafe UnsafeMutableRawPointer(mutating: input.baseAddress)
-            unsafe stream.next_in = unsafe start?.assumingMemoryBound(to: UInt8.self)
-            unsafe stream.avail_in = UInt32(input.count)
-            while result == Z_OK {
-                if written == output.count {
-                    guard written <= bytesMax else { return }
-                    output.append(contentsOf: repeatElement(0, count: min(output.count, bytesMax + 1 - output.count)))
-                }
-                unsafe output.withUnsafeMutableBufferPointer { room in
-                    unsafe stream.next_out = room.baseAddress! + written
-                    unsafe stream.avail_out = UInt32(room.count - written)
-                    result = unsafe CZlib.inflate(&stream, Z_NO_FLUSH)
-                    unsafe written = room.count - Int(stream.avail_out)
-                }
-            }
+            unsafe stream.pointee.next_in = unsafe start?.advanced(by: consumed).assumingMemoryBound(to: UInt8.self)
+            unsafe stream.pointee.avail_in = UInt32(input.count - consumed)
+            while result == Z_OK, written < end { result = inflateInto(upTo: end) }
+            unsafe consumed = input.count - Int(stream.pointee.avail_in)
         }
         guard written <= bytesMax else { throw .tooLarge }
+        if result == Z_OK { return false }
         // Bytes after the end of the compressed data are not a message.
-        guard result == Z_STREAM_END, unsafe stream.avail_in == 0 else { throw .malformed }
+        guard result == Z_STREAM_END, consumed == bytes.byteCount else { throw .malformed }
         output.removeLast(output.count - written)
-        return output
+        return true
+    }
+
+    /// Calls zlib once.
+    private func inflateInto(upTo end: Int) -> Int32 {
+        if written == output.count {
+            let more = min(max(output.count, Self.firstBytes), bytesMax + 1 - output.count)
+            output.append(contentsOf: repeatElement(0, count: more))
+        }
+        return unsafe output.withUnsafeMutableBufferPointer { room in
+            let roomEnd = min(room.count, end)
+            unsafe stream.pointee.next_out = room.baseAddress! + written
+            unsafe stream.pointee.avail_out = UInt32(roomEnd - written)
+            let result = unsafe CZlib.inflate(stream, Z_NO_FLUSH)
+            unsafe written = roomEnd - Int(stream.pointee.avail_out)
+            return result
+        }
+    }
+}
+
+/// A compressed message that is too long to be inflated at once, and what has come after it. Confined to a loop.
+final class InflatingMessage {
+    private let inflation: Inflation
+    private let compressed: [UInt8]
+    /// What came on the stream since.
+    private(set) var following: [UInt8] = []
+
+    init(_ inflation: Inflation, _ compressed: RawSpan) {
+        self.inflation = inflation
+        self.compressed = [UInt8](copying: compressed)
+    }
+
+    /// The message, once ``step(pieceBytes:)`` has returned true.
+    var output: [UInt8] { inflation.output }
+
+    /// Memory that is used.
+    var byteCount: Int { compressed.count + following.count + inflation.output.count }
+
+    func follow(_ bytes: RawSpan) { unsafe bytes.withUnsafeBytes { unsafe following.append(contentsOf: $0) } }
+
+    /// Inflates at most `pieceBytes` more; true when the message is complete.
+    func step(pieceBytes: Int) throws(InflateFailure) -> Bool {
+        let compressed = compressed
+        return try inflation.step(compressed.byteSpan, pieceBytes: pieceBytes)
     }
 }

@@ -169,4 +169,19 @@ import Testing
         #expect(inflate(packed.dropLast(), bytesMax: size) == .failure(.malformed))
         #expect(inflate(packed + [0], bytesMax: size) == .failure(.malformed))
     }
+
+    @Test(arguments: [1, 7, 4_096, 99_999, 100_000, 100_001])
+    func `What is inflated in pieces comes back, and no piece is longer than asked`(pieceBytes: Int) throws {
+        let plain = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 1_000) }
+        let packed = Compressed.zlib(plain)
+        let inflation = Inflation(bytesMax: plain.count)
+        var steps = 1
+        while try !inflation.step(packed.byteSpan, pieceBytes: pieceBytes) { steps += 1 }
+        #expect(inflation.output == plain)
+        #expect(steps >= plain.count / pieceBytes && steps <= plain.count / pieceBytes + 2)
+        let bounded = Inflation(bytesMax: plain.count - 1)
+        #expect(throws: InflateFailure.tooLarge) {
+            while try !bounded.step(packed.byteSpan, pieceBytes: pieceBytes) {}
+        }
+    }
 }

@@ -79,6 +79,7 @@ final class HTTP2SessionCheck: HTTP2SessionDelegate {
             output.reset()
             rounds += 1
         }
+        while session.isInflating { session.inflatePiece() }
         session.beginWaiting()
         _ = session.send(into: &output, upTo: .max)
         if session.assemblyBytes < 0 || session.assemblyBytes > Self.limits.assemblyBytesMax {

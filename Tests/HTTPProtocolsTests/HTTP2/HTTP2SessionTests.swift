@@ -32,16 +32,23 @@ import Testing
     /// Sees what a session reports, and answers nothing.
     private final class Observer: HTTP2SessionDelegate {
         private(set) var windowsOpened: [UInt32?] = []
+        /// Messages of calls, with the bytes of each, and their ends.
+        private(set) var messages: [String] = []
+        private(set) var refusals: [Refusal] = []
 
         func windowOpened(_ stream: UInt32?) { windowsOpened.append(stream) }
 
-        func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan) {}
-        func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool) {}
-        func halfClosed(_ stream: UInt32) {}
+        func begin(_ stream: UInt32, _ head: RequestHead, _ payload: RawSpan) {
+            messages.append("\(stream): \(payload.byteCount)\(head.isComplete ? ", end" : "")")
+        }
+        func message(_ stream: UInt32, _ payload: RawSpan, isLast: Bool) {
+            messages.append("\(stream): \(payload.byteCount)\(isLast ? ", end" : "")")
+        }
+        func halfClosed(_ stream: UInt32) { messages.append("\(stream): end") }
         func waits(_ stream: UInt32, _ head: RequestHead) {}
         func cancelled(_ stream: UInt32) {}
         func endedEmpty(_ stream: UInt32) {}
-        func refused(_ stream: UInt32, _ refusal: Refusal) {}
+        func refused(_ stream: UInt32, _ refusal: Refusal) { refusals.append(refusal) }
         func request(_ exchange: HTTP2Exchange, _ body: RawSpan) {}
         func refused(_ exchange: HTTP2Exchange, _ refusal: HTTPRefusal) {}
         func pingAcknowledged() {}
@@ -90,5 +97,64 @@ import Testing
         let frames = (0..<500).flatMap { _ in HTTP2Frame.window(1, stream: 0).bytes + HTTP2Frame.settings().bytes }
         #expect(receive(session, frames, now: 1) == .open)
         #expect(observer.windowsOpened.count == before + 1)
+    }
+
+    // MARK: Compression
+
+    private static let compression = [("grpc-encoding", "deflate")]
+
+    /// The frames of a call whose messages are zeros, with the length of each.
+    private func zeros(_ lengths: [Int], to method: RPC, stream: UInt32, ends: Bool = true) -> [UInt8] {
+        let messages = lengths.flatMap { grpcMessage(Compressed.zlib([UInt8](repeating: 0, count: $0)), flag: 1) }
+        return HTTP2Frame.request(path(method), stream: stream, fields: Self.compression).bytes
+            + HTTP2Frame.data(messages, stream: stream, endStream: ends).bytes
+    }
+
+    @Test func `A long message is inflated in pieces, between which other calls begin`() {
+        let observer = Observer()
+        let session = session(observer)
+        let frames =
+            zeros([8 << 20], to: .getDocument, stream: 1) + zeros([100], to: .getDocument, stream: 3)
+            + HTTP2Frame.request(path(.getDocument), stream: 5).bytes
+            + HTTP2Frame.data(grpcMessage([1, 2, 3]), stream: 5).bytes
+        #expect(receive(session, frames, now: 1) == .open)
+        #expect(observer.messages == ["5: 3, end"] && session.isInflating)
+        var pieces = 0
+        while session.isInflating {
+            session.inflatePiece()
+            pieces += 1
+            #expect(pieces < 1_000)
+        }
+        #expect(observer.messages == ["5: 3, end", "1: \(8 << 20), end", "3: 100, end"])
+        #expect(pieces > 50 && session.assemblyBytes == 0 && observer.refusals.isEmpty)
+    }
+
+    @Test func `What follows a message that is being inflated keeps its place`() {
+        let observer = Observer()
+        let session = session(observer)
+        let first = zeros([5, 1 << 20, 6, 1 << 20, 7], to: .write, stream: 1, ends: false)
+        #expect(receive(session, first, now: 1) == .open)
+        #expect(observer.messages == ["1: 5"] && session.isInflating)
+        let rest =
+            HTTP2Frame.data(grpcMessage([1, 2]), stream: 1, endStream: false).bytes
+            + HTTP2Frame.data([], stream: 1).bytes
+        #expect(receive(session, rest, now: 2) == .open)
+        while session.isInflating { session.inflatePiece() }
+        let lengths = ["1: 5", "1: \(1 << 20)", "1: 6", "1: \(1 << 20)", "1: 7"]
+        #expect(observer.messages == lengths + ["1: 2, end"] || observer.messages == lengths + ["1: 2", "1: end"])
+        #expect(session.assemblyBytes == 0 && observer.refusals.isEmpty)
+    }
+
+    @Test func `A call that ends while its message is inflated leaves nothing`() {
+        let observer = Observer()
+        let session = session(observer)
+        let frames = zeros([8 << 20], to: .getDocument, stream: 1) + zeros([12 << 20], to: .getDocument, stream: 3)
+        #expect(receive(session, frames, now: 1) == .open)
+        session.inflatePiece()
+        #expect(receive(session, HTTP2Frame.reset(8, stream: 1).bytes, now: 2) == .open)
+        while session.isInflating, observer.refusals.isEmpty { session.inflatePiece() }
+        #expect(observer.messages.isEmpty && observer.refusals.count == 1)
+        _ = session.endCall(3)
+        #expect(!session.isInflating && session.assemblyBytes == 0)
     }
 }
