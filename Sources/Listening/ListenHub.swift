@@ -17,7 +17,8 @@ package struct ListenLimits: Sendable {
     package var targets = 1_000
     /// Documents that one target may name.
     package var documents = 10_000
-    /// Memory of all targets together, in bytes; a further target is refused with `RESOURCE_EXHAUSTED`.
+    /// Memory of all targets together, in bytes; a further target is refused with `RESOURCE_EXHAUSTED`. Refusals that
+    /// clients have not read count too; a stream that has more than 64 KiB of them ends then.
     package var targetBytes = 512 << 20
     /// Results that the queries of all targets together may skip with their offsets; a further target is refused with
     /// `RESOURCE_EXHAUSTED`. A change that affects a query skips them twice: before and after it.
@@ -55,7 +56,7 @@ package final class ListenHub {
     private let endedWaits = EndedWaits()
     private var versionWaits = VersionWaits()
     var shared = SharedReads()
-    /// Memory of the targets of all sessions, for ``ListenLimits/targetBytes``.
+    /// Memory of the targets and waiting refusals of all sessions, for ``ListenLimits/targetBytes``.
     package internal(set) var targetBytes = 0
     /// Bytes of a change that a session holds, about: its entry and the key of its document.
     package static let changeBytes = 256

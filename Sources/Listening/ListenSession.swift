@@ -40,6 +40,8 @@ package enum ListenStep: Sendable {
 package final class ListenSession {
     private enum Command {
         case add(Target)
+        /// A target that was removed before its turn.
+        case addRemoved(Int32)
         case remove(Int32)
         case refuse(Int32, RequestError)
     }
@@ -61,6 +63,8 @@ package final class ListenSession {
     var targets: [Int32: Target] = [:]
     private var ids = TargetIDs()
     private var commands: [Command] = []
+    /// Memory of the refusals among them, which the hub counts too.
+    private var refusalBytes = 0
 
     /// Parts of targets that wait to be judged; empty without a judge.
     var dueParts: [TargetPart] = []
@@ -119,6 +123,8 @@ package final class ListenSession {
         isOpen = false
         for target in targets.values { retire(target) }
         targets = [:]
+        countRefusals(-refusalBytes)
+        commands = []
         dueParts = []
         release(heldChanges)
         load = nil
@@ -166,7 +172,7 @@ package final class ListenSession {
         do throws(RequestError) {
             id = try ids.take(wanted.id)
         } catch {
-            return commands.append(.refuse(id, error))
+            return refuse(id, error)
         }
         try checkUnused(id)
         do throws(RequestError) {
@@ -185,9 +191,31 @@ package final class ListenSession {
             commands.append(.add(target))
             awaitNewest(for: target)
         } catch {
-            commands.append(.refuse(id, error))
+            refuse(id, error)
         }
     }
+
+    /// Refusals that a stream may have waiting however much memory all listeners take, in bytes.
+    private static let freeRefusalBytes = 64 << 10
+
+    /// Has a target removed with an error. The refusals of a client that does not read wait here, so they have a limit,
+    /// beyond which the stream ends.
+    private func refuse(_ id: Int32, _ error: RequestError) {
+        let byteCount = Self.byteCount(of: error)
+        if refusalBytes + byteCount > Self.freeRefusalBytes, hub.targetBytes + byteCount > hub.limits.targetBytes {
+            return end(.noMemoryForListeners)
+        }
+        countRefusals(byteCount)
+        commands.append(.refuse(id, error))
+    }
+
+    private func countRefusals(_ byteCount: Int) {
+        refusalBytes += byteCount
+        hub.targetBytes += byteCount
+    }
+
+    /// Memory of a refusal; an estimate.
+    private static func byteCount(of error: RequestError) -> Int { 128 + error.message.utf8.count }
 
     /// Counts a target for the client and for the hub.
     private func open(_ target: Target) throws(RequestError) {
@@ -208,6 +236,9 @@ package final class ListenSession {
     private func remove(_ id: Int32) {
         guard let target = targets.removeValue(forKey: id) else { return }
         retire(target)
+        // One that waits is not counted any more, and must not be held.
+        let waiting = commands.lastIndex { if case .add(let added) = $0 { added === target } else { false } }
+        if let waiting { commands[waiting] = .addRemoved(id) }
         commands.append(.remove(id))
     }
 
@@ -419,8 +450,10 @@ package final class ListenSession {
         case .add(let target):
             queue.append(.add, [target.id])
             if target.isActive { beginLoad(target) }
+        case .addRemoved(let id): queue.append(.add, [id])
         case .remove(let id): queue.append(.remove, [id])
         case .refuse(let id, let error):
+            countRefusals(-Self.byteCount(of: error))
             queue.append(.add, [id])
             queue.append(.remove, [id], cause: error)
         }
@@ -505,6 +538,7 @@ package final class ListenSession {
         for index in commands.indices {
             guard case .add(let target) = commands[index], target.isActive else { continue }
             commands[index] = .refuse(target.id, error)
+            countRefusals(Self.byteCount(of: error))
             targets[target.id] = nil
             retire(target)
         }

@@ -3,9 +3,10 @@
 import Basics
 import DocumentModel
 import FirestoreMessages
-import Listening
 import TestSupport
 import Testing
+
+@testable import Listening
 
 @Suite(.timeLimit(.minutes(20)), .inSimulations)
 struct ListenTargetTests {
@@ -48,6 +49,44 @@ struct ListenTargetTests {
         harness.hub.advance()
         try client.drain()
         #expect(client.targets[1]?.documents.keys.sorted() == ["c/a", "c/b"])
+    }
+
+    @Test
+    func `Refusals that a client does not read have a limit, and are not counted once they are read`() throws {
+        var limits = ListenLimits()
+        limits.targetBytes = 1 << 20
+        let harness = try ListenHarness(limits: limits)
+        let client = ListenClient(harness)
+        try client.connect()
+        // The error quotes the name.
+        let ids = ["c", "d", "e"].map { String(repeating: $0, count: 1_500) }
+        let names = ["\(harness.database.documentsRoot)/\(ids.joined(separator: "/"))"]
+        for id in 1...5 as ClosedRange<Int32> { try client.receive(.add(ListenTarget(.documents(names), id: id))) }
+        #expect(harness.hub.targetBytes > 5 * 4_500)
+        try client.drain()
+        #expect(Self.causes(client.takeMessages()).count == 5 && harness.hub.targetBytes == 0)
+        for id in 10..<400 as Range<Int32> { try client.receive(.add(ListenTarget(.documents(names), id: id))) }
+        #expect(harness.hub.targetBytes <= limits.targetBytes)
+        let error = #expect(throws: RequestError.self) { try client.drain() }
+        #expect(error?.code == .resourceExhausted)
+        client.disconnect()
+        #expect(harness.hub.targetBytes == 0)
+    }
+
+    @Test
+    func `A target that is removed before its turn is not held`() throws {
+        defer { finish() }
+        try client.listen(1, to: Self.all)
+        weak var target: Target?
+        target = client.session?.targets[1]
+        #expect(target != nil)
+        try client.stopListening(1)
+        #expect(target == nil)
+        try client.drain()
+        let kinds = client.takeMessages().compactMap { message in
+            if case .targetChange(let change) = message { change.kind } else { nil }
+        }
+        #expect(kinds == [.add, .remove])
     }
 
     @Test
