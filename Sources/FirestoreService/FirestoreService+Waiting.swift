@@ -14,17 +14,25 @@ extension FirestoreService {
     ///
     /// - Parameter work: changes nothing before it throws `pending`. It is not done if the call is over by then.
     func repeatWhenReady(_ call: Call, _ work: @escaping (FirestoreService) throws -> Void) {
-        let bound = LoopBound((service: self, work: work))
+        whenReady(call) { service, ready in
+            guard call.isOpen else { return }
+            do {
+                try ready.get()
+                try work(service)
+            } catch {
+                service.failOrRepeat(call, error, work)
+            }
+        }
+    }
+
+    /// Continues on the loop's thread when what the last read lacked is in memory, or cannot be read. The call may be
+    /// over by then.
+    func whenReady(_ call: Call, _ body: @escaping (FirestoreService, Result<Void, RequestError>) -> Void) {
+        let bound = LoopBound((service: self, body: body))
         reader.whenReady { ready in
             call.loop.execute {
-                guard call.isOpen else { return }
-                let (service, work) = bound.value
-                do {
-                    try ready.get()
-                    try work(service)
-                } catch {
-                    service.failOrRepeat(call, error, work)
-                }
+                let (service, body) = bound.value
+                body(service, ready)
             }
         }
     }

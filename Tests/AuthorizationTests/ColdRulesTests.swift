@@ -9,6 +9,7 @@ import FirestoreService
 import MemoryEngine
 import ServiceTestSupport
 import Storage
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(20)))
@@ -30,6 +31,13 @@ struct ColdRulesTests {
         try store.set("members/bob", ["ok": .boolean(false)])
         try store.set("notes/a", ["n": .integer(1)])
         return store
+    }
+
+    /// Does what other threads have handed over to the loop.
+    private func runLoop(_ store: GuardedStore) {
+        let hasRun = Monitor(false)
+        store.harness.loop.loop.execute { hasRun.update { $0 = true } }
+        #expect(store.harness.loop.run { hasRun.withLock { $0 } })
     }
 
     private func commit(_ store: GuardedStore, _ path: String, as uid: String = "alice") throws -> TestCall {
@@ -117,9 +125,7 @@ struct ColdRulesTests {
             TestCall(loop: store.harness.loop, method: method, authorization: TestAuthorization.user(uid))
         }
         for call in calls { store.harness.service.begin(call, request) }
-        let hasRun = Monitor(false)
-        store.harness.loop.loop.execute { hasRun.update { $0 = true } }
-        #expect(store.harness.loop.run { hasRun.withLock { $0 } })
+        runLoop(store)
         try coldKeys.waitUntilReached()
         #expect(store.harness.store.statistics.transactionsOpen == 2)
         coldKeys.release()
@@ -128,6 +134,49 @@ struct ColdRulesTests {
         #expect(calls[1].answer.status == .permissionDenied)
         // That of the denied read has ended.
         #expect(store.harness.store.statistics.transactionsOpen == 1)
+    }
+
+    /// - Parameters:
+    ///   - mode: of the transaction: a pessimistic one waits for its locks first.
+    ///   - isCancelled: whether the call ends while it waits; else the page cannot be read.
+    @Test(arguments: [TransactionOptions.ConcurrencyMode.optimistic, .pessimistic], [true, false])
+    func `A read that ends while its rules wait ends the transaction that it has begun`(
+        mode: TransactionOptions.ConcurrencyMode, isCancelled: Bool
+    ) throws {
+        let store = try store()
+        let begins = ReadConsistency.newTransaction(.readWrite(retryTransaction: [], concurrency: mode))
+        let query = StructuredQuery(from: [CollectionSelector(collectionID: "notes")])
+        let requests: [(FirestoreMessages.Method, [UInt8])] = [
+            (.runQuery, RunQueryRequest(parent: Harness.root, query: query, consistency: begins).encodedBytes()),
+            (
+                .batchGetDocuments,
+                BatchGetDocumentsRequest(
+                    database: Harness.database, documents: [Harness.name("notes/a")], consistency: begins
+                ).encodedBytes()
+            ),
+        ]
+        for (method, request) in requests {
+            coldKeys.hold()
+            let call = TestCall(
+                loop: store.harness.loop, method: method, authorization: TestAuthorization.user("alice"))
+            store.harness.service.begin(call, request)
+            try waitUntil("the rules wait") {
+                runLoop(store)
+                return coldKeys.isReached
+            }
+            #expect(store.harness.store.statistics.transactionsOpen == 1)
+            if isCancelled {
+                call.finish(1, .cancelled, "the client has left")
+                coldKeys.release()
+            } else {
+                coldKeys.release(.failure(StorageError(.corrupt, "a page is damaged")))
+            }
+            try waitUntil("the transaction of \(method) has ended") {
+                runLoop(store)
+                return store.harness.store.statistics.transactionsOpen == 0
+            }
+            #expect(call.answer.status == (isCancelled ? .cancelled : .dataLoss))
+        }
     }
 
     @Test

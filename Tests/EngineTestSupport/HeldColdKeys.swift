@@ -26,6 +26,9 @@ package final class HeldColdKeys: ColdKeys {
         for completion in waiting { completion(outcome) }
     }
 
+    /// Whether a read waits.
+    package var isReached: Bool { state.withLock { !$0.waiting.isEmpty } }
+
     /// Waits until a read waits.
     package func waitUntilReached() throws {
         try waitUntil("a read waits") { state.withLock { !$0.waiting.isEmpty } }

@@ -22,7 +22,7 @@ extension FirestoreService {
             if case .newTransaction(let options) = view.consistency {
                 return beginTransaction(call, options, in: database) { service, transaction in
                     source.newTransaction = transaction.bytes
-                    try service.rollingBack(source.newTransaction) {
+                    try service.rollingBack(call, source.newTransaction) { service in
                         try service.start(source, call, .transaction(transaction), in: database, access)
                     }
                 }
@@ -42,11 +42,11 @@ extension FirestoreService {
         if let access, case .transaction = selector, try store.mustWait(for: selector) {
             try source.check(access, judgedBeforeLocking(in: database))
         }
-        try withReadPoint(call, selector, in: database, locking: source.allNames) { service, point in
+        try withReadPoint(
+            call, selector, in: database, locking: source.allNames, begun: source.newTransaction
+        ) { service, point in
             source.point = point
-            if let access {
-                try service.rollingBack(source.newTransaction) { try source.check(access, service.judged(at: point)) }
-            }
+            if let access { try source.check(access, service.judged(at: point)) }
             service.stream(call, source)
         }
     }

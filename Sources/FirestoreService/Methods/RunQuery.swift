@@ -74,8 +74,12 @@ extension FirestoreService {
             }
         }
         beginTransaction(call, options, in: database) { service, transaction in
-            try service.withReadPoint(call, .transaction(transaction), in: database) { service, point in
-                try service.rollingBack(transaction.bytes) { try body(service, point, transaction.bytes) }
+            try service.rollingBack(call, transaction.bytes) { service in
+                try service.withReadPoint(
+                    call, .transaction(transaction), in: database, begun: transaction.bytes
+                ) { service, point in
+                    try body(service, point, transaction.bytes)
+                }
             }
         }
     }
@@ -83,20 +87,24 @@ extension FirestoreService {
     /// Fixes what a read sees. The read may have to wait first: in a pessimistic transaction for its locks, and at a
     /// time of the last moments for commits that are not visible yet. The call is parked until then.
     ///
-    /// - Parameter names: the documents that are read, as far as they are known; those of a scan are locked as they
-    ///   are met.
+    /// - Parameters:
+    ///   - names: the documents that are read, as far as they are known; those of a scan are locked as they are met.
+    ///   - transaction: the one that the read has begun, which ends if the read fails after it was parked; else empty.
     func withReadPoint(
         _ call: Call, _ selector: ReadSelector, in database: DatabaseName,
-        locking names: @autoclosure () -> [[UInt8]] = [],
+        locking names: @autoclosure () -> [[UInt8]] = [], begun transaction: [UInt8] = [],
         _ body: @escaping (FirestoreService, ReadPoint) throws -> Void
     ) throws {
         guard try store.mustWait(for: selector) else {
             return try body(self, reader.readPoint(selector, in: database))
         }
-        let ready = { (service: FirestoreService, _: Void) throws in
-            try body(service, service.reader.readPoint(selector, in: database))
+        let prepared = continuation(call) { (service, outcome: Result<Void, RequestError>) in
+            try service.rollingBack(call, transaction) { service in
+                try outcome.get()
+                try body(service, service.reader.readPoint(selector, in: database))
+            }
         }
-        store.prepareRead(selector, locking: names(), completion: continuation(call, ready))
+        store.prepareRead(selector, locking: names()) { prepared(.success($0)) }
     }
 
     func stream(_ call: Call, _ source: any ResponseSource) {

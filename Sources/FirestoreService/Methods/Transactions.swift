@@ -41,13 +41,33 @@ extension FirestoreService {
     }
 
     /// Does a part of a read, and ends the transaction that the read has begun if it fails. A read that waits for
-    /// storage is made again in the transaction.
-    func rollingBack(_ transaction: [UInt8], _ body: () throws -> Void) throws {
+    /// storage is made again in the transaction, unless its call is over by then: that ends the transaction too.
+    ///
+    /// - Parameters:
+    ///   - transaction: empty if the request began none.
+    ///   - body: changes nothing before it throws `pending`.
+    func rollingBack(
+        _ call: Call, _ transaction: [UInt8], _ body: @escaping (FirestoreService) throws -> Void
+    ) throws {
+        if transaction.isEmpty { return try body(self) }
         do {
-            try body()
+            try body(self)
         } catch {
-            if (error as? RequestError)?.isPending != true { rollBackUnsent(transaction) }
-            throw error
+            guard (error as? RequestError)?.isPending == true else {
+                rollBackUnsent(transaction)
+                throw error
+            }
+            whenReady(call) { service, ready in
+                guard call.isOpen else { return service.rollBackUnsent(transaction) }
+                do {
+                    try service.rollingBack(call, transaction) { service in
+                        try ready.get()
+                        try body(service)
+                    }
+                } catch {
+                    service.fail(call, error)
+                }
+            }
         }
     }
 
