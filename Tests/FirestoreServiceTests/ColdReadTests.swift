@@ -325,6 +325,28 @@ import Testing
         #expect(try PartitionQueryResponse(wireBytes: warm.messages.first).partitions.count == 2)
     }
 
+    @Test
+    func `A query that is explained and not run waits beside its loop for what its plan reads`() throws {
+        let coldKeys = HeldColdKeys(containing: "")
+        let harness = try Harness {
+            $0.volume = MemoryVolume(replaysRecords: true)
+            $0.engine.coldKeys = coldKeys
+        }
+        try harness.set(["c/a": Harness.fields(["n": .integer(1)])])
+        var query = collection
+        query.filter = .field(try FieldPath("n"), .equal, EncodedValue(Value.integer(1)))
+        var request = RunQueryRequest(parent: Harness.root, query: query)
+        request.explain = ExplainOptions(analyze: false)
+        let warm = harness.call(.runQuery, request)
+        coldKeys.hold()
+        let cold = begin(harness, .runQuery, request.encodedBytes())
+        try coldKeys.waitUntilReached()
+        #expect(cold.answer.status == nil)
+        coldKeys.release()
+        #expect(harness.loop.run { cold.answer.status != nil })
+        #expect(cold.answer.isOK && cold.answer.messages == warm.messages, "\(cold.answer.text)")
+    }
+
     private func commit(_ harness: Harness, _ connection: TestCall, _ paths: [String], _ number: Int64) throws {
         var writes = try harness.emptyWrites()
         for path in paths {

@@ -334,7 +334,13 @@ final class PipelineResponses: ResponseSource {
 
     /// The plan alone, in one message.
     private func explain(at point: ReadPoint, into writer: inout ByteBuffer) throws(RequestError) -> SourceStep {
-        try run.chooseOperators(try service.reader.source(at: point))
+        do throws(RequestError) {
+            try run.chooseOperators(try service.reader.source(at: point, .pends))
+        } catch {
+            guard error.isPending else { throw error }
+            wait = StorageWait(service, call)
+            return .waiting
+        }
         if ending.isOwn { endOwnTransaction() }
         endMessage(at: point, &writer)
         let metrics = ExplainMetrics(of: run)

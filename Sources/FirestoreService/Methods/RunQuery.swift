@@ -167,10 +167,10 @@ final class QueryResponses: ResponseSource {
             newTransaction = []
             return .message
         }
+        if let wait, !wait.isOver, position == messageEnds.count { return .waiting }
         if let explain, !explain.analyze { return appendPlan(at: point, into: &writer) }
         if position == messageEnds.count {
             guard !isExhausted else { return end(at: point, into: &writer) }
-            if let wait, !wait.isOver { return .waiting }
             do throws(RequestError) {
                 try wait?.finish()
                 wait = nil
@@ -235,14 +235,21 @@ final class QueryResponses: ResponseSource {
 
     /// The plan alone, in one message without a read time.
     private func appendPlan(at point: ReadPoint, into writer: inout ByteBuffer) -> SourceStep {
-        service.counters.streamsOpen.subtract()
         do throws(RequestError) {
-            let source = try service.reader.source(at: point, matching: run.plan.matcher)
+            try wait?.finish()
+            wait = nil
+            let source = try service.reader.source(at: point, matching: run.plan.matcher, .pends)
             try run.chooseOperators(source)
         } catch {
+            if error.isPending {
+                wait = StorageWait(service, call)
+                return .waiting
+            }
             let status = service.requestError(error, call)
+            service.counters.streamsOpen.subtract()
             return .failed(status.code, status.message)
         }
+        service.counters.streamsOpen.subtract()
         service.ended(call)
         let metrics = ExplainMetrics(of: run)
         RunQueryResponseWriter.append(metrics, to: &writer)
