@@ -36,7 +36,7 @@ extension Channel {
             close(.tls(failure.description))
         } else if session.hasReceivedClose {
             flush()
-            close(.closedByPeer)
+            endInput()
         }
     }
 

@@ -28,12 +28,17 @@ package protocol ChannelDriver: AnyObject {
     func produce()
     /// Does the work that was asked for with `needsWork`, until the loop's share is spent.
     func work()
+    /// The other side has closed its sending side, so nothing more comes.
+    ///
+    /// - Returns: true if the driver ends the channel when what is under way is sent; false ends it now.
+    func inputEnded() -> Bool
     /// The connection is over; comes once, and nothing after it.
     func channelClosed(_ reason: CloseReason)
 }
 
 extension ChannelDriver {
     package func work() {}
+    package func inputEnded() -> Bool { false }
 }
 
 /// How far a driver got with the bytes it was lent.
@@ -131,6 +136,10 @@ package struct ChannelLimits: Sendable {
         /// The iteration in which the input has a slice, by its start, and when the slice ends, both in nanoseconds.
         var slicedIn: UInt64 = 0
         var sliceEndsAt: UInt64 = 0
+        /// The other side has closed its sending side, and the driver has not seen all bytes before that.
+        var endsWhenShown = false
+        /// The other side has closed its sending side, and the driver ends the channel later.
+        var hasInputEnded = false
         /// All output is sent: input is discarded until the other side closes.
         var readsToEnd = false
 
@@ -218,9 +227,8 @@ package struct ChannelLimits: Sendable {
 
     private func readEnded(_ count: Int) {
         guard count != 0, !isClosing else { return }
-        guard count > 0 else {
-            return close(count == Int(UV_EOF.rawValue) ? .closedByPeer : .broken(describeError(Int32(count))))
-        }
+        if count == Int(UV_EOF.rawValue) { return endInput() }
+        guard count > 0 else { return close(.broken(describeError(Int32(count)))) }
         hot.state.bytesReceived &+= UInt64(count)
         if hot.state.readsToEnd { return }
         if hot.state.tls != nil {
@@ -235,6 +243,21 @@ package struct ChannelLimits: Sendable {
         let total = hot.state.carry.count + count
         // The loop's buffer is ours until this turn ends: nothing else reads on this thread meanwhile.
         process(unsafe RawSpan(_unsafeStart: loop.readBuffer.baseAddress!, byteCount: total))
+    }
+
+    /// The other side sends no more.
+    func endInput() {
+        stopReading()
+        if hot.state.readsToEnd { return close(.closedByPeer) }
+        // The channel ends when everything is sent.
+        if hot.state.hasInputEnded || hot.state.closesAfterFlush != nil { return }
+        if isInputHeld {
+            hot.state.endsWhenShown = true
+        } else if let driver, driver.inputEnded() {
+            hot.state.hasInputEnded = true
+        } else {
+            close(.closedByPeer)
+        }
     }
 
     /// Shows the bytes to the driver until it can use no more, and keeps the rest.
@@ -324,7 +347,8 @@ package struct ChannelLimits: Sendable {
     private func resumeReading() {
         guard !hot.state.isReading, !isInputHeld, !hot.state.readsToEnd else { return }
         if !hot.state.carry.isEmpty { processCarry() }
-        if !isInputHeld, !isClosing, hot.state.closesAfterFlush == nil { startReading() }
+        guard !isInputHeld, !isClosing, !hot.state.hasInputEnded, hot.state.closesAfterFlush == nil else { return }
+        if hot.state.endsWhenShown { endInput() } else { startReading() }
     }
 
     /// Shows the carried bytes to the driver.

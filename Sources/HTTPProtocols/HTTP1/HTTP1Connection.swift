@@ -58,6 +58,14 @@ package final class HTTP1Connection: CallConnection, HTTPCarrier, @unchecked Sen
         return ReceiveProgress(consumed: bytes.byteCount)
     }
 
+    /// A client may close its sending side after its request and still read the reply, which is the last one then.
+    package func inputEnded() -> Bool {
+        if session.watchesClient { return false }
+        session.drain()
+        if !session.hasExchange { close(.closedByPeer) }
+        return true
+    }
+
     private func handle(_ number: UInt32, _ body: HTTP1Session.Body, _ bytes: RawSpan) {
         countAssembly()
         let exchange = HTTPExchange(self, number)

@@ -32,6 +32,25 @@ import Testing
         for number in 0..<50 { #expect(client.reply()?.body == "\(10 + number)") }
     }
 
+    @Test(arguments: ["", "Connection: close\r\n"])
+    func `A client that closes its sending side after the request gets the whole reply`(field: String) throws {
+        let fixture = try HTTPFixture()
+        let client = RawClient(port: fixture.server.port)
+        client.send(Array("GET /later HTTP/1.1\r\nHost: h\r\n\(field)\r\n".utf8))
+        client.finishSending()
+        let waiting = try #require(fixture.waitForExchange())
+        // More than the kernel takes at once.
+        let body = String(repeating: "0123456789abcdef", count: 1 << 20)
+        waiting.loop.execute { waiting.reply(.ok, body) }
+        let reply = client.receiveAll()
+        #expect(reply.count > body.utf8.count && reply.suffix(16) == body.utf8.suffix(16), "\(reply.count) bytes")
+        // Without a request nothing is awaited.
+        let silent = RawClient(port: fixture.server.port)
+        silent.send(Array("GET /later HTTP/1.1\r\n".utf8))
+        silent.finishSending()
+        #expect(silent.receiveAll().isEmpty)
+    }
+
     @Test func `A large body in many pieces arrives whole, and 100 Continue asks for it`() throws {
         let fixture = try HTTPFixture()
         let client = fixture.connect()
