@@ -106,10 +106,14 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
         case .clientLeaves: channel.needsSettling()
         case .fail(let violation): fail(violation)
         }
-        if session.assemblyBytes != hot.state.assemblyBytesSeen {
-            hot.state.assemblyBytesSeen = session.assemblyBytes
-            countAssembly()
-        }
+        noteAssembly()
+    }
+
+    @inline(__always)
+    private func noteAssembly() {
+        guard session.assemblyBytes != hot.state.assemblyBytesSeen else { return }
+        hot.state.assemblyBytesSeen = session.assemblyBytes
+        countAssembly()
     }
 
     private func begin(_ stream: UInt32, _ head: RequestHead, _ place: MessageBytes, _ payload: RawSpan) {
@@ -221,7 +225,10 @@ package final class ServerConnection: CallConnection, @unchecked Sendable {
         if let partialSince = hot.state.partialSince, now - partialSince >= limit {
             return "a frame did not arrive completely within \(limit) ms"
         }
-        return session.hasLateMessage(now: now, limit: limit) ? "a message did not arrive completely in time" : nil
+        // Other calls of the connection are not concerned.
+        for stream in session.lateStreams(now: now, limit: limit) { refuse(stream, .tooLate) }
+        noteAssembly()
+        return nil
     }
 
     package func drain() {

@@ -122,9 +122,9 @@ struct ServerSession {
         return last
     }
 
-    /// Whether a message in parts should have been complete by now.
-    func hasLateMessage(now: UInt64, limit: UInt64) -> Bool {
-        streams.streams.contains { stream in
+    /// Calls of which a message in parts should have been complete by now.
+    func lateStreams(now: UInt64, limit: UInt64) -> [UInt32] {
+        streams.streams.filter { stream in
             streams.position(of: stream).map { streams[position: $0].assembly.isLate(now: now, limit: limit) } ?? false
         }
     }
