@@ -205,6 +205,7 @@ final class SyncEngine: @unchecked Sendable {
             do throws(RequestError) {
                 try self.add(subscriber, id, subject)
             } catch {
+                self.remove(id)
                 fail(error)
             }
         }
@@ -214,15 +215,19 @@ final class SyncEngine: @unchecked Sendable {
     func unlisten(_ id: ListenerID) {
         queue.async {
             self.syncListeners[id] = nil
-            guard let index = self.channels.firstIndex(where: { $0.subscribers[id] != nil }) else { return }
-            let channel = self.channels[index]
-            channel.subscribers[id] = nil
-            if channel.subscribers.isEmpty {
-                self.end(channel)
-            } else if !channel.wantsServer {
-                self.unwatch(channel)
-                self.update(channel)
-            }
+            self.remove(id)
+        }
+    }
+
+    /// Removes a listener of a query or document, if there is one with this id.
+    private func remove(_ id: ListenerID) {
+        guard let channel = channels.first(where: { $0.subscribers[id] != nil }) else { return }
+        channel.subscribers[id] = nil
+        if channel.subscribers.isEmpty {
+            end(channel)
+        } else if !channel.wantsServer {
+            unwatch(channel)
+            update(channel)
         }
     }
 
