@@ -148,7 +148,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func send(_ call: PooledCall, on id: ConnectionID) {
         if call.isOver {
-            endedWaitingCalls = max(0, endedWaitingCalls - 1)
+            endedCallsLeftQueue(1)
             return machine.finished(on: id, answered: false)
         }
         if isOfOtherUser(call) { return hold(call, on: id) }
@@ -307,6 +307,9 @@ final class ConnectionPool: @unchecked Sendable {
         endedWaitingCalls = 0
     }
 
+    /// Calls that had ended in the machine's queue are in it no more.
+    private func endedCallsLeftQueue(_ count: Int) { endedWaitingCalls = max(0, endedWaitingCalls - count) }
+
     private func error(for rejection: Machine.Rejection) -> RequestError {
         switch rejection {
         case .notConnected:
@@ -400,6 +403,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .send(let call, let id):
             send(call, on: id)
         case .fail(let call, let reason):
+            if call.isOver { return endedCallsLeftQueue(1) }
             call.phase = .idle
             end(call, error(for: reason))
         case .wake(let time):
@@ -437,7 +441,7 @@ final class ConnectionPool: @unchecked Sendable {
         connections[id] = nil
         if machine.readyCount == 0 {
             let refused = machine.removeWaiting { $0.kind != .queuedWrite }
-            endedWaitingCalls = max(0, endedWaitingCalls - refused.count(where: \.isOver))
+            endedCallsLeftQueue(refused.count(where: \.isOver))
             for call in refused where !call.isOver {
                 call.phase = .idle
                 end(call, error)

@@ -51,4 +51,34 @@ final class PoolLifetimeTests {
         for await code in outcomes { #expect(code == .deadlineExceeded) }
         try await eventually("the pool has gone") { pool == nil }
     }
+
+    @Test
+    func `A call that ended while it waited does not hide later ones from the limit of an outage`() async throws {
+        var configuration = try HearthClient.Configuration(address: "127.0.0.1:1")
+        configuration.outageMax = .milliseconds(50)
+        let pool = ConnectionPool(loop: loops.loops[0], configuration: configuration)
+        func call(_ options: HearthClient.CallOptions) -> (UnaryCall, AsyncStream<StatusCode>) {
+            let (outcomes, continuation) = AsyncStream<StatusCode>.makeStream()
+            let call = UnaryCall(
+                .getDocument, request: [], kind: .repeatable, options: options, timeoutMilliseconds: 60_000
+            ) { result in
+                if case .failure(let error) = result { continuation.yield(error.code) }
+                continuation.finish()
+            }
+            call.home = pool
+            return (call, outcomes)
+        }
+        // Both wait for the first attempt to connect, and one ends before it fails.
+        let (ended, endedCodes) = call(.failFast)
+        let (failing, failingCodes) = call(.failFast)
+        loops.loops[0].execute {
+            #expect(pool.enqueue([ended, failing]))
+            pool.cancelFromAnyThread(ended)
+        }
+        for await code in endedCodes { #expect(code == .cancelled) }
+        for await code in failingCodes { #expect(code == .unavailable) }
+        let (waiting, waitingCodes) = call(.standard)
+        #expect(pool.enqueue(waiting))
+        for await code in waitingCodes { #expect(code == .unavailable) }
+    }
 }
