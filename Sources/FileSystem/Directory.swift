@@ -1,5 +1,6 @@
 // Directories: making, listing, syncing; names change durably only when their directory is synced.
 
+internal import CLinux
 internal import Glibc
 package import Storage
 
@@ -72,6 +73,19 @@ package enum Directory {
         if result == 0 { return true }
         if [EXDEV, EPERM, EOPNOTSUPP, ENOSYS].contains(errno) { return false }
         throw .system(errno, "cannot rename to \(newPath)", file: path)
+    }
+
+    /// Exchanges the names of two files or directories of a file system, at once: at no moment is one of the names
+    /// missing. Durable after `sync` of the directories above.
+    ///
+    /// - Returns: false if the file system cannot do it; nothing has changed then.
+    package static func exchange(_ path: String, _ otherPath: String) throws(StorageError) -> Bool {
+        let result = DiskWatch.of(path).make(.exchange(path: path, otherPath: otherPath)) {
+            unsafe Int(renameat2(AT_FDCWD, path, AT_FDCWD, otherPath, UInt32(HEARTH_RENAME_EXCHANGE)))
+        }
+        if result == 0 { return true }
+        if [EINVAL, EXDEV, EPERM, EOPNOTSUPP, ENOSYS].contains(errno) { return false }
+        throw .system(errno, "cannot exchange names with \(otherPath)", file: path)
     }
 
     /// Gives a file another name, in a directory of the same file system. Durable after `sync` of that directory.

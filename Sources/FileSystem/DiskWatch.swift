@@ -16,6 +16,8 @@ enum DiskChange {
     case close(descriptor: Int32)
     case makeDirectory(path: String)
     case rename(path: String, newPath: String)
+    /// Two files or directories exchange their names.
+    case exchange(path: String, otherPath: String)
     /// A file gets another name.
     case link(path: String, newPath: String)
     case removeFile(path: String)

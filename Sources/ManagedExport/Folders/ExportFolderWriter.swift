@@ -125,22 +125,37 @@ package final class ExportFolderWriter {
     }
 
     private func takeName() throws(ExportFolderProblem) {
-        let previous = "\(temporary)-previous"
         do throws(StorageError) {
-            let replaces = Directory.exists(path)
-            if replaces { try Directory.rename(path, to: previous) }
-            do throws(StorageError) {
+            if !Directory.exists(path) {
                 try Directory.rename(temporary, to: path)
-            } catch {
-                if replaces { try? Directory.rename(previous, to: path) }
-                throw error
+                isFinished = true
+                try Directory.syncName(of: path)
+            } else if try Directory.exchange(temporary, path) {
+                // At no moment is there no export.
+                isFinished = true
+                try Directory.syncName(of: path)
+                try Directory.removeAll(temporary)
+            } else {
+                try replace()
             }
-            isFinished = true
-            try Directory.syncName(of: path)
-            if replaces { try Directory.removeAll(previous) }
         } catch {
             throw ExportFolderProblem("\(error)")
         }
+    }
+
+    /// Takes the place of the present folder on a file system that cannot exchange names: for a moment there is none.
+    private func replace() throws(StorageError) {
+        let previous = "\(temporary)-previous"
+        try Directory.rename(path, to: previous)
+        do throws(StorageError) {
+            try Directory.rename(temporary, to: path)
+        } catch {
+            try? Directory.rename(previous, to: path)
+            throw error
+        }
+        isFinished = true
+        try Directory.syncName(of: path)
+        try Directory.removeAll(previous)
     }
 
     /// Refuses a target that this program must not replace: a folder that holds anything but an export, or a file.

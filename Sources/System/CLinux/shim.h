@@ -10,6 +10,12 @@ extern int fallocate(int descriptor, int mode, off_t offset, off_t length);
 /// memfd_create(2); declared in <sys/mman.h> only for _GNU_SOURCE.
 extern int memfd_create(const char *name, unsigned int flags);
 
+/// renameat2(2); declared in <stdio.h> only for _GNU_SOURCE.
+extern int renameat2(int directory, const char *path, int new_directory, const char *new_path, unsigned int flags);
+
+/// RENAME_EXCHANGE: both names exist, and are exchanged at once.
+enum { HEARTH_RENAME_EXCHANGE = 2 };
+
 /// O_DIRECT, which <fcntl.h> declares only for _GNU_SOURCE: reads come from the disk and not from the page cache.
 #if defined(__aarch64__) || defined(__arm__)
 enum { HEARTH_O_DIRECT = 0200000 };

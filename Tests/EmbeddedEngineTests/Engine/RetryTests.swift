@@ -69,7 +69,7 @@ private final class FailingDisk: Sendable {
             case .rename(let path, _): what = "rename \(path)"
             case .link(let path, _): what = "link \(path)"
             case .removeFile(let path): what = "remove \(path)"
-            case .resize, .close, .makeDirectory, .removeDirectory: return nil
+            case .resize, .close, .makeDirectory, .removeDirectory, .exchange: return nil
             }
             if what.hasSuffix("/space") { return nil }
             defer { state.count += 1 }

@@ -64,6 +64,7 @@ final class DiskRecorder: Sendable {
         case .close(let descriptor): return .close(descriptor: descriptor)
         case .makeDirectory(let path): return .makeDirectory(path: relative(path))
         case .rename(let path, let newPath): return .rename(path: relative(path), newPath: relative(newPath))
+        case .exchange: preconditionFailure("the engine exchanges no names")
         case .link(let path, let newPath): return .link(path: relative(path), newPath: relative(newPath))
         case .removeFile(let path): return .removeFile(path: relative(path))
         case .removeDirectory(let path): return .removeDirectory(path: relative(path))

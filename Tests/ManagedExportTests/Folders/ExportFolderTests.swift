@@ -1,9 +1,11 @@
 import Basics
 import DocumentModel
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
+@testable import FileSystem
 @testable import ManagedExport
 
 @Suite(.timeLimit(.minutes(20))) struct ExportFolderTests {
@@ -164,5 +166,28 @@ import Testing
             try ExportFolderWriter.checkTarget(directory.path(of: "file"), mayReplace: true)
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["export", "file"])
+    }
+
+    @Test
+    func `While an export is replaced, one is there after every step`() throws {
+        let database = try DatabaseName(GoldenExport.database)
+        let path = directory.path(of: "export")
+        try ExportFolderWriter(path, database: database, start: 1).finish()
+        let second = try ExportFolderWriter(path, database: database, start: 2)
+        try second.append(path: Array("c/d".utf8).byteSpan, fields: [UInt8]().byteSpan)
+        let steps = Mutex(0)
+        let missing = Mutex(0)
+        let watch = DiskWatch.begin(directory.path) { change, call in
+            let result = call()
+            steps.withLock { $0 += 1 }
+            if !FileManager.default.fileExists(atPath: "\(path)/firebase-export-metadata.json") {
+                missing.withLock { $0 += 1 }
+            }
+            return result
+        }
+        defer { watch.end() }
+        try second.finish(mayReplace: true)
+        #expect(steps.withLock { $0 } > 5 && missing.withLock { $0 } == 0)
+        #expect(try ExportFolder(path).entities == 1)
     }
 }
