@@ -28,10 +28,13 @@ package enum DocumentBytes {
     /// map.
     @_lifetime(copy value)
     package static func plainMapEntries(of value: RawSpan) -> RawSpan? {
-        guard let entries = mapEntries(of: value), !VectorBytes.isVector(mapEntries: entries),
-            SentinelBytes.kind(mapEntries: entries) == nil
-        else { return nil }
+        guard let entries = mapEntries(of: value), isPlain(mapEntries: entries) else { return nil }
         return entries
+    }
+
+    /// Whether paths lead into the map with these entries.
+    package static func isPlain(mapEntries: RawSpan) -> Bool {
+        !VectorBytes.isVector(mapEntries: mapEntries) && SentinelBytes.kind(mapEntries: mapEntries) == nil
     }
 
     /// The entries of a value that is a map, be it a vector or a BSON value, or nil for any other.

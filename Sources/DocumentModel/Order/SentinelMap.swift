@@ -25,7 +25,7 @@ package enum SentinelKind: Sendable, CaseIterable {
     }
 
     /// The kind that a field name stands for, if any.
-    init?(key: RawSpan) {
+    package init?(key: RawSpan) {
         for kind in Self.allCases where key.equalsUTF8(kind.key) {
             self = kind
             return

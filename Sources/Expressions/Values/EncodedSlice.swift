@@ -50,8 +50,8 @@ package struct EncodedSlice: Sendable {
         name.withUTF8Span { DocumentBytes.entryValue($0, in: contents, tag: entryTag) != nil }
     }
 
-    /// Whether a map is a vector.
-    var isVector: Bool { VectorBytes.isVector(mapEntries: contents) }
+    /// Whether paths lead into a map. They do not lead into vectors and BSON values.
+    var isPlain: Bool { entryTag == DocumentTag.field || DocumentBytes.isPlain(mapEntries: contents) }
 
     /// The number of entries of a map.
     package var entryCount: Int {

@@ -104,11 +104,12 @@ extension Operand {
         }
     }
 
-    /// The field of a map to which a path leads; absent in any other value. A vector is one value and has no fields.
+    /// The field of a map to which a path leads; absent in any other value. A vector or a BSON value is one value and
+    /// has no fields.
     package func field(_ name: String) -> Operand {
         switch self {
-        case .encodedMap(let slice): slice.isVector ? .absent : slice.member(name)
-        case .map(let map): map.count == 2 && map["__type__"] != nil ? .absent : map[name] ?? .absent
+        case .encodedMap(let slice): slice.isPlain ? slice.member(name) : .absent
+        case .map(let map): map.isPlain ? map[name] ?? .absent : .absent
         default: .absent
         }
     }

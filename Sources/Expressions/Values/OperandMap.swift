@@ -1,6 +1,7 @@
 // Maps that expressions compute with.
 
 internal import Basics
+internal import DocumentModel
 
 /// Names with their operands, sorted by the names' UTF-8 bytes and without duplicates.
 package struct OperandMap: Sendable {
@@ -31,6 +32,15 @@ package struct OperandMap: Sendable {
     package var count: Int { entries.count }
     package var isEmpty: Bool { entries.isEmpty }
     package var keys: [String] { entries.map(\.key) }
+
+    /// Whether paths lead into the map, by the rule that `DocumentBytes.isPlain` has for encoded maps.
+    var isPlain: Bool {
+        switch count {
+        case 1: entries[0].key.withUTF8Span { SentinelKind(key: $0) == nil }
+        case 2: self[DocumentModel.Value.vectorTypeKey] == nil
+        default: true
+        }
+    }
 
     /// The operand of a key, or nil.
     package subscript(key: String) -> Operand? { index(of: key).map { entries[$0].value } }

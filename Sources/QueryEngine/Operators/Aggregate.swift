@@ -68,13 +68,15 @@ struct RunningTotal: Sendable {
         case .count(let upTo): if count < upTo ?? .max { count += 1 }
         case .sum(let field), .average(let field):
             guard let bytes = DocumentBytes.value(at: field, in: fields), let value = WireValue(bytes) else { return }
-            if let integer = value.integer {
+            switch value.number {
+            case .integer(let integer)?:
                 integers += Int128(integer)
                 count += 1
-            } else if let double = value.double {
+            case .double(let double)?:
                 doubles += double
                 hasDoubles = true
                 count += 1
+            case nil: break
             }
         }
     }

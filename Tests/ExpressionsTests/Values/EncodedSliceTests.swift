@@ -36,6 +36,23 @@ struct EncodedSliceTests {
     }
 
     @Test
+    func `Paths lead into maps, and not into vectors and BSON values, encoded or not`() throws {
+        let values: [(MapValue, String, Bool)] = [
+            (["a": 1], "a", true), (["__a": 1], "__a", true), ([:], "a", false),
+            (["__oid__": "0123456789abcdef01234567"], "__oid__", false), (["__min__": nil], "__min__", false),
+            (["__regex__": ["pattern": "a", "options": ""]], "__regex__", false),
+            (["__type__": "__vector__", "value": [1.0]], "value", false),
+        ]
+        for (map, name, leads) in values {
+            let encoded = EncodedSlice(documentFields: MapValue(["m": .map(map)]).documentBytes).member("m")
+            for operand in [encoded, Operand(Value.map(map))] {
+                let isFound = if case .absent = operand.field(name) { false } else { true }
+                #expect(isFound == leads, "\(name) of \(operand)")
+            }
+        }
+    }
+
+    @Test
     func `Elements and entries are counted and decoded`() {
         guard case .encodedList(let list) = slice.member("list") else { return #expect(Bool(false), "a list") }
         #expect(list.elementCount == 3)
