@@ -11,6 +11,16 @@ extension Filter {
         var numbers = FilterNumbers()
         return numbers.reduce(self).filter
     }
+
+    /// The most `array-contains` and `array-contains-any` conditions in one disjunction. Two parts of an AND or OR
+    /// count once if they are written alike: a condition and an OR of this condition alone are two.
+    var arrayContains: Int {
+        // Most filters need no further look.
+        let most = FilterShape(self).arrayContains
+        if most <= 1 { return most }
+        var numbers = FilterNumbers(unwraps: false)
+        return FilterShape(numbers.reduce(self).filter).arrayContains
+    }
 }
 
 /// Gives equal filters equal numbers, each looked at once: the work grows with the filter and not with its nesting.
@@ -23,16 +33,22 @@ private struct FilterNumbers {
         case or([Int])
     }
 
+    /// Whether an AND or OR of one part equals this part.
+    private let unwraps: Bool
     private var numbers: [Shape: Int] = [:]
+
+    init(unwraps: Bool = true) { self.unwraps = unwraps }
 
     mutating func reduce(_ filter: Filter) -> (filter: Filter, number: Int) {
         switch filter {
         case .and(let parts):
             let (kept, numbers) = reduce(parts)
-            return (kept.count == 1 ? kept[0] : .and(kept), kept.count == 1 ? numbers[0] : number(of: .and(numbers)))
+            if kept.count == 1 { return (kept[0], unwraps ? numbers[0] : number(of: .and(numbers))) }
+            return (.and(kept), number(of: .and(numbers)))
         case .or(let parts):
             let (kept, numbers) = reduce(parts)
-            return (kept.count == 1 ? kept[0] : .or(kept), kept.count == 1 ? numbers[0] : number(of: .or(numbers)))
+            if kept.count == 1 { return (kept[0], unwraps ? numbers[0] : number(of: .or(numbers))) }
+            return (.or(kept), number(of: .or(numbers)))
         case .field(let path, let operation, let operand) where operation.takesList:
             return condition(.field(path, operation, operand.withoutRepeatedElements))
         case .field, .unary: return condition(filter)

@@ -128,7 +128,9 @@ enum FilterRules {
     }
 
     /// Throws the first rule that the filter breaks without what repeats.
-    static func check(_ filter: Filter) throws(RequestError) {
+    ///
+    /// - Parameter written: the filter with what repeats.
+    static func check(_ filter: Filter, written: Filter) throws(RequestError) {
         let shape = FilterShape(filter)
         if shape.disjunctions > Limits.disjunctions {
             let count = shape.disjunctions == .max ? "too many" : "\(shape.disjunctions)"
@@ -136,7 +138,7 @@ enum FilterRules {
                 "Too many disjunctions after normalization. Result had \(count) disjunctions which is more than the "
                     + "maximum of \(Limits.disjunctions)")
         }
-        if shape.arrayContains > 1 {
+        if written.arrayContains > 1 {
             throw .invalidArgument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
         }
         if shape.mixesNotIn {
@@ -158,8 +160,9 @@ enum FilterRules {
             for part in parts { collect(part, &exclusions, &fields) }
         case .field(let path, let operation, let operand):
             if operation.isExclusion { exclusions += 1 }
-            // A range that null or NaN bounds holds nothing, and so bounds no field.
-            if operation.isExclusion || (operation.isRange && !operand.isNullOrNaN) { fields.insert(path) }
+            // What holds nothing bounds no field: a range that null or NaN bounds, and `not-in` of null alone.
+            let holdsNothing = operation == .notIn ? operand.isListOfNull : operation.isRange && operand.isNullOrNaN
+            if operation.isExclusion || operation.isRange, !holdsNothing { fields.insert(path) }
         case .unary(let path, let operation):
             guard operation.isExclusion else { return }
             exclusions += 1
@@ -185,6 +188,12 @@ enum FilterRules {
 }
 
 extension EncodedValue {
+    /// Whether this is an array with null and nothing else.
+    fileprivate var isListOfNull: Bool {
+        guard var elements = WireValue(span)?.elements, let element = elements.next() else { return false }
+        return EncodedValue.isNull(element) && elements.next() == nil
+    }
+
     /// Elements of an array; 1 for anything else, which is refused later with a better message.
     fileprivate var elementCount: Int {
         guard var elements = WireValue(span)?.elements else { return 1 }

@@ -155,7 +155,7 @@ package struct QueryPlan: Sendable {
         let scope = try QueryScope(query.from, parent: parent)
         if let filter = query.filter { try FilterRules.checkWritten(filter) }
         let condition = query.filter?.withoutRepeats
-        if let condition { try FilterRules.check(condition) }
+        if let condition, let written = query.filter { try FilterRules.check(condition, written: written) }
         try FilterRules.checkParts(condition, orders: query.orderBy.count, isBelowDocument: parent.isDocument)
         try QueryPlan.checkNameOnly(query, scope)
         let filter = try condition.map { (filter) throws(RequestError) in

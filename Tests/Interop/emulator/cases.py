@@ -399,6 +399,28 @@ def chosen_filters():
         query(C + where(combine("AND", unary("a", "IS_NOT_NULL"), unary("b", "IS_NOT_NAN")))),
         query(C + where(combine("AND", compare("l", "ARRAY_CONTAINS", 1), compare("l", "ARRAY_CONTAINS", 2)))),
     )
+    contains = compare("l", "ARRAY_CONTAINS", 1)
+    alone = combine("OR", contains)
+    yield reading(
+        "the same ARRAY_CONTAINS",
+        *(
+            query(C + where(combine("AND", *parts)))
+            for parts in [
+                (contains, contains),
+                (contains, alone),
+                (alone, alone),
+                (combine("OR", contains, contains), contains),
+                (combine("OR", contains, contains), alone),
+                (combine("AND", contains), contains),
+                (combine("AND", contains), combine("AND", contains)),
+                (combine("AND", contains), alone),
+            ]
+        ),
+    )
+    yield reading(
+        "NOT_IN null by name",
+        *(query(C + where(compare("n", "NOT_IN", each)) + order("__name__")) for each in [[None], [None] * 2, [None, 1]]),
+    )
     yield reading(
         "NOT_IN and OR",
         query(
