@@ -92,12 +92,15 @@ struct SubtreeReader: Sendable {
         return page
     }
 
+    private static let probeID = "read-time-probe"
+
     /// A moment that the server has given out as a read time.
     static func currentReadTime(_ client: HearthClient, _ place: Place) async throws -> TimestampValue {
         let probe =
             switch place {
-            case .database(let name): try DocumentPath(database: name, path: "read-time-probe/read-time-probe")
-            case .collection(let path), .collectionAlone(let path): try path.document("read-time-probe")
+            case .database(let name): try DocumentPath(database: name, path: "\(probeID)/\(probeID)")
+            case .collection(let path), .collectionAlone(let path):
+                try path.document(idBytesMax(in: path) < probeID.utf8.count ? "p" : probeID)
             case .below(let path): path
             }
         let reply = try await client.batchGet(
@@ -117,6 +120,25 @@ struct SubtreeReader: Sendable {
 
     /// The id that comes before all others.
     private static let leastID = "__id-9223372036854775808__"
+
+    /// A name before those of all documents of a collection and below it: that of the first id for which the longest
+    /// name has room. Ids that are numbers come first.
+    static func start(of path: CollectionPath) -> String {
+        let digits = idBytesMax(in: path) - "__id-__".utf8.count
+        let id =
+            switch digits {
+            case 19...: leastID
+            case 1..<19: "__id-\(String(repeating: "9", count: digits))__"
+            case 0: "__id1__"
+            default: "\0"
+            }
+        return "\(path)/\(id)"
+    }
+
+    /// Bytes of an id for which the longest name of a document in a collection has room.
+    private static func idBytesMax(in path: CollectionPath) -> Int {
+        Limits.documentNameBytes - "\(path)/".utf8.count
+    }
 
     /// A name after those of all documents of a collection and below it, and before those of the next collection; nil
     /// if it would be longer than names may be.
@@ -140,7 +162,7 @@ struct SubtreeReader: Sendable {
         if case .collection(let path) = place {
             // Every document whose name lies between the collection's least possible id and the next collection's.
             query.startAt =
-                query.startAt ?? Cursor(values: [EncodedValue(.reference("\(path)/\(Self.leastID)"))], before: true)
+                query.startAt ?? Cursor(values: [EncodedValue(.reference(Self.start(of: path)))], before: true)
             query.endAt = Self.end(of: path).map { Cursor(values: [EncodedValue(.reference($0))], before: true) }
         }
         if namesOnly { query.select = Projection(fields: [.documentName]) }

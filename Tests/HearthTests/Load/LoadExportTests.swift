@@ -104,6 +104,26 @@ struct LoadExportTests {
         #expect(server.stop() == 0)
     }
 
+    @Test(arguments: [6_116, 6_117, 6_118, 6_135, 6_136, 6_137, 6_142])
+    func `A collection whose path leaves room for short ids alone is exported`(pathBytes: Int) throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        let documents = "projects/hearth/databases/(default)/documents/"
+        // Ids of at most 1,500 bytes: c/d/c/d/... and a last one that fills the path.
+        var path = String(repeating: String(repeating: "c", count: 1_499) + "/d/", count: 3)
+        let rest = pathBytes - documents.utf8.count - path.utf8.count
+        path += String(repeating: "e", count: rest - 3 - 300) + "/d/" + String(repeating: "f", count: 300)
+        // The least ids that have room, and another.
+        let room = 6_144 - pathBytes - 1
+        let number = room >= 8 ? "__id-\(String(repeating: "9", count: min(room - 7, 18)))__" : "__id1__"
+        let names = (room >= 7 ? [number] : []) + ["x"]
+        let file = try write("in.jsonl", names.map { #"{"__name__":"\#($0)"}"# })
+        #expect(try load(server, file, "--collection", path).status == 0)
+        let text = try export(server, path, "--recursive")
+        #expect(text.split(separator: "\n").count == names.count)
+        #expect(try export(server, path) == text)
+        #expect(server.stop() == 0)
+    }
+
     @Test
     func `A document that replaces a refused one before a load is resumed is stored, whatever its name`() throws {
         let server = try ServerProcess(data: directory.path(of: "data"))
