@@ -105,9 +105,8 @@ enum ServeCommand: MainThreadSubcommand {
             try indexes?.declare(in: gateway.store, log)
         } catch {
             log(.error, "start_failed", ["message": ErrorText.describe(error)])
-            let isTaken = (error as? SocketError)?.code == EADDRINUSE
-            let advice = isTaken ? "; another program uses it: --port and --socket name another one" : ""
-            throw CommandFailure("cannot serve \(data): \(ErrorText.describe(error))\(advice)")
+            throw CommandFailure(
+                "cannot serve \(data): \(ErrorText.describe(error))\(advice(on: error, configuration.unixSocket))")
         }
         let endpoint = Endpoint(host: gateway.host, port: Int(gateway.port)).flagText
         let certificate = tls.map { "certificate until \($0.expires)" } ?? "off"
@@ -145,6 +144,13 @@ enum ServeCommand: MainThreadSubcommand {
         log(.info, "stopped")
         try replica?.rebuildIfNeeded()
         try cluster?.restartIfNeeded()
+    }
+
+    /// What helps where another program listens; empty for other errors.
+    private static func advice(on error: any Error, _ socket: UnixSocketOptions?) -> String {
+        guard let error = error as? SocketError, error.code == EADDRINUSE else { return "" }
+        let name = socket.map { error.attempt.hasSuffix($0.path) } == true ? "socket" : "port"
+        return "; another program uses the \(name): --\(name) names another one"
     }
 
     /// The fork that is to be served; nil without `--fork-of`.

@@ -130,6 +130,6 @@ struct OperationsPageTests {
             }
         }
         for server in servers { stop(server.process) }
-        #expect(servers.count == 2 && count >= 30, "\(count) commands")
+        #expect(servers.count == 3 && count >= 30, "\(count) commands")
     }
 }
