@@ -83,8 +83,8 @@ final class ArrayLines: InputBytes {
             place = .next
             return output.append(0x0A)
         case UInt8(ascii: "}"), UInt8(ascii: "]"): depth = max(depth - 1, 0)
-        // A line has one element.
-        case 0x0A, 0x0D: return
+        // A line has one element. The bytes beside the line feed may be parts of two numbers.
+        case 0x0A, 0x0D: return output.append(0x20)
         default: break
         }
         output.append(byte)

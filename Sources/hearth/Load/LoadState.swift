@@ -74,7 +74,7 @@ extension LoadState {
         guard let collection = try object.string("collection"), let seed: UInt64 = try object.integer("seed"),
             let windowBytes: Int = try object.integer("windowBytes"), let stored: Int = try object.integer("stored"),
             let storedSum: UInt64 = try object.integer("storedSum"),
-            let progress = try object.object("progress").flatMap(LoadProgress.init)
+            let progress = try object.object("progress").flatMap(LoadProgress.init), windowBytes > 0, stored >= 0
         else { return nil }
         self.init(
             collection: collection, idField: try object.string("idField"), seed: seed, windowBytes: windowBytes,
@@ -108,10 +108,11 @@ struct LoadProgress: Equatable, Sendable {
 }
 
 extension LoadProgress {
-    /// `nil` if a member is missing.
+    /// `nil` if a member is missing or is not a number of things that there may be.
     fileprivate init?(_ object: JSONObject) throws {
-        guard let offset: Int = try object.integer("offset"), let lines: Int = try object.integer("lines"),
-            let documents: Int = try object.integer("documents"), let skipped: Int = try object.integer("skipped")
+        let numbers = try ["offset", "lines", "documents", "skipped"].map { name -> Int? in try object.integer(name) }
+        guard let offset = numbers[0], let lines = numbers[1], let documents = numbers[2], let skipped = numbers[3],
+            [offset, lines, documents, skipped].allSatisfy((0..<Int.max).contains)
         else { return nil }
         self.init(offset: offset, lines: lines, documents: documents, skipped: skipped)
     }

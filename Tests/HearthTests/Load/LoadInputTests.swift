@@ -21,9 +21,9 @@ struct LoadInputTests {
         let server = try ServerProcess(data: directory.path(of: "data"))
         let gzip = try write("c.jsonl.gz", [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 10, 1, 2])
         let zstd = try write("c.jsonl.zst", [0x28, 0xB5, 0x2F, 0xFD, 0x24, 0x0A])
-        let arrays = try ["[2, {}]", "[{", "[{}] {}", "[{},]", "[,{}]", "[#\n]", "[{\"a\":]}]"].enumerated().map {
-            try write("array-\($0).json", Array($1.utf8))
-        }
+        let arrays = try [
+            "[2, {}]", "[{", "[{}] {}", "[{},]", "[,{}]", "[#\n]", "[{\"a\":]}]", "[{\"a\":1\n2}]",
+        ].enumerated().map { try write("array-\($0).json", Array($1.utf8)) }
         let pretty = try write("pretty.json", Array("{\n  \"a\": 1\n}\n".utf8))
         let bad = try write("bad.jsonl", Array("{\"a\" 1}\n{\"a\":1}\n".utf8))
         let missing = directory.path(of: "missing.jsonl")
@@ -35,6 +35,7 @@ struct LoadInputTests {
             (arrays[0], ":1: "), (arrays[1], "has no end"), (arrays[2], "more after"),
             (arrays[3], ":2: expected a value"),
             (arrays[4], ":1: expected a value"), (arrays[5], ":1: expected a value"), (arrays[6], ":1: "),
+            (arrays[7], ":1: "),
             (pretty, "jq -c . \(pretty) | hearth load"),
             (bad, "\(bad):1: "),
         ] {

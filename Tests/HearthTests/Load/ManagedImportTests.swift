@@ -103,6 +103,13 @@ struct ManagedImportTests {
         #expect(try run(server, "import", export, "--project", "other").errors.contains("--resume"))
         let elsewhere = try run(server, "import", export, "--project", "third", "--resume")
         #expect(elsewhere.status == 1 && elsewhere.errors.contains("projects/other"), "\(elsewhere.errors)")
+        let statePath = "\(export).hearth-load"
+        let state = try String(contentsOfFile: statePath, encoding: .utf8)
+        try state.replacing("\"lines\": ", with: "\"lines\": -").write(
+            toFile: statePath, atomically: true, encoding: .utf8)
+        let negative = try run(server, "import", export, "--project", "other", "--resume")
+        #expect(negative.status == 1 && negative.errors.contains("is not the state of a load"), "\(negative.errors)")
+        try state.write(toFile: statePath, atomically: true, encoding: .utf8)
 
         try whole.write(to: file)
         let resumed = try run(server, "import", export, "--project", "other", "--resume")
