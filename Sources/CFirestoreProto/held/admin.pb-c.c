@@ -1221,9 +1221,29 @@ const ProtobufCMessageDescriptor held__admin__follow_response__descriptor =
   (ProtobufCMessageInit) held__admin__follow_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-#define held__admin__step_down_request__field_descriptors NULL
-#define held__admin__step_down_request__field_indices_by_name NULL
-#define held__admin__step_down_request__number_ranges NULL
+static const ProtobufCFieldDescriptor held__admin__step_down_request__field_descriptors[1] =
+{
+  {
+    "successor",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Held__Admin__StepDownRequest, successor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned held__admin__step_down_request__field_indices_by_name[] = {
+  0,   /* field[0] = successor */
+};
+static const ProtobufCIntRange held__admin__step_down_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
 const ProtobufCMessageDescriptor held__admin__step_down_request__descriptor =
 {
   PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
@@ -1232,10 +1252,10 @@ const ProtobufCMessageDescriptor held__admin__step_down_request__descriptor =
   "Held__Admin__StepDownRequest",
   "held.admin",
   sizeof(Held__Admin__StepDownRequest),
-  0,
+  1,
   held__admin__step_down_request__field_descriptors,
   held__admin__step_down_request__field_indices_by_name,
-  0,  held__admin__step_down_request__number_ranges,
+  1,  held__admin__step_down_request__number_ranges,
   (ProtobufCMessageInit) held__admin__step_down_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

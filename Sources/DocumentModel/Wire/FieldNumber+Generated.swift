@@ -1013,6 +1013,7 @@ extension FieldNumber {
         }
         /// The fields of `hearth.admin.v1.StepDownRequest`.
         @usableFromInline package enum StepDownRequest {
+            @inlinable @inline(__always) package static var successor: Int { 1 }
         }
         /// The fields of `hearth.admin.v1.StepDownResponse`.
         @usableFromInline package enum StepDownResponse {

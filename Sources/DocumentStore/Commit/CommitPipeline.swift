@@ -45,7 +45,8 @@ final class CommitPipeline: @unchecked Sendable {
     let standing: WriteStanding
     private var replay: RecordReplay
     private let replySender: ReplySender
-    private var hasSteppedDown = false
+    /// The number of the server that takes the writes now; nil if this one does.
+    private var successor: UInt64?
     /// How often clients have declared indexes and overrides.
     private var declarations = 0
     /// Whether indexes for searches are in line with this machine's libraries, as far as this server decides that.
@@ -282,19 +283,24 @@ final class CommitPipeline: @unchecked Sendable {
         case .follow(let records, let completion):
             let result = Result { () throws(RequestError) in try follow(records) }
             replies.append(.followed(PendingResult(result), completion))
-        case .stepDown(let completion):
-            let result = Result { () throws(RequestError) in try stepDown() }
+        case .stepDown(let successor, let completion):
+            let result = Result { () throws(RequestError) in try stepDown(for: successor) }
             replies.append(.declaration(PendingResult(result), completion))
         }
     }
 
     /// Ends the commits of this store. The last of them is above all times that were handed out, and no later time is.
-    /// Repeated, it changes nothing.
-    private func stepDown() throws(RequestError) {
-        if hasSteppedDown { return }
+    /// Repeated for the same server, it changes nothing.
+    private func stepDown(for successor: UInt64) throws(RequestError) {
+        if let first = self.successor {
+            if first == successor { return }
+            throw RequestError(
+                .failedPrecondition,
+                "This server takes no writes: another one has its place already, which replicas can follow.")
+        }
         stage.versions.stopLeading()
         do throws(StorageError) { _ = try stage.perform(.clockNote) } catch { throw RequestError(error) }
-        hasSteppedDown = true
+        self.successor = successor
     }
 
     /// The outcome of a commit. If it finds no space beside what is staged, that is made durable, and the commit is

@@ -24,8 +24,8 @@ enum QueuedRequest: Sendable {
     case collectResults(UInt32, @Sendable (Result<[RememberedResult], RequestError>) -> Void)
     /// Records of the leader.
     case follow(FollowedRecords, @Sendable (Result<Void, RequestError>) -> Void)
-    /// Another server takes the writes from now on.
-    case stepDown(@Sendable (Result<Void, RequestError>) -> Void)
+    /// Another server takes the writes from now on: the one of this number.
+    case stepDown(UInt64, @Sendable (Result<Void, RequestError>) -> Void)
 
     /// Whether the request ends with a commit to the log.
     var needsLog: Bool {
@@ -60,7 +60,7 @@ enum QueuedRequest: Sendable {
         case .changeDatabase(_, _, let completion): completion(.failure(error))
         case .move(_, let completion): completion(.failure(error))
         case .collectResults(_, let completion): completion(.failure(error))
-        case .follow(_, let completion), .stepDown(let completion): completion(.failure(error))
+        case .follow(_, let completion), .stepDown(_, let completion): completion(.failure(error))
         case .release: break
         }
     }

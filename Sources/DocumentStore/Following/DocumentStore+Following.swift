@@ -46,14 +46,18 @@ extension DocumentStore {
     ///
     /// The version is above all times that the store has given out. It gives out no later one, since the other server
     /// makes commits there: a listener that comes to it with such a time would miss them.
+    ///
+    /// - Parameters:
+    ///   - successor: the number of the other server. If a server of another number has the place already, the
+    ///     completion gets `FAILED_PRECONDITION`.
     package func stepDown(
-        completion: @escaping @Sendable (Result<CommitVersion, RequestError>) -> Void
+        for successor: UInt64, completion: @escaping @Sendable (Result<CommitVersion, RequestError>) -> Void
     ) {
         standing.refuse(
             RequestError(.failedPrecondition, "This server takes no writes: a replica takes its place."))
         // Everything that was queued before comes before it, and is refused or staged.
         submit(
-            .stepDown { [engine] result in
+            .stepDown(successor) { [engine] result in
                 completion(result.map { engine.publishedVersion })
             })
     }

@@ -192,13 +192,33 @@ package enum ReplicaFile {
 
     /// The source in the directory's file; nil if the directory is not a replica.
     package static func source(in directory: String) throws -> String? {
+        try lines(in: directory).map { $0.first ?? "" }
+    }
+
+    /// The number under which the replica takes the place of its source: the same at each attempt, and durable before
+    /// the first. One program at a time may ask.
+    package static func successor(in directory: String) throws -> UInt64 {
+        let lines = try lines(in: directory) ?? []
+        if lines.count > 1, let number = UInt64(lines[1]) { return number }
+        let number = UInt64.random(in: 1...UInt64.max)
+        let path = "\(directory)/\(name)"
+        let file = try File("\(path).new", flags: O_RDWR | O_CREAT | O_TRUNC)
+        try file.write(string: "\(lines.first ?? "")\n\(number)\n")
+        try file.sync()
+        try Directory.rename("\(path).new", to: path)
+        try Directory.sync(directory)
+        return number
+    }
+
+    private static func lines(in directory: String) throws -> [String]? {
         let path = "\(directory)/\(name)"
         guard Directory.exists(path) else { return nil }
         let file = try File(path, flags: O_RDONLY)
         let bytes = unsafe try [UInt8](unsafeUninitializedCapacity: 512) { buffer, count in
             count = unsafe try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
         }
-        return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(
+            String.init)
     }
 
     static func write(source: String, in directory: String) throws(StorageError) {

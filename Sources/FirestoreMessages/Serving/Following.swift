@@ -82,6 +82,18 @@ package struct LogPlaceMessage: FirestoreMessage, Equatable, Sendable {
     }
 }
 
+/// Asks a server to take no more writes.
+package struct StepDownRequest: FirestoreMessage, Equatable, Sendable {
+    /// The number of the replica that takes its place; 0 for what administers the server itself.
+    package var successor: UInt64
+
+    package init(successor: UInt64 = 0) { self.successor = successor }
+
+    package init(wire: RawSpan) throws { successor = try FollowRequest(wire: wire).version }
+
+    package func encode(into writer: inout ByteBuffer) { writer.appendField(1, successor) }
+}
+
 /// What a server that takes no writes any more has.
 package struct StepDownResponse: FirestoreMessage, Equatable, Sendable {
     /// The version of its last commit, in microseconds.

@@ -68,7 +68,7 @@ final class AdminService {
         case .adminApplyRules, .adminRollbackRules, .adminListRules, .adminGetRules: try rules(call, request)
         case .adminRevokeUser: try revokeUser(call, RevokeUserRequest(wire: request))
         case .adminFollow: try follow(call, FollowRequest(wire: request))
-        case .adminStepDown: try stepDown(call, request)
+        case .adminStepDown: try stepDown(call, StepDownRequest(wire: request))
         default: throw RequestError(.unimplemented, "\(call.method.name) is not an administrative method.")
         }
     }
@@ -87,13 +87,13 @@ final class AdminService {
         service.longLivedStreams.insert(stream)
     }
 
-    private func stepDown(_ call: Call, _ request: RawSpan) throws {
-        _ = try EmptyMessage(wire: request)
+    private func stepDown(_ call: Call, _ message: StepDownRequest) throws {
         let context = context
         if let leader = context.store.configuration.leader {
             throw RequestError(.failedPrecondition, "This server is a replica of \(leader), and cannot step down.")
         }
         context.store.stepDown(
+            for: message.successor,
             completion: service.continuation(call) { service, version in
                 try SupersededFile.write(in: context.store.configuration.directory)
                 context.log(.warning, "stepped_down", ["version": "\(version)"])

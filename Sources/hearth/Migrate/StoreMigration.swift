@@ -162,7 +162,7 @@ private struct DirectoryToCluster {
     /// - Returns: the version of the last commit, in microseconds; 0 if it is not known.
     private func stopWrites() throws -> UInt64 {
         do throws(AdminClient.Failure) {
-            return try AdminClient.call(.adminStepDown, EmptyMessage(), directory, as: StepDownResponse.self).version
+            return try AdminClient.call(.adminStepDown, StepDownRequest(), directory, as: StepDownResponse.self).version
         } catch {
             guard case .noServer = error else { throw error }
         }

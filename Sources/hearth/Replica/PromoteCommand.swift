@@ -31,7 +31,7 @@ enum PromoteCommand: MainThreadSubcommand {
         writes, takes its last commit and its rules, and makes the replica an independent
         store: nothing is lost. The source serves reads until it is stopped, and does not
         start again on its directory. Then start the replica with hearth serve, without
-        --follow.
+        --follow. Another replica of the source is not promoted after that.
 
         With --force the source is not asked. The command prints the time of the last commit
         that the replica has; what was committed after it is lost, unless the source comes
@@ -59,7 +59,10 @@ enum PromoteCommand: MainThreadSubcommand {
             of: source, usesTLS: arguments[ServeSettings.followTLS],
             authorities: arguments.value(of: ServeSettings.followAuthorities))
         let progress = ProgressFlags.line(arguments)
-        let version = try Replica.wait { try await takeLastCommit(of: source, client, directory, progress) }
+        let successor = try ReplicaFile.successor(in: directory)
+        let version = try Replica.wait {
+            try await takeLastCommit(of: source, client, as: successor, directory, progress)
+        }
         try EmbeddedEngine.whileUnused(directory) {
             try ReplicaFile.remove(from: directory, beginsTimeline: false)
         }
@@ -84,10 +87,10 @@ enum PromoteCommand: MainThreadSubcommand {
     /// Has the source take no more writes, and takes what is missing.
     /// - Returns: the version of the last commit.
     private static func takeLastCommit(
-        of source: String, _ client: HearthClient, _ directory: String, _ progress: ProgressLine
+        of source: String, _ client: HearthClient, as successor: UInt64, _ directory: String, _ progress: ProgressLine
     ) async throws -> UInt64 {
         let last = try await client.administer(
-            .adminStepDown, EmptyMessage(), isRepeatable: true, as: StepDownResponse.self
+            .adminStepDown, StepDownRequest(successor: successor), isRepeatable: true, as: StepDownResponse.self
         ).version
         var configuration = StoreConfiguration.forTool(directory)
         configuration.leader = source

@@ -87,17 +87,21 @@ struct ReplacedLeaderTests {
         try await harness.commit([.set("c/x", ["n": 1])])
         harness.clock.advance(milliseconds: 1_000)
         let given = store.currentReadTime
-        func stepDown() throws -> UInt64 {
+        func stepDown(for successor: UInt64) throws -> UInt64 {
             let outcome = Monitor<Result<CommitVersion, RequestError>?>(nil)
-            store.stepDown { result in outcome.update { $0 = result } }
+            store.stepDown(for: successor) { result in outcome.update { $0 = result } }
             return try outcome.wait { $0 }.get().microseconds
         }
-        let last = try stepDown()
+        let last = try stepDown(for: 7)
         #expect(last > given && store.publishedVersion.microseconds == last)
         // The replica commits from here on.
         harness.clock.advance(milliseconds: 60_000)
         #expect(store.currentReadTime == last)
-        #expect(try stepDown() == last)
+        #expect(try stepDown(for: 7) == last)
+        for other: UInt64 in [0, 8] {
+            let refusal = #expect(throws: RequestError.self) { try stepDown(for: other) }
+            #expect(refusal?.code == .failedPrecondition)
+        }
         let transaction = try await harness.begin(.readOnly(readTime: nil))
         #expect(transaction.readTime == TimestampValue(microseconds: Int64(last)))
         #expect(try store.mustWait(for: .time(TimestampValue(microseconds: Int64(last) + 1))))

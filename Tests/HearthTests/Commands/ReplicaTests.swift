@@ -1,6 +1,7 @@
 // hearth serve --follow and hearth promote as processes.
 
 import Basics
+import DocumentStore
 import Foundation
 import Identity
 import Synchronization
@@ -242,6 +243,35 @@ struct ReplicaTests {
         await there.close()
         #expect(server.stop() == 0)
         try expectSound()
+    }
+
+    @Test
+    func `One replica of a source is promoted, at any of its attempts, and no second one`() async throws {
+        let source = try source()
+        let client = try TestClient(source)
+        try await client.set("c/a", number: 1)
+        let other = directory.path(of: "other")
+        let second = try ServerProcess(data: other, arguments: ["--follow", "127.0.0.1:\(source.port)"])
+        try await expect(second, "c/a", is: 1)
+        #expect(second.stop() == 0)
+        let first = try replica(of: source)
+        try await expect(first, "c/a", is: 1)
+        #expect(first.stop() == 0)
+        // An attempt that ended when the source had stepped down: the directory is as it was then.
+        let number = try ReplicaFile.successor(in: copy)
+        let before = try String(contentsOfFile: "\(copy)/REPLICA", encoding: .utf8)
+        #expect(try HearthBinary.run(["promote", "--data", copy]).status == 0)
+        try before.write(toFile: "\(copy)/REPLICA", atomically: true, encoding: .utf8)
+        #expect(try ReplicaFile.successor(in: copy) == number)
+        let again = try HearthBinary.run(["promote", "--data", copy])
+        #expect(again.status == 0, "\(again.errors)")
+
+        let refused = try HearthBinary.run(["promote", "--data", other])
+        #expect(refused.status == 1, "\(refused.output)")
+        #expect(refused.errors.contains("another one has its place already"), "\(refused.errors)")
+        #expect(try ReplicaFile.source(in: other) == "127.0.0.1:\(source.port)")
+        await client.close()
+        #expect(source.stop() == 0)
     }
 
     @Test

@@ -416,10 +416,15 @@ struct  Held__Admin__FollowResponse
 struct  Held__Admin__StepDownRequest
 {
   ProtobufCMessage base;
+  /*
+   * A random number of the replica that takes the place, the same at each of its attempts. The attempt of another one fails
+   * with FAILED_PRECONDITION.
+   */
+  uint64_t successor;
 };
 #define HELD__ADMIN__STEP_DOWN_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&held__admin__step_down_request__descriptor) \
-     }
+    , 0 }
 
 
 struct  Held__Admin__StepDownResponse

@@ -1221,9 +1221,29 @@ const ProtobufCMessageDescriptor hearth__admin__v1__follow_response__descriptor 
   (ProtobufCMessageInit) hearth__admin__v1__follow_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-#define hearth__admin__v1__step_down_request__field_descriptors NULL
-#define hearth__admin__v1__step_down_request__field_indices_by_name NULL
-#define hearth__admin__v1__step_down_request__number_ranges NULL
+static const ProtobufCFieldDescriptor hearth__admin__v1__step_down_request__field_descriptors[1] =
+{
+  {
+    "successor",
+    1,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_UINT64,
+    0,   /* quantifier_offset */
+    offsetof(Hearth__Admin__V1__StepDownRequest, successor),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned hearth__admin__v1__step_down_request__field_indices_by_name[] = {
+  0,   /* field[0] = successor */
+};
+static const ProtobufCIntRange hearth__admin__v1__step_down_request__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
 const ProtobufCMessageDescriptor hearth__admin__v1__step_down_request__descriptor =
 {
   PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
@@ -1232,10 +1252,10 @@ const ProtobufCMessageDescriptor hearth__admin__v1__step_down_request__descripto
   "Hearth__Admin__V1__StepDownRequest",
   "hearth.admin.v1",
   sizeof(Hearth__Admin__V1__StepDownRequest),
-  0,
+  1,
   hearth__admin__v1__step_down_request__field_descriptors,
   hearth__admin__v1__step_down_request__field_indices_by_name,
-  0,  hearth__admin__v1__step_down_request__number_ranges,
+  1,  hearth__admin__v1__step_down_request__number_ranges,
   (ProtobufCMessageInit) hearth__admin__v1__step_down_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };

@@ -416,10 +416,15 @@ struct  Hearth__Admin__V1__FollowResponse
 struct  Hearth__Admin__V1__StepDownRequest
 {
   ProtobufCMessage base;
+  /*
+   * A random number of the replica that takes the place, the same at each of its attempts. The attempt of another one fails
+   * with FAILED_PRECONDITION.
+   */
+  uint64_t successor;
 };
 #define HEARTH__ADMIN__V1__STEP_DOWN_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&hearth__admin__v1__step_down_request__descriptor) \
-     }
+    , 0 }
 
 
 struct  Hearth__Admin__V1__StepDownResponse
