@@ -70,7 +70,7 @@ struct ServeSocketTests {
             "serve", "--port", "0", "--data", directory.path(of: "other"), "--socket", path,
         ])
         #expect(outcome.status == 1 && outcome.errors.contains("\(path): Address already in use"), "\(outcome.errors)")
-        #expect(outcome.errors.contains("--socket name another one"))
+        #expect(outcome.errors.contains("--socket names another one"))
         #expect(server.stop() == 0)
     }
 }
