@@ -70,8 +70,8 @@ import Testing
         #expect(try ArchiveCheck.run(archive) == [])
     }
 
-    @Test func `An archive that lags too far continues with a new base, and reports it`() throws {
-        var model = Model()
+    /// A store whose archive has the commits 1 to 20 and takes no more. Its log keeps little for the archive.
+    private func storeWithFullArchive(_ model: inout Model) throws -> (ArchivedStore, FailingDirectory) {
         var options = ArchivedStore.options
         options.logHeldBytesMax = 64 << 10
         let archived = try ArchivedStore(data, archive: archive, options)
@@ -80,6 +80,12 @@ import Testing
         let failing = FailingDirectory(archive, failure: ENOSPC) {
             if case .write = $0 { true } else { false }
         }
+        return (archived, failing)
+    }
+
+    @Test func `An archive that lags too far continues with a new base, and reports it`() throws {
+        var model = Model()
+        let (archived, failing) = try storeWithFullArchive(&model)
         #expect(archived.archiver.flush())
         for start in stride(from: UInt64(21), to: 221, by: 20) {
             try commit(start...(start + 19), to: archived, &model, bytes: 2_000)
@@ -108,14 +114,7 @@ import Testing
 
     @Test func `What the log has lost is reported once, also if the archive still fails when that is seen`() throws {
         var model = Model()
-        var options = ArchivedStore.options
-        options.logHeldBytesMax = 64 << 10
-        let archived = try ArchivedStore(data, archive: archive, options)
-        try commit(1...20, to: archived, &model)
-        try archived.archiveAll()
-        let failing = FailingDirectory(archive, failure: ENOSPC) {
-            if case .write = $0 { true } else { false }
-        }
+        let (archived, failing) = try storeWithFullArchive(&model)
         for start in stride(from: UInt64(21), to: 321, by: 20) {
             try commit(start...(start + 19), to: archived, &model, bytes: 2_000)
             try archived.store.engine.checkpointNow()
