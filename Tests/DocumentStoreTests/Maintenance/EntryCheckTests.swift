@@ -48,7 +48,7 @@ struct EntryCheckTests {
     ) throws -> StoreCheck.Report {
         let copy = TemporaryDirectory("hearth-entries")
         var configuration = harness.configuration
-        try copyDirectory(configuration.directory, to: copy.path(of: "data"))
+        try copyOpenDirectory(configuration.directory, to: copy.path(of: "data"))
         configuration.directory = copy.path(of: "data")
         let engine = try StorageEngine.open(
             directory: configuration.directory, options: DocumentStore.engineOptions(configuration)

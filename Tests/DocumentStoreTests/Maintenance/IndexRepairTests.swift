@@ -34,7 +34,7 @@ struct IndexRepairTests {
 
     private func copy(_ model: IndexedModel) throws -> TemporaryDirectory {
         let copy = TemporaryDirectory("hearth-repair")
-        try copyDirectory(model.harness.configuration.directory, to: copy.path(of: "data"))
+        try copyOpenDirectory(model.harness.configuration.directory, to: copy.path(of: "data"))
         return copy
     }
 

@@ -87,7 +87,7 @@ struct MaintenanceTests {
         func problems(_ change: (inout MutationBatch) -> Void) throws -> [String] {
             let copy = TemporaryDirectory("hearth-damage")
             var configuration = harness.configuration
-            try copyDirectory(harness.configuration.directory, to: copy.path(of: "data"))
+            try copyOpenDirectory(harness.configuration.directory, to: copy.path(of: "data"))
             configuration.directory = copy.path(of: "data")
             let engine = try StorageEngine.open(
                 directory: configuration.directory, options: DocumentStore.engineOptions(configuration)

@@ -60,7 +60,7 @@ struct SalvageTests {
 
         func copy() throws -> TemporaryDirectory {
             let copy = TemporaryDirectory("hearth-salvage")
-            try copyDirectory(harness.configuration.directory, to: copy.path(of: "damaged"))
+            try copyOpenDirectory(harness.configuration.directory, to: copy.path(of: "damaged"))
             return copy
         }
     }
@@ -87,7 +87,7 @@ struct SalvageTests {
         var documents: [String: SeenDocument] = [:]
         for path in try harness.ids("c").map({ "c/\($0)" }) { documents[path] = try harness.get(path) }
         #expect(documents.count == report.documents)
-        while harness.store.indexState.hasWork { usleep(1_000) }
+        try waitUntil("no index has work left") { !harness.store.indexState.hasWork }
         try harness.finish()
         try FileManager.default.removeItem(atPath: target)
         return (documents, report)
@@ -155,7 +155,7 @@ struct SalvageTests {
         if !isCrashed { harness.store.close() }
 
         let copy = TemporaryDirectory("hearth-salvage")
-        try copyDirectory(harness.configuration.directory, to: copy.path(of: "damaged"))
+        try copyOpenDirectory(harness.configuration.directory, to: copy.path(of: "damaged"))
         let report = try StoreSalvage.run(copy.path(of: "damaged"), to: copy.path(of: "data"))
         #expect(report.losses == [])
         #expect(report.documents == 3)

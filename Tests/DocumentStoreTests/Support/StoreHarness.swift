@@ -149,21 +149,10 @@ final class StoreHarness: Sendable {
         return after
     }
 
-    /// A copy of the directory while the store has it open. The engine may rename a spare log segment meanwhile,
-    /// which no commit is in: the copy is then made again.
     private func copyOfDirectory() throws -> TemporaryDirectory {
-        var attempts = 20
-        while true {
-            let copy = TemporaryDirectory("hearth-crash")
-            do {
-                try FileManager.default.copyItem(atPath: configuration.directory, toPath: copy.path(of: "data"))
-                return copy
-            } catch CocoaError.fileReadNoSuchFile where attempts > 0 {
-                attempts -= 1
-            } catch CocoaError.fileNoSuchFile where attempts > 0 {
-                attempts -= 1
-            }
-        }
+        let copy = TemporaryDirectory("hearth-crash")
+        try copyOpenDirectory(configuration.directory, to: copy.path(of: "data"))
+        return copy
     }
 
     // MARK: Writing
@@ -340,7 +329,3 @@ final class TaskBudget: Sendable {
 
 /// `a: 1` and so on.
 func fields(_ number: Int64, _ name: String = "n") -> MapValue { MapValue([(name, .integer(number))]) }
-
-func copyDirectory(_ from: String, to: String) throws {
-    try FileManager.default.copyItem(atPath: from, toPath: to)
-}

@@ -102,24 +102,11 @@ final class ListenHarness {
     func crash() throws {
         let copy = TemporaryDirectory("hearth-listen")
         configuration.volume = configuration.volume?.copy()
-        if configuration.volume == nil { try copyDirectory(to: copy) }
+        if configuration.volume == nil { try copyOpenDirectory(configuration.directory, to: copy.path(of: "data")) }
         store.close()
         directory = copy
         configuration.directory = copy.path(of: "data")
         try open()
-    }
-
-    /// The engine may rename a spare segment of the log while it is copied; the copy is then made again.
-    private func copyDirectory(to copy: TemporaryDirectory) throws {
-        try waitUntil("the directory is copied") {
-            try? FileManager.default.removeItem(atPath: copy.path(of: "data"))
-            do {
-                try FileManager.default.copyItem(atPath: configuration.directory, toPath: copy.path(of: "data"))
-                return true
-            } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
-                return false
-            }
-        }
     }
 
     private func open() throws {
