@@ -240,29 +240,6 @@ struct LocalIndexTests: LocalStoreFixture {
         }
     }
 
-    /// Copies a directory that a store may be using, as it is at one moment: again if a file has changed meanwhile.
-    private static func copy(_ source: String, to target: String) throws {
-        while true {
-            let before = files(of: source)
-            do {
-                try FileManager.default.copyItem(atPath: source, toPath: target)
-                if files(of: source) == before { return }
-            } catch CocoaError.fileNoSuchFile, CocoaError.fileReadNoSuchFile {
-            }
-            try? FileManager.default.removeItem(atPath: target)
-        }
-    }
-
-    /// The size and the time of the last change of each file below a directory.
-    private static func files(of directory: String) -> [String: [String]] {
-        let paths = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []
-        return Dictionary(
-            uniqueKeysWithValues: paths.map { path in
-                let attributes = try? FileManager.default.attributesOfItem(atPath: "\(directory)/\(path)")
-                return (path, [FileAttributeKey.size, .modificationDate].map { "\(attributes?[$0] ?? "")" })
-            })
-    }
-
     @Test
     func `Queries give the same results with and without indexes, after changes, evictions, kills and deletions`()
         throws
@@ -319,7 +296,7 @@ struct LocalIndexTests: LocalStoreFixture {
                 // A restart, or a kill: the files as they are while the store is open.
                 let copy = directory.path(of: "random-\(step)")
                 if random.generator.oneIn(2) { store.close() }
-                try Self.copy(path, to: copy)
+                try copyOpenDirectory(path, to: copy)
                 store.close()
                 path = copy
                 store = try Self.open(path, bytesMax: 60_000)

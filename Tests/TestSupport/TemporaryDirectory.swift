@@ -45,22 +45,3 @@ package final class TemporaryDirectory: Sendable {
     /// The path of something in the directory.
     package func path(of name: String) -> String { "\(path)/\(name)" }
 }
-
-/// Copies the data directory of an open store as it is at one moment: what a crash at this moment would leave.
-///
-/// A store may give a spare segment of its log another name, or write a run and remove segments. The copy is then made
-/// again.
-package func copyOpenDirectory(_ source: String, to target: String) throws {
-    let files = FileManager.default
-    func names() throws -> [String] { try files.subpathsOfDirectory(atPath: source).sorted() }
-    try waitUntil("the directory is copied") {
-        try? files.removeItem(atPath: target)
-        do {
-            let before = try names()
-            try files.copyItem(atPath: source, toPath: target)
-            return try names() == before
-        } catch CocoaError.fileReadNoSuchFile, CocoaError.fileNoSuchFile {
-            return false
-        }
-    }
-}
