@@ -75,6 +75,29 @@ package enum Directory {
         throw .system(errno, "cannot rename to \(newPath)", file: path)
     }
 
+    /// Replaces a file of few bytes, or makes it, for its owner alone: afterwards it has the old text or the new one,
+    /// also after a power cut.
+    ///
+    /// - Parameter workPath: where the new text is written first, in the same directory: `path` and `.new` as a rule.
+    ///   One attempt at a time may use it; a file that is there is what an earlier one has left.
+    /// - Throws: `full`, `inputOutput`. The file then has the old text, unless only the sync of its name has failed.
+    package static func replaceFile(
+        _ path: String, with text: String, workPath: String? = nil
+    ) throws(StorageError) {
+        let workPath = workPath ?? "\(path).new"
+        try removeFile(workPath)
+        do throws(StorageError) {
+            let file = try File(workPath, flags: O_WRONLY | O_CREAT | O_EXCL)
+            try file.write(string: text)
+            try file.sync()
+            try rename(workPath, to: path)
+        } catch {
+            try? removeFile(workPath)
+            throw error
+        }
+        try sync(parent(of: path))
+    }
+
     /// Exchanges the names of two files or directories of a file system, at once: at no moment is one of the names
     /// missing. Durable after `sync` of the directories above.
     ///

@@ -42,13 +42,8 @@ package enum SmallFile {
 
     /// Replaces a file, for its owner alone: afterwards it has the old bytes or the new ones, also after a power cut.
     package static func replace(_ path: String, _ text: String) throws(StorageError) {
-        let temporary = "\(path).\(getpid()).new"
-        try Directory.removeFile(temporary)
-        let file = try File(temporary, flags: O_WRONLY | O_CREAT | O_EXCL)
-        try file.write(string: text)
-        try file.sync()
-        try Directory.rename(temporary, to: path)
-        try Directory.sync(Directory.parent(of: path))
+        // Another process may replace it at the same time.
+        try Directory.replaceFile(path, with: text, workPath: "\(path).\(getpid()).new")
     }
 
     /// Calls `body` while no other process does for the same directory.

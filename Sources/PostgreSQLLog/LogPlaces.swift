@@ -80,12 +80,7 @@ package final class LogPlaces: Sendable {
         let lines = entries.map { entry in
             "\(entry.checkpoint) \(entry.place.sequence) \(entry.place.hash) \(entry.place.version)\n"
         }
-        let path = "\(directory)/\(fileName)"
-        let file = try File(path + ".new", flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: lines.joined())
-        try file.sync()
-        try Directory.rename(path + ".new", to: path)
-        try Directory.sync(directory)
+        try Directory.replaceFile("\(directory)/\(fileName)", with: lines.joined())
     }
 
     private static func read(_ directory: String) throws(StorageError) -> [Entry] {

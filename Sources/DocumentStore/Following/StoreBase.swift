@@ -201,12 +201,7 @@ package enum ReplicaFile {
         let lines = try lines(in: directory) ?? []
         if lines.count > 1, let number = UInt64(lines[1]) { return number }
         let number = UInt64.random(in: 1...UInt64.max)
-        let path = "\(directory)/\(name)"
-        let file = try File("\(path).new", flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: "\(lines.first ?? "")\n\(number)\n")
-        try file.sync()
-        try Directory.rename("\(path).new", to: path)
-        try Directory.sync(directory)
+        try Directory.replaceFile("\(directory)/\(name)", with: "\(lines.first ?? "")\n\(number)\n")
         return number
     }
 

@@ -26,7 +26,7 @@ package enum ClusterFile {
         _ store: String, _ identity: StoreIdentity, timeline: UInt64, in directory: String
     ) throws(StorageError) {
         try Directory.create(directory)
-        try SummedLine.create("\(directory)/\(name)", in: directory, store)
+        try SummedLine.create("\(directory)/\(name)", store)
         try writeHistory(identity, timeline: timeline, in: directory)
     }
 
@@ -35,8 +35,8 @@ package enum ClusterFile {
         _ identity: StoreIdentity, timeline: UInt64, in directory: String
     ) throws(StorageError) {
         try Directory.create(directory)
-        try SummedLine.create("\(directory)/\(IdentityFile.name)", in: directory, identity.description)
-        try SummedLine.create("\(directory)/\(TimelineFile.name)", in: directory, "\(timeline)")
+        try SummedLine.create("\(directory)/\(IdentityFile.name)", identity.description)
+        try SummedLine.create("\(directory)/\(TimelineFile.name)", "\(timeline)")
     }
 
     /// The identity of the store that a directory has; nil if it has none.

@@ -19,7 +19,7 @@ enum IdentityFile {
         guard creates else { return nil }
         let identity = StoreIdentity.random()
         do throws(StorageError) {
-            try SummedLine.create("\(directory)/\(name)", in: directory, identity.description)
+            try SummedLine.create("\(directory)/\(name)", identity.description)
             return identity
         } catch {
             if error.code != .full { throw error }

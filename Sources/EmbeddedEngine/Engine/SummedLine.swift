@@ -23,15 +23,10 @@ enum SummedLine {
             .corrupt, "the file does not contain \(contents) with its checksum", file: path, remedy: remedy)
     }
 
-    /// Creates a file of a directory, durably.
+    /// Creates a file, durably.
     /// - Throws: `full`, `inputOutput`.
-    static func create(_ path: String, in directory: String, _ word: String) throws(StorageError) {
-        let workPath = path + ".new"
-        let file = try File(workPath, flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: line(word))
-        try file.sync()
-        try Directory.rename(workPath, to: path)
-        try Directory.sync(directory)
+    static func create(_ path: String, _ word: String) throws(StorageError) {
+        try Directory.replaceFile(path, with: line(word))
     }
 
     private static func line(_ word: String) -> String {

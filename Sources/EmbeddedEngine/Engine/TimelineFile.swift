@@ -22,7 +22,7 @@ enum TimelineFile {
         if let time = try read(in: directory) { return time }
         guard creates else { return CommitVersion(microseconds: now) }
         do throws(StorageError) {
-            try SummedLine.create("\(directory)/\(name)", in: directory, "\(now)")
+            try SummedLine.create("\(directory)/\(name)", "\(now)")
         } catch {
             if error.code != .full { throw error }
         }

@@ -50,13 +50,7 @@ package enum FormatState: Equatable, Sendable {
 
     /// Makes this the state of a directory, durably: a rename replaces the file.
     func write(in directory: String) throws(StorageError) {
-        let path = DirectoryFormat.path(in: directory)
-        let workPath = path + ".new"
-        let file = try File(workPath, flags: O_RDWR | O_CREAT | O_TRUNC)
-        try file.write(string: line ?? "")
-        try file.sync()
-        try Directory.rename(workPath, to: path)
-        try Directory.sync(directory)
+        try Directory.replaceFile(DirectoryFormat.path(in: directory), with: line ?? "")
     }
 
     /// Why a version that reads one format does not use the directory; nil if it may.
