@@ -52,7 +52,8 @@ private let nobody = "127.0.0.1:1"
         let directory = TemporaryDirectory("client-ending")
         let server = try ServerProcess(data: directory.path)
         let process = try ClientProgram.run(
-            program, "127.0.0.1:\(server.port)", count: 300, environment: ["HEARTH_PROJECT": "p"])
+            program, "127.0.0.1:\(server.port)", count: 300,
+            environment: ["HEARTH_PROJECT": "p", "HEARTH_EXIT_WAIT": "600"])
         #expect(process.status == 0)
         #expect(process.errors == "")
         let firestore = TestFirestore.make(host: "127.0.0.1:\(server.port)", project: "p")
