@@ -394,8 +394,8 @@ extension HTTP2Session {
     /// Bytes of a message that are inflated at once: some tenths of a millisecond.
     private static let pieceBytes = 128 << 10
 
-    /// The message inflated; nil if the call was refused, or the message is long and is inflated in pieces, between
-    /// which others have their turn.
+    /// The message inflated; nil if the call was refused, or the message is long or comes after many others, and is
+    /// inflated in pieces, between which others have their turn.
     private func inflate(_ stream: StreamPlace, _ payload: RawSpan) -> [UInt8]? {
         let identifier = stream.state.identifier
         guard stream.state.encoding != .identity else {
@@ -404,8 +404,12 @@ extension HTTP2Session {
         }
         let inflation = Inflation(bytesMax: limits.messageBytesMax)
         do throws(InflateFailure) {
-            // One at a time, so that a connection has one state of zlib.
-            if !isInflating, try inflation.step(payload, pieceBytes: Self.pieceBytes) { return inflation.output }
+            // One at a time, so that a connection has one state of zlib; a piece for each turn, however many messages
+            // it comes in.
+            if !isInflating, hot.state.inflatedBytes < Self.pieceBytes {
+                defer { hot.state.inflatedBytes += inflation.output.count }
+                if try inflation.step(payload, pieceBytes: Self.pieceBytes) { return inflation.output }
+            }
         } catch {
             refuse(stream, error)
             return nil
@@ -449,6 +453,7 @@ extension HTTP2Session {
             hot.state.inflating.removeFirst()
             return
         }
+        hot.state.inflatedBytes = Self.pieceBytes
         let before = message.byteCount
         do throws(InflateFailure) {
             let isComplete = try message.step(pieceBytes: Self.pieceBytes)

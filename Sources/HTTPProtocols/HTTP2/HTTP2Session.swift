@@ -97,6 +97,8 @@ enum HTTP2Progress: Equatable {
         var waiting: [UInt32] = []
         /// Streams whose message is being inflated, first come first.
         var inflating: [UInt32] = []
+        /// Bytes that were inflated at once in this turn.
+        var inflatedBytes = 0
 
         /// Messages of this turn; nil while lent, and while there are none.
         var staged: ByteBuffer?
@@ -272,6 +274,7 @@ enum HTTP2Progress: Equatable {
     /// - Parameter now: monotonic milliseconds.
     func receive(_ bytes: RawSpan, now: UInt64) -> HTTP2Progress {
         hot.state.now = now
+        hot.state.inflatedBytes = 0
         hot.state.idleFrames.fill(now: now)
         hot.state.resets.fill(now: now)
         let taken = unsafe bytes.withUnsafeBytes {

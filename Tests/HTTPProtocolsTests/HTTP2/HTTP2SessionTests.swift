@@ -129,6 +129,21 @@ import Testing
         #expect(pieces > 50 && session.assemblyBytes == 0 && observer.refusals.isEmpty)
     }
 
+    @Test func `Many short messages that come at once are inflated in pieces too`() {
+        let observer = Observer()
+        let session = session(observer)
+        let lengths = [Int](repeating: 100 << 10, count: 50)
+        #expect(receive(session, zeros(lengths, to: .write, stream: 1), now: 1) == .open)
+        #expect(observer.messages.count < 5 && session.isInflating)
+        var pieces = 0
+        while session.isInflating {
+            session.inflatePiece()
+            pieces += 1
+        }
+        #expect(observer.messages == [String](repeating: "1: \(100 << 10)", count: 49) + ["1: \(100 << 10), end"])
+        #expect(pieces > 20 && session.assemblyBytes == 0 && observer.refusals.isEmpty)
+    }
+
     @Test func `What follows a message that is being inflated keeps its place`() {
         let observer = Observer()
         let session = session(observer)
