@@ -65,6 +65,12 @@ struct AdaptiveModelTests {
                     // Writes let the commit thread keep pace with the queries: it does what is due between two of them.
                     if number % 3 == 0 { try await model.harness.commit([.delete("other/nothing")]) }
                 }
+                // It makes what the last queries have asked for.
+                for _ in 0..<10 {
+                    model.harness.clock.advance(milliseconds: 1_000)
+                    model.harness.store.noticeTime()
+                    try await model.harness.commit([.delete("other/nothing")])
+                }
             }
             #expect(try StoreCheck.run(model.harness.store).problems == [], "seed \(seed), round \(round)")
             made += model.harness.store.statistics.adaptiveIndexes.made
