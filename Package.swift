@@ -474,8 +474,8 @@ let package = Package(
             "HearthTests",
             [
                 "Authorization", "Basics", "Calls", "Storage", "hearth", "HearthClient", "FirestoreMessages",
-                "FirestoreService", "DocumentModel", "DocumentStore", "EmbeddedEngine", "EventLoops", "Identity",
-                "ManagedExport", "PostgreSQLLog", "Replication", "TLSTestSupport",
+                "FirestoreService", "DocumentModel", "DocumentStore", "EmbeddedEngine", "EventLoops", "FileSystem",
+                "Identity", "ManagedExport", "PostgreSQLLog", "Replication", "TLSTestSupport",
             ], exclude: ["Formats"]),
         tests("OfficialClientTests", ["DocumentJSON", "Identity", "TLSTestSupport"]),
         tests("LoadTests", ["Basics", "HearthClient", "FirestoreMessages", "DocumentModel"]),

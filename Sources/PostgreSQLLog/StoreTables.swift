@@ -71,6 +71,13 @@ package struct StoreTables: Sendable {
     /// A parameter that is a list, as an array of numbers.
     static func numbers(_ parameter: String) -> String { "\(texts(parameter))::bigint[]" }
 
+    /// The names of the stores that have an identity and were not moved out of the database.
+    package static func names(of store: StoreIdentity) -> SQLStatement {
+        SQLStatement(
+            "SELECT name FROM hearth.stores WHERE high = $1::bigint AND low = $2::bigint AND level <> \(movedLevel)",
+            [.number(store.high), .number(store.low)])
+    }
+
     // MARK: The lease
 
     private static let rowColumns = """

@@ -34,7 +34,9 @@ package enum BasePlacing {
             try Directory.rename("\(directory)/\(complete)", to: "\(directory)/\(moving)")
             try Directory.sync(directory)
         }
-        if Directory.exists("\(directory)/\(moving)") { try moveFiles(in: directory) }
+        if Directory.exists("\(directory)/\(moving)") {
+            try moveFiles(from: "\(directory)/\(moving)", to: directory)
+        }
     }
 
     /// Whether a directory has something of a data directory. A missing one has nothing.
@@ -61,8 +63,8 @@ package enum BasePlacing {
         try Directory.sync(directory)
     }
 
-    private static func moveFiles(in directory: String) throws(StorageError) {
-        let place = "\(directory)/\(moving)"
+    /// Moves the files of a folder of a directory to the directory, FORMAT last, and removes the folder. Durable.
+    static func moveFiles(from place: String, to directory: String) throws(StorageError) {
         let names = try Directory.names(in: place)
         for name in names where name != BaseDirectory.format {
             try Directory.rename("\(place)/\(name)", to: "\(directory)/\(name)")

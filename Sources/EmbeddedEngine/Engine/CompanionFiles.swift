@@ -16,7 +16,7 @@ package enum CompanionFiles {
     /// What else a data directory has in itself.
     private static let entries: Set<String> = [
         "FORMAT", "NEW", "LOCK", "TIMELINE", "IDENTITY", "IMPORT", "CLUSTER", "PLACES", "REPLICA", "SUPERSEDED",
-        "MIGRATING", "BASE", "admin.sock", "log", "runs", "removed", serversOwn,
+        "MIGRATING", "BASE", "RESTORE", "admin.sock", "log", "runs", "removed", serversOwn,
     ]
     /// How the name of a file ends that is not complete.
     private static let unfinishedSuffix = ".new"

@@ -17,6 +17,13 @@ package enum DirectoryFormat {
     /// The format that this version writes. Older ones are upgraded (``DirectoryUpgrade``).
     package static let current = 1
 
+    /// Folders with a state, or a part of one, that is to get into a data directory without FORMAT; and what continues.
+    private static let unfinished = [
+        "BASE": "start the server as before: as a replica, or in its cluster",
+        "BASE.moving": "start the server as before: as a replica, or in its cluster",
+        "RESTORE.new": "give the command again: hearth restore, or hearth migrate",
+    ]
+
     static func path(in directory: String) -> String { directory + "/FORMAT" }
 
     /// Takes the directory's lock, making the directory if there is none.
@@ -63,6 +70,11 @@ package enum DirectoryFormat {
             return try Directory.removeFile(marker)
         }
         try Directory.syncName(of: directory)
+        if let name = unfinished.keys.sorted().first(where: { Directory.exists("\(directory)/\($0)") }) {
+            throw StorageError(
+                .refused, "the data directory has \(name): what puts a state there has not come to its end",
+                file: directory, remedy: unfinished[name])
+        }
         if !Directory.exists(marker) {
             guard !["runs", "log"].contains(where: { Directory.exists(directory + "/" + $0) }) else {
                 throw StorageError(.unsupportedFormat, "the data directory has no FORMAT file", file: directory)

@@ -35,11 +35,11 @@ enum RestoreCommand: MainThreadSubcommand {
     ]
 
     static let discussion = """
-        Copies the backup to DIR.restoring, verifies the copy as hearth check does, and then
-        renames it to DIR. The backup does not change. Nothing may use it meanwhile: to copy
-        a directory that a server uses, run hearth backup. Neither directory may lie in the
-        other. A restore that fails leaves nothing; what a killed one leaves is
-        removed by the next.
+        Copies the backup to DIR/RESTORE.new, verifies the copy as hearth check does, and
+        then moves its files to DIR, which may be a mount point. The backup does not change.
+        Nothing may use it meanwhile: to copy a directory that a server uses, run hearth
+        backup. Neither directory may lie in the other. A restore that fails leaves nothing.
+        After a killed one no server starts on DIR, and the next restore begins again.
 
         With --from ARCHIVE it makes the state of any commit that the archive of hearth serve
         --archive has: the last one, or that of --at or --version. All checksums are
@@ -55,7 +55,6 @@ enum RestoreCommand: MainThreadSubcommand {
 
     static func run(_ arguments: ParsedArguments) throws {
         let directory = Directory.resolved(arguments[data])
-        let partial = "\(directory).restoring"
         guard let origin = arguments.value(of: source) ?? arguments.words.first else {
             throw UsageError(message: "missing argument BACKUP, or --from ARCHIVE")
         }
@@ -70,28 +69,20 @@ enum RestoreCommand: MainThreadSubcommand {
         guard isArchive || Directory.exists("\(origin)/FORMAT") else {
             throw CommandFailure("\(origin) is not a backup")
         }
-        for path in [directory, partial] { try Directory.checkApart(origin, path, for: "hearth restore") }
-        if Directory.exists(directory), (try? Directory.names(in: directory).isEmpty) != true {
+        try Directory.checkApart(origin, directory, for: "hearth restore")
+        guard (try? RestorePlacing.isFree(directory)) == true else {
             throw CommandFailure("\(directory) exists and is not an empty directory")
         }
-        try DirectoryCopy.removeUnfinished(partial)
         var line = ProgressFlags.line(arguments)
         defer { line.clear() }
-        let note: String
-        do {
+        var note = ""
+        try RestorePlacing.run(directory) { partial in
             if isArchive {
                 note = try ArchivedState(arguments, origin).restore(to: partial) { line.update($0) }
             } else {
                 try copy(origin, to: partial) { line.update($0) }
                 try verify(partial, of: origin) { line.update($0) }
-                note = ""
             }
-            try Directory.rename(partial, to: directory)
-            try Directory.syncName(of: directory)
-        } catch {
-            // A process that is writing it keeps what it has.
-            if (error as? StorageError)?.code != .locked { try? Directory.removeAll(partial) }
-            throw error
         }
         line.clear()
         try StandardOutput.print("\(directory) restored from \(origin)\(note)")

@@ -1,7 +1,7 @@
 // A whole store from a data directory into a cluster, or from a cluster into a data directory.
 //
 //     directory ──► cluster     no more writes ──► fork ──► base in a table ──► compared ──► one statement
-//     cluster ──► directory     base and log ──► no more groups ──► rest of the log ──► checked ──► one rename
+//     cluster ──► directory     base and log ──► no more groups ──► rest of the log ──► checked ──► RestorePlacing
 //
 // The last step alone makes the target a store. An interrupted attempt leaves something that nobody takes for one; the
 // next attempt removes it.
@@ -141,6 +141,11 @@ private struct DirectoryToCluster {
     private func prepareDatabase() throws {
         if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
         if try session.run(RulesTable.exists).first?.number(0) != 1 { try session.run(RulesTable.creation) }
+        if let identity = try ClusterFile.identity(in: directory),
+            let name = try session.run(StoreTables.names(of: identity)).first?.text(0)
+        {
+            throw CommandFailure("\(directory) is the store \(name) of the cluster already")
+        }
         let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
         guard row == nil else {
             throw CommandFailure(
@@ -179,38 +184,82 @@ private struct ClusterToDirectory {
     let tables: StoreTables
     let basesDirectory: String?
 
-    /// Where the copy is made. Nobody takes it for a data directory that is complete.
-    private var copy: String { Directory.resolved(directory) + ".migration" }
+    /// Whether the servers of the cluster take no more writes, and who has done that.
+    private enum LockOut {
+        /// They take writes.
+        case none
+        /// This attempt has done it, or may have.
+        case ours
+        /// An earlier attempt has. It may have made a directory that takes writes by now.
+        case earlier
+    }
 
     func run(_ line: inout ProgressLine) throws {
         defer { session.close() }
-        if Directory.exists(directory), try !Directory.names(in: directory).isEmpty {
+        guard (try? RestorePlacing.isFree(directory)) == true else {
             throw CommandFailure("\(directory) is not empty: name a directory that does not exist")
         }
         guard try session.run(StoreTables.exists).first?.number(0) == 1,
             let row = StoreRow(try session.run(tables.statement(.observe, closed: 0, timeline: 0)))
         else { throw CommandFailure("the database has no store \(tables.name): name one with --cluster-store") }
         try checkLevel(row.level)
-        let reader = try fetchBase(row, &line)
-        let store = try open()
-        var isMoving = false
+        var lockOut = row.level == StoreTables.movedLevel ? LockOut.earlier : .none
+        var last: UInt64 = 0
         do {
-            defer { store.close() }
-            try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &line)
-            try session.run(tables.moving)
-            isMoving = true
-            // Nothing is appended any more.
-            try copyLog(reader, to: store, endsBelow: 1, &line)
-            store.close()
-            try check(reader, line)
-            try complete()
+            try RestorePlacing.run(directory) { copy in
+                let reader = try fetchBase(row, to: copy, &line)
+                let store = try open(copy)
+                defer { store.close() }
+                try copyLog(reader, to: store, endsBelow: Self.groupsLeftMax, &line)
+                if lockOut == .none {
+                    lockOut = .ours
+                    let locked = StoreRow(try session.run(tables.moving))
+                    if locked?.isDone == false { lockOut = .earlier }
+                }
+                // Nothing is appended any more.
+                try copyLog(reader, to: store, endsBelow: 1, &line)
+                store.close()
+                try check(copy, reader, line)
+                try complete(copy)
+                last = reader.place.sequence
+            }
         } catch {
-            if isMoving { _ = try? session.run(tables.notMoving) }
-            throw error
+            throw explained(error, lockOut)
         }
         try StandardOutput.print(
-            "\(directory) has the store \(tables.name) now, up to group \(reader.place.sequence) of its log, checked. "
+            "\(directory) has the store \(tables.name) now, up to group \(last) of its log, checked. "
                 + "Start hearth serve on it")
+    }
+
+    /// What is to be said of a failure. Unless the directory may have the store, the cluster takes writes again.
+    private func explained(_ error: any Error, _ lockOut: LockOut) -> any Error {
+        let reason = ErrorText.describe(error)
+        if lockOut != .none, RestorePlacing.isPlaced(in: directory) {
+            return CommandFailure(
+                "\(directory) has the store \(tables.name) now, and the cluster takes no more writes. But the "
+                    + "directory may not outlive a power cut: \(reason). If it is gone one day, give the command again")
+        }
+        switch lockOut {
+        case .none: return error
+        case .ours:
+            do {
+                let session = try PostgreSQLSession(address: database)
+                defer { session.close() }
+                try session.run(tables.notMoving)
+                return error
+            } catch let failure {
+                return CommandFailure(
+                    "\(reason). The cluster takes no writes, which could not be undone: "
+                        + "\(ErrorText.describe(failure)). \(wayBack)")
+            }
+        case .earlier:
+            return CommandFailure("\(reason). The cluster takes no writes since an earlier attempt. " + wayBack)
+        }
+    }
+
+    private var wayBack: String {
+        "Give the command again; or, only if no directory has the store, have the cluster take writes again: "
+            + "UPDATE hearth.stores SET level = \(StoreTables.level) WHERE name = '\(tables.name)'"
     }
 
     /// - Throws: a `CommandFailure` unless the store lies here, and has its databases for itself.
@@ -232,7 +281,7 @@ private struct ClusterToDirectory {
     /// Groups that may be left to copy when the servers end.
     private static let groupsLeftMax = 16
 
-    private func open() throws -> DocumentStore {
+    private func open(_ copy: String) throws -> DocumentStore {
         var configuration = StoreConfiguration.forTool(copy)
         configuration.leader = "the cluster"
         let store = try DocumentStore.open(configuration)
@@ -241,8 +290,9 @@ private struct ClusterToDirectory {
     }
 
     /// Makes the copy from the last base, or from nothing.
-    private func fetchBase(_ row: StoreRow, _ line: inout ProgressLine) throws -> LogReader {
-        if Directory.exists(copy) { try Directory.removeAll(copy) }
+    private func fetchBase(
+        _ row: StoreRow, to copy: String, _ line: inout ProgressLine
+    ) throws -> LogReader {
         let mark: (String) throws -> Void = {
             try ClusterFile.writeHistory(row.lease.store, timeline: row.timeline, in: $0)
         }
@@ -288,7 +338,7 @@ private struct ClusterToDirectory {
     }
 
     /// Verifies all data of the copy, and that it ends where the log ends.
-    private func check(_ reader: LogReader, _ progress: ProgressLine) throws {
+    private func check(_ copy: String, _ reader: LogReader, _ progress: ProgressLine) throws {
         var line = progress
         defer { line.clear() }
         let report = try StoreCheck.run(StoreConfiguration(directory: copy)) { line.update($0) }
@@ -299,17 +349,16 @@ private struct ClusterToDirectory {
         }
     }
 
-    private func complete() throws {
+    /// Gives the copy what the servers of the cluster have in common.
+    private func complete(_ copy: String) throws {
         let home = HomeDatabase(address: database)
         _ = try RulesKeeper(RulesHistory(dataDirectory: copy), shared: ClusterRules(home: home)).takeShared()
         let revocations = try IdentityDirectory(dataDirectory: copy).revocations()
         _ = try RevocationKeeper(revocations, shared: ClusterRevocations(home)).takeShared()
         // The place in the log has no meaning any more.
         let places = "\(copy)/\(LogPlaces.fileName)"
-        if Directory.exists(places) { try Directory.removeFile(places) }
-        if Directory.exists(directory) { try Directory.remove(directory) }
-        try Directory.rename(copy, to: directory)
-        try Directory.syncName(of: directory)
+        try Directory.removeFile(places)
+        try Directory.sync(copy)
     }
 }
 

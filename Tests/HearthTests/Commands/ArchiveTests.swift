@@ -106,7 +106,6 @@ struct ArchiveCommandTests {
         #expect(try run(["archive", "check", archive], status: 1).contains(name))
         #expect(try run(["restore", "--from", archive, "--to", target], status: 1).contains("hearth archive check"))
         #expect(!FileManager.default.fileExists(atPath: target))
-        #expect(!FileManager.default.fileExists(atPath: "\(target).restoring"))
     }
 
     @Test

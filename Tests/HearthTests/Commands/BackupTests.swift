@@ -133,7 +133,8 @@ struct BackupTests {
             }
         }
         // The name under which a restore writes is its own.
-        let named = directory.path(of: "new.restoring")
+        let named = directory.path(of: "new/RESTORE.new")
+        try FileManager.default.createDirectory(atPath: directory.path(of: "new"), withIntermediateDirectories: false)
         try FileManager.default.copyItem(atPath: copy, toPath: named)
         #expect(try HearthBinary.run(["restore", "--data", directory.path(of: "new"), named]).status == 1)
         #expect(files(named) == files(copy))
@@ -161,7 +162,7 @@ struct BackupTests {
         #expect(server.stop() == 0)
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["data"])
         // What an interrupted restore has left is in nobody's way.
-        let left = directory.path(of: "new.restoring")
+        let left = directory.path(of: "new/RESTORE.new")
         try FileManager.default.createDirectory(atPath: "\(left)/runs", withIntermediateDirectories: true)
         let restored = try HearthBinary.run(["restore", "--data", directory.path(of: "new") + "/", data])
         #expect(restored.status == 0, "\(restored.errors)")
@@ -194,8 +195,38 @@ struct BackupTests {
         try handle.close()
         let damaged = try HearthBinary.run(["restore", "--data", new, copy])
         #expect(damaged.status == 1 && damaged.errors.contains("\(copy) is damaged"), "\(damaged.errors)")
-        #expect(!damaged.errors.contains(".restoring"), "\(damaged.errors)")
+        #expect(!damaged.errors.contains("RESTORE"), "\(damaged.errors)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["copy", "data"])
+    }
+
+    @Test
+    func `A restore into a mount point that was killed is noticed, and made again`() async throws {
+        let directory = TemporaryDirectory("backup")
+        try await makeBackup(in: directory)
+        let copy = directory.path(of: "copy")
+        let disk = try TemporaryDisk(megabytes: 64)
+        // As a file system has it.
+        try FileManager.default.createDirectory(atPath: disk.path(of: "lost+found"), withIntermediateDirectories: false)
+        // What is left when the last file, FORMAT, has not been moved.
+        for name in ["RESTORE.new", "runs", "log", "rules"] {
+            try FileManager.default.createDirectory(atPath: disk.path(of: name), withIntermediateDirectories: false)
+        }
+        for name in ["runs/old", "RESTORE.new/FORMAT", "LOCK"] {
+            try Data("x".utf8).write(to: URL(fileURLWithPath: disk.path(of: name)))
+        }
+        let served = try HearthBinary.run(["serve", "--data", disk.path, "--port", "0"])
+        #expect(served.status == 1 && served.errors.contains("hearth restore"), "\(served)")
+        let restored = try HearthBinary.run(["restore", "--data", disk.path, copy])
+        #expect(restored.status == 0, "\(restored)")
+        let names = Set(try FileManager.default.contentsOfDirectory(atPath: disk.path))
+        #expect(names.isSuperset(of: ["FORMAT", "runs", "log", "lost+found"]) && !names.contains("RESTORE.new"))
+        #expect(!FileManager.default.fileExists(atPath: disk.path(of: "runs/old")))
+        #expect(try HearthBinary.run(["check", "--data", disk.path]).status == 0)
+        // What it has now stays.
+        let again = try HearthBinary.run(["restore", "--data", disk.path, copy])
+        #expect(again.status == 1 && again.errors.contains("not an empty directory"), "\(again)")
+        let server = try ServerProcess(data: disk.path)
+        #expect(server.stop() == 0)
     }
 
     @Test

@@ -5,6 +5,9 @@ import PostgreSQLLog
 import TestSupport
 import Testing
 
+@testable import FileSystem
+@testable import hearth
+
 @Suite(.serialized, .timeLimit(.minutes(30)))
 struct StoreMigrationTests {
     private let directory = TemporaryDirectory("migrate")
@@ -47,7 +50,10 @@ struct StoreMigrationTests {
         let again = try HearthBinary.run(["serve", "--data", data, "--port", "0"])
         #expect(again.status == 1 && again.errors.contains("moved to a cluster"), "\(again)")
         let taken = try migrate(data, database.address)
-        #expect(taken.status == 1 && taken.errors.contains("has a store main already"), "\(taken)")
+        #expect(taken.status == 1 && taken.errors.contains("is the store main of the cluster already"), "\(taken)")
+        // Not a second time under another name, either.
+        let twice = try migrate(data, database.address, ["--cluster-store", "other"])
+        #expect(twice.status == 1 && twice.errors.contains("is the store main of the cluster already"), "\(twice)")
 
         let nodes = [sourceNode, try node("second", ["--cluster-base", "64KiB"])]
         for node in nodes { try node.start() }
@@ -66,9 +72,9 @@ struct StoreMigrationTests {
         let inCluster = try documents(nodes[0].port)
         #expect(inCluster != before)
 
-        // Back, while the servers run. An attempt that was interrupted leaves a directory beside the target.
+        // Back, while the servers run. An attempt that was interrupted leaves a directory in the target.
         let back = directory.path(of: "back")
-        try FileManager.default.createDirectory(atPath: back + ".migration/runs", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: back + "/RESTORE.new/runs", withIntermediateDirectories: true)
         let returned = try migrate(database.address, back, ["--progress", "0s"])
         for stage in ["fetching the base: ", "applying the log: ", "checking the documents: "] {
             #expect(returned.errors.contains(stage), "\(returned.errors)")
@@ -120,6 +126,62 @@ struct StoreMigrationTests {
         let nothing = try HearthBinary.run(["migrate"])
         #expect(nothing.status == 2 && nothing.errors.contains("--from-firestore PROJECT"), "\(nothing)")
         #expect(first.stop() == 0)
+    }
+
+    /// Whether the servers of the cluster take no more writes.
+    private func isLockedOut(_ session: PostgreSQLSession) throws -> Bool {
+        let level = try session.run(SQLStatement("SELECT level FROM hearth.stores")).first?.number(0)
+        return level == StoreTables.movedLevel
+    }
+
+    @Test
+    func `A cluster takes writes again after a migration has failed, unless a directory has the store`() throws {
+        let session = try PostgreSQLSession(address: database.address)
+        defer { session.close() }
+        try session.run(StoreTables.creation)
+        try session.run(RulesTable.creation)
+        try session.run(StoreTables(name: "main", advertised: "").adoption(.random(), timeline: 7, ceiling: 0))
+        func rename(_ column: String, to name: String) throws {
+            try session.run(SQLStatement(script: "ALTER TABLE hearth.rules RENAME \(column) TO \(name)"))
+        }
+        func migrate(to name: String) -> String? {
+            do {
+                try StoreMigration.run(
+                    from: database.address, to: directory.path(of: name), store: "main", bases: nil,
+                    ProgressLine(isQuiet: true))
+                return nil
+            } catch {
+                return "\(error)"
+            }
+        }
+        // The rules cannot be read, after the lock-out.
+        try rename("source", to: "hidden")
+        #expect(migrate(to: "first") != nil)
+        #expect(try !isLockedOut(session))
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "first")))
+        try rename("hidden", to: "source")
+
+        // The directory has the store, and its name cannot be made durable.
+        let format = directory.path(of: "second/FORMAT")
+        let watch = DiskWatch.begin(directory.path) { change, call in
+            guard case .sync = change, FileManager.default.fileExists(atPath: format) else { return call() }
+            errno = EIO
+            return -1
+        }
+        let unsure = migrate(to: "second")
+        watch.end()
+        #expect(unsure?.contains("may not outlive a power cut") == true, "\(unsure ?? "")")
+        #expect(try isLockedOut(session))
+        #expect(FileManager.default.fileExists(atPath: format))
+
+        // That directory may take writes by now.
+        try rename("source", to: "hidden")
+        let late = migrate(to: "third")
+        #expect(late?.contains("since an earlier attempt") == true, "\(late ?? "")")
+        #expect(try isLockedOut(session))
+        try rename("hidden", to: "source")
+        #expect(migrate(to: "third") == nil)
+        #expect(try HearthBinary.run(["check", "--data", directory.path(of: "third")]).status == 0)
     }
 
     @Test
