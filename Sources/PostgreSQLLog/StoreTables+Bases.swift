@@ -171,18 +171,27 @@ extension StoreTables {
             """, [.number(part), .number(piece)])
     }
 
-    /// Enters a complete base, if the epoch is still the last one. One row if that was done.
+    /// Enters a complete base, if the epoch is still the last one and the log has the last group of the base: a standby
+    /// that has taken over may lack that group, or have another one. One row if that was done. The table of the group
+    /// may be missing.
     package func entering(_ base: BaseRow, epoch: UInt64) -> SQLStatement {
-        SQLStatement(
+        let place = base.place
+        let isInLog =
+            place.sequence == 0
+            ? ""
+            : """
+            AND EXISTS (SELECT FROM \(table(of: place.sequence))
+                    WHERE sequence = $3::bigint AND hash = $4::bigint AND piece = 0)
             """
-            WITH l AS (SELECT name FROM hearth.stores WHERE name = $1::text AND epoch = $9::bigint FOR SHARE)
+        return SQLStatement(
+            """
+            WITH l AS (SELECT name FROM hearth.stores WHERE name = $1::text AND epoch = $9::bigint \(isInLog) FOR SHARE)
             INSERT INTO hearth.bases SELECT name, $2::bigint, $3::bigint, $4::bigint, $5::bigint, $6::bigint,
                 clock_timestamp(), $7::text, $8::bigint FROM l RETURNING number
             """,
             [
-                .text(name), .number(base.number), .number(base.place.sequence), .number(base.place.hash),
-                .number(base.place.version), .number(base.byteCount), .text(base.location.text), .number(base.parts),
-                .number(epoch),
+                .text(name), .number(base.number), .number(place.sequence), .number(place.hash), .number(place.version),
+                .number(base.byteCount), .text(base.location.text), .number(base.parts), .number(epoch),
             ])
     }
 

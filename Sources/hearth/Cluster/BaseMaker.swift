@@ -292,15 +292,18 @@ final class BaseMaker: Sendable {
     }
 
     /// Enters a base while this server leads.
+    /// - Returns: false if another server leads.
+    /// - Throws: a `StorageError` if the log does not have the last group of the base.
     private func enter(_ row: BaseRow, _ session: PostgreSQLSession) throws -> Bool {
         for _ in 0..<Self.entriesMax {
             let epoch = driver.state.figures.epoch
-            guard driver.state.holdsLease else { break }
+            guard driver.state.holdsLease else { return false }
             if try !session.run(tables.entering(row, epoch: epoch)).isEmpty { return true }
-            // This server has raised its own epoch, or another one leads.
+            // This server has raised its own epoch, another one leads, or the database has lost the last group.
             SystemThread.sleep(microseconds: 100_000)
         }
-        return false
+        throw StorageError(
+            .failed, "the base is not entered: the log does not have its last group \(row.place.sequence)")
     }
 
     private static let entriesMax = 10

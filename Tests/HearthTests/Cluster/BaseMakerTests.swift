@@ -66,10 +66,13 @@ struct BaseMakerTests {
 
     // MARK: Bases
 
-    private func enter(_ number: UInt64, _ location: BaseLocation, epoch: UInt64 = 1) throws -> Bool {
-        let row = BaseRow(
-            number: number, place: LogPlace(sequence: 100 * number, hash: 1, version: 2), byteCount: 3,
-            location: location, parts: 4)
+    /// Enters a base.
+    /// - Parameter sequence: of its last group; nil: the first one of the table of its number, or of the last table.
+    private func enter(
+        _ number: UInt64, _ location: BaseLocation, epoch: UInt64 = 1, sequence: UInt64? = nil, hash: UInt64 = 7
+    ) throws -> Bool {
+        let place = LogPlace(sequence: sequence ?? Self.firstGroup(min(number, 3)), hash: hash, version: 2)
+        let row = BaseRow(number: number, place: place, byteCount: 3, location: location, parts: 4)
         return try !session.run(tables.entering(row, epoch: epoch)).isEmpty
     }
 
@@ -93,9 +96,23 @@ struct BaseMakerTests {
         #expect(try session.run(tables.lastBase).isEmpty)
         try enterThree()
         let last = try #require(BaseRow(try session.run(tables.lastBase)))
-        #expect(last.location == .table("hearth.base_main_3_7") && last.place.sequence == 300 && last.parts == 4)
+        #expect(last.location == .table("hearth.base_main_3_7") && last.parts == 4)
+        #expect(last.place.sequence == Self.firstGroup(3))
         #expect(
             BaseRow.all(try session.run(tables.keptBases(forMilliseconds: 0))).map(\.location.folder) == [nil, "one"])
+    }
+
+    @Test
+    func `A base is entered only if the log has its last group`() throws {
+        // A standby has taken over that lacks the group, or has another one.
+        #expect(try !enter(1, .folder("lost"), sequence: Self.firstGroup(1) + 1))
+        #expect(try !enter(1, .folder("other"), hash: 8))
+        #expect(throws: SQLFailure.self) { try enter(1, .folder("table"), sequence: Self.firstGroup(4)) }
+        #expect(try session.run(tables.lastBase).isEmpty)
+        #expect(try enter(1, .folder("sound")))
+        // Before the first group there is none.
+        let row = BaseRow(number: 2, place: .start, byteCount: 3, location: .folder("empty"), parts: 4)
+        #expect(try !session.run(tables.entering(row, epoch: 1)).isEmpty)
     }
 
     @Test
@@ -158,7 +175,7 @@ struct BaseMakerTests {
             return try BaseStart(bases: bases, session: session, log: .standardError(level: .error)).unusableReason()
         }
         #expect(try unusableReason(knowsDirectory: false) == nil)
-        #expect(try enter(1, .folder("one")))
+        #expect(try enter(1, .folder("one"), sequence: 1))
         #expect(try unusableReason(knowsDirectory: false) == nil)
         try session.run(StoreTables.dropping(tables.table(0)))
         // The log does not continue the base any more.
