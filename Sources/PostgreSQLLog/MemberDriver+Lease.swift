@@ -40,7 +40,9 @@ extension MemberDriver {
             guard !hasWarning, let row = StoreRow(rows) else { return loseLease(after: 100) }
             leaseStatement = nil
             compareClocks(row.clock)
-            if isKeptForAnother(row) || BootClock.milliseconds() < claimsAfter { member.mayLead = false }
+            if isKeptForAnother(row) || BootClock.milliseconds() < claimsAfter || unreadableSince != nil {
+                member.mayLead = false
+            }
             if row.level == StoreTables.movedLevel {
                 return end(.refused("the store was moved out of the database by hearth migrate"))
             }
@@ -97,10 +99,12 @@ extension MemberDriver {
     }
 
     private func compareClocks(_ database: UInt64) {
-        let wall = SystemClock.microseconds()
-        clockAhead = Int64(clamping: wall) - Int64(clamping: database)
-        let mayLead = abs(clockAhead) <= Self.clockDifferenceMax
-        if member.mayLead, !mayLead { host.note(.clockDiffers(milliseconds: clockAhead / 1_000)) }
-        member.mayLead = mayLead
+        let wall = settings.wallClock()
+        databaseClock = DatabaseClock(microseconds: database, takenAt: BootClock.milliseconds())
+        let ahead = Int64(clamping: wall) - Int64(clamping: database)
+        let isRight = ahead.magnitude <= DatabaseClock.differenceMax
+        if clockIsRight, !isRight { host.note(.clockDiffers(milliseconds: ahead / 1_000)) }
+        clockIsRight = isRight
+        member.mayLead = isRight
     }
 }

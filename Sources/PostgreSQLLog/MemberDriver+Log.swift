@@ -123,7 +123,7 @@ extension MemberDriver {
         switch logStatement {
         case .append(let header)?:
             guard let appending else { return nil }
-            if mustCreateTable { return settings.tables.creation(of: header.sequence) }
+            if mustCreateTable { return settings.tables.creation(of: header.sequence, in: header.epoch) }
             return settings.tables.append(appending.group(header), &appendText)
         case .read(let place)?: return reading.map { sql(for: $0, after: place) }
         case nil: return nil
@@ -190,6 +190,9 @@ extension MemberDriver {
             if hasCreatedTable { return reply(.chainDiffers) }
             mustCreateTable = true
             sendLog()
+        case .failed(let failure) where failure.isDivisionByZero && mustCreateTable:
+            mustCreateTable = false
+            reply(.epochDiffers)
         case .failed(let failure) where failure.isDuplicate && !mustCreateTable:
             reply(.chainDiffers)
         case .failed(let failure):
@@ -218,7 +221,7 @@ extension MemberDriver {
         case (.failed(let failure), .groups) where failure.isMissingColumn:
             current.step = .upgrade
         case (.failed(let failure), _):
-            host.note(.statementRefused(failure.description))
+            noteUnreadable(failure.description)
             return giveUpLog("a read was refused")
         case (.rows, .upgrade): current.step = .groups
         case (.rows(_, let hasWarning), .standby(let isAll)):
@@ -231,7 +234,7 @@ extension MemberDriver {
             let problem = current.rows.add(
                 rows, after: current.after, store: settings.store, rowsMax: current.rowsMax, bytesMax: current.bytesMax)
             if let problem {
-                host.note(.statementRefused(problem))
+                noteUnreadable(problem)
                 return giveUpLog("the log is damaged")
             }
             if isFirst, current.after.sequence > 0, current.rows.placeHash == nil {
@@ -280,7 +283,21 @@ extension MemberDriver {
         sendRead()
     }
 
+    /// The log could not be read: a server that does not get to its end cannot lead.
+    private func noteUnreadable(_ reason: String) {
+        host.note(.statementRefused(reason))
+        if unreadableSince != nil { return }
+        unreadableSince = BootClock.milliseconds()
+        state.change { $0.isLogUnreadable = true }
+    }
+
+    private func noteReadable() {
+        guard unreadableSince.take() != nil else { return }
+        state.change { $0.isLogUnreadable = false }
+    }
+
     private func acceptRead(_ current: LogReading, isAll: Bool) {
+        noteReadable()
         // Groups of the stream may have come meanwhile, and are being applied.
         guard current.after == member.place else { return reply(.groups([], isAll: false)) }
         readGroups = Dictionary(uniqueKeysWithValues: current.rows.groups.map { ($0.header.sequence, $0) })

@@ -53,6 +53,7 @@ extension MemberDriver {
             tick(lease, now)
             tick(log, now)
             abandonClaimIfLate(now)
+            abandonClaimIfUnreadable(now)
         }
         if ownsConnections { return }
         settlingSince = nil
@@ -66,10 +67,25 @@ extension MemberDriver {
     private func abandonClaimIfLate(_ now: UInt64) {
         guard isSettling else { return settlingSince = nil }
         settlingSince = settlingSince ?? now
-        guard now >= settlingEnd, member.abandonClaim(now: now) else { return }
+        if now >= settlingEnd { abandonClaim("no connection could be opened in time", now) }
+    }
+
+    /// A server that cannot read the log to its end leaves the lease to others, which may have what it cannot read.
+    private func abandonClaimIfUnreadable(_ now: UInt64) {
+        if now >= readingEnd { abandonClaim("the log could not be read to its end", now) }
+    }
+
+    private func abandonClaim(_ reason: String, _ now: UInt64) {
+        guard member.abandonClaim(now: now) else { return }
         claimsAfter = now + Self.abandonedMilliseconds
         member.mayLead = false
-        host.note(.statementRefused("the lease was claimed, and no connection could be opened in time"))
+        host.note(.claimGivenUp(reason))
+    }
+
+    /// When a claim is given up because the log cannot be read, in milliseconds.
+    var readingEnd: UInt64 {
+        guard let unreadableSince, member.role == .catchingUp else { return .max }
+        return unreadableSince + settings.timing.leaseMilliseconds
     }
 
     /// When a claim is given up, in milliseconds. Without a connection it cannot be renewed; with one other servers

@@ -31,10 +31,13 @@ package struct MemberSettings: Sendable {
     package let timeline: UInt64?
     /// The highest level of the store that this server can serve.
     package let levelMax: UInt64
+    /// The machine's clock, in microseconds since 1970. Any thread.
+    let wallClock: @Sendable () -> UInt64
 
     package init(
         loop: MemberLoop, tables: StoreTables, timing: LeaseTiming, store: StoreIdentity, place: LogPlace,
-        timeline: UInt64? = nil, levelMax: UInt64 = StoreTables.level
+        timeline: UInt64? = nil, levelMax: UInt64 = StoreTables.level,
+        wallClock: @escaping @Sendable () -> UInt64 = { SystemClock.microseconds() }
     ) {
         self.loop = loop
         self.tables = tables
@@ -43,6 +46,7 @@ package struct MemberSettings: Sendable {
         self.place = place
         self.timeline = timeline
         self.levelMax = levelMax
+        self.wallClock = wallClock
     }
 
     /// The times of a lease in production: another server leads within five seconds.
@@ -72,6 +76,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         var isClosed = false
         /// When waiting appends fail, in milliseconds; nil: they wait as long as it takes.
         var deadline: UInt64?
+        /// A time that is to be given out, in microseconds; nil if none is.
+        var wantedTime: UInt64?
     }
 
     /// A group of this server that waits to be appended.
@@ -125,8 +131,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var hasCreatedTable = false
     var hasEnded = false
     var isAway = false
-    /// By how much the machine's clock is ahead of the database's, in microseconds.
-    var clockAhead: Int64 = 0
+    /// The clock of the database, as it was seen last; nil before.
+    var databaseClock: DatabaseClock?
+    /// The machine's clock is near the database's.
+    var clockIsRight = true
     /// The lease of another server under this address, as it was seen last; nil if there was none.
     var namesake: LeaseRow?
     var isAddressReported = false
@@ -134,6 +142,8 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     var keptSince: UInt64?
     /// Since when a lease is claimed, and connections are being opened, in milliseconds; nil if they are open.
     var settlingSince: UInt64?
+    /// Since when reads of the log have failed, in milliseconds; nil if the last one has not.
+    var unreadableSince: UInt64?
     /// No lease is claimed before, in milliseconds.
     var claimsAfter: UInt64 = 0
     /// The closed time that comes with the groups that are being applied; 0 for none.
@@ -141,8 +151,6 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
     /// What came over the stream and is being applied.
     var streamedApplying: [StreamedGroups] = []
 
-    /// How far a clock may be from the database's for a server to lead, in microseconds.
-    static let clockDifferenceMax: Int64 = 10_000_000
     /// How long a lease that was given up is kept for the server that shall have it, in milliseconds.
     static let keptMilliseconds: UInt64 = 8_000
     /// After this time without an answer calls are refused, in milliseconds.
@@ -232,6 +240,15 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         isTaken ? wake() : completion(.failure(Self.closed))
     }
 
+    /// Whether times up to one may be given out at a leader, in microseconds. Otherwise the next renewal of the lease
+    /// raises the ceiling above it. Any thread.
+    package func admits(_ time: UInt64) -> Bool {
+        if time < state.clockMax { return true }
+        inbox.withLock { $0.wantedTime = max($0.wantedTime ?? 0, time) }
+        wake()
+        return false
+    }
+
     package func willCheckpoint(_ version: CommitVersion) throws(StorageError) {
         try places.write(checkpoint: version)
     }
@@ -258,6 +275,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         takeApplied()
         hasEnded ? dropStreamed() : takeStreamed()
         if !hasEnded {
+            if let time = inbox.withLock({ $0.wantedTime.take() }), state.isLeading { member.noteIssued(time) }
             perform(member.tick(now: now, wallMicroseconds: wallMicroseconds))
             appendIfPossible()
         }
@@ -291,7 +309,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         if hasEnded { return deadline }
         let away = isAway ? .max : state.lastContactMilliseconds + Self.awayMilliseconds + 1
         let own = ownsConnections ? min(lease.dueAt, log.dueAt) : .max
-        return min(member.nextTick ?? .max, deadline, away, own, settlingEnd)
+        return min(member.nextTick ?? .max, deadline, away, own, settlingEnd, readingEnd)
     }
 
     /// The last turn.
@@ -307,11 +325,10 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         log.close()
     }
 
-    /// The time for ceilings: never far from that of the database.
+    /// The time for ceilings: never far ahead of that of the database, also when the machine's clock has just jumped.
     private var wallMicroseconds: UInt64 {
-        let wall = SystemClock.microseconds()
-        let excess = clockAhead - Self.clockDifferenceMax
-        return excess > 0 && UInt64(excess) < wall ? wall - UInt64(excess) : wall
+        let wall = settings.wallClock()
+        return min(wall, databaseClock?.latestTime(at: BootClock.milliseconds()) ?? wall)
     }
 
     private func takeApplied() {
@@ -335,6 +352,7 @@ package final class MemberDriver: SharedLog, @unchecked Sendable {
         switch event {
         case .opened:
             host.note(.connected(channel.name))
+            member.connectionOpened(now: BootClock.milliseconds())
         case .finished(let outcome):
             state.noteContact()
             channel.noteReply()

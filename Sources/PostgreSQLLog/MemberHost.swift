@@ -62,6 +62,8 @@ package enum MemberEvent: Sendable {
     /// The outcome of an append is unknown, and is looked up.
     case outcomeUnknown(sequence: UInt64)
     case statementRefused(String)
+    /// The lease was claimed, and is left to other servers.
+    case claimGivenUp(String)
     /// Another server leads under the address of this one: calls cannot be forwarded to it.
     case addressIsTaken
     /// The machine's clock is too far from the database's, in milliseconds: this server does not lead.

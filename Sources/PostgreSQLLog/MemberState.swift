@@ -10,6 +10,8 @@ package final class MemberState: Sendable {
     /// Figures for people.
     package struct Figures: Sendable {
         package var role = "connecting"
+        /// The last read of the log has failed, so that this server cannot lead.
+        package var isLogUnreadable = false
         package var leader = ""
         /// Of the store's row, when it was read last; 0 before.
         package var level: UInt64 = 0
@@ -58,6 +60,12 @@ package final class MemberState: Sendable {
     /// A server that ``hasLed`` gives out no later time, in microseconds. The next leader begins above it.
     package var timeMax: UInt64 { ceiling.load(ordering: .acquiring) }
 
+    /// The clock of a server that ``hasLed`` stands still there, in microseconds: versions of commits that come in one
+    /// microsecond take some more, and the rest of the ceiling is for them.
+    package var clockMax: UInt64 { timeMax - min(timeMax, Self.reserveMicroseconds) }
+
+    private static let reserveMicroseconds: UInt64 = 1_000_000
+
     package var figures: Figures { guarded.withLock { $0 } }
 
     /// When the database answered last.
@@ -81,13 +89,16 @@ package final class MemberState: Sendable {
         if member.isLeader || !hasLed { ceiling.store(member.ceiling, ordering: .releasing) }
         leaseEnd.store(member.leaseEnd, ordering: .releasing)
         guarded.withLock { figures in
-            figures.role = member.role.name
+            figures.role = figures.isLogUnreadable && !member.isLeader ? Self.unreadableRole : member.role.name
             figures.epoch = max(member.epoch.number, figures.epoch)
             figures.ceiling = member.ceiling
             figures.place = member.place
             if member.place.sequence > 0 { figures.reached = member.place }
         }
     }
+
+    /// The role of a server that cannot read the log, for people.
+    private static let unreadableRole = "cannot read the log"
 
     func change(_ body: (inout Figures) -> Void) { guarded.withLock { body(&$0) } }
 }

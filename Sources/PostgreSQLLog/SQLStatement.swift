@@ -96,6 +96,8 @@ package struct SQLFailure: Error, Equatable, CustomStringConvertible {
     package var isMissingColumn: Bool { state == "42703" }
     /// A row with the key exists.
     package var isDuplicate: Bool { state == "23505" }
+    /// A condition of a script does not hold, which divides by the number of rows that fulfil it.
+    package var isDivisionByZero: Bool { state == "22012" }
     /// The role may not do that.
     package var isForbidden: Bool { state == "42501" }
 }

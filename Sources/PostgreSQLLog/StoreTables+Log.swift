@@ -62,11 +62,15 @@ extension StoreTables {
 
     func table(of sequence: UInt64) -> String { table(Self.tableNumber(of: sequence)) }
 
-    /// Creates the table that a group belongs to. Bytes are kept as they are: compression costs more than it saves.
-    func creation(of sequence: UInt64) -> SQLStatement {
+    /// Creates the table that a group belongs to, in an epoch: a leader that was replaced must not bring back a table
+    /// that its successor has dropped. In a later epoch the failure is ``SQLFailure/isDivisionByZero``. Bytes are kept
+    /// as they are: compression costs more than it saves.
+    func creation(of sequence: UInt64, in epoch: Epoch) -> SQLStatement {
         let table = table(of: sequence)
         return SQLStatement(
             script: """
+                SELECT 1 / count(*) FROM (SELECT FROM hearth.stores
+                    WHERE name = '\(name)' AND epoch = \(Int64(bitPattern: epoch.number)) FOR SHARE) AS lease;
                 CREATE TABLE IF NOT EXISTS \(table) (
                     sequence bigint NOT NULL, piece integer NOT NULL, pieces integer NOT NULL, epoch bigint NOT NULL,
                     previous_hash bigint NOT NULL, version bigint NOT NULL, content_hash bigint NOT NULL,

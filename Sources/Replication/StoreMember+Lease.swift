@@ -98,6 +98,7 @@ extension StoreMember {
         let wasLeader = isLeader
         role = .following
         inFlight = nil
+        mustCompare = false
         leaseStart = nil
         leaseDue = now
         readDue = now

@@ -32,13 +32,14 @@ extension StoreMember {
         if role == .following { readDue = max(readDue, time) }
     }
 
-    /// When the log is to be read next; nil if it is not.
+    /// When the log is to be read next, in milliseconds; nil if it is not.
     var nextReadDue: UInt64? {
         guard logRequest == nil, store != nil else { return nil }
         switch role {
         case .following: return max(readDue, streamedUntil)
         case .catchingUp, .lookingUp: return readDue
-        case .leading, .raising, .stopped: return nil
+        case .leading: return mustCompare && inFlight == nil ? readDue : nil
+        case .raising, .stopped: return nil
         }
     }
 
@@ -63,6 +64,14 @@ extension StoreMember {
             role = .raising
             leaseDue = now
         }
+    }
+
+    /// A connection was opened: maybe to a standby that has taken over, and lacks the last group or has another one. A
+    /// leader compares that, whether or not it has something to append.
+    package mutating func connectionOpened(now: UInt64) {
+        guard role == .leading else { return }
+        mustCompare = true
+        readDue = now
     }
 
     // MARK: The leader's stream
@@ -119,10 +128,13 @@ extension StoreMember {
             if !isCurrent || !isAll { readDue = now }
             guard after == place else { return [] }
             if role == .lookingUp { return resolve(groups) }
+            if role == .leading { return compare(groups, isEnd: isCurrent && isAll, now: now) }
             return take(groups, isEnd: isCurrent && isAll, now: now)
         case .trimmed(let base):
             readDue = now
             guard after == place else { return [] }
+            // A leader has everything that a base of its store can have.
+            if role == .leading { return discard(now: now) }
             place = base
             return [.loadBase(base)]
         case .placeDiffers: return discard(now: now)
@@ -141,6 +153,13 @@ extension StoreMember {
             actions.append(.lead(epoch))
         }
         return actions
+    }
+
+    /// The log has the last group of this leader, and must have nothing after it.
+    private mutating func compare(_ groups: [GroupHeader], isEnd: Bool, now: UInt64) -> [MemberAction] {
+        guard groups.isEmpty else { return stepDown(now: now) }
+        if isEnd { mustCompare = false }
+        return []
     }
 
     /// The state is not one of this log: the database was restored to an earlier time, or this server had applied what

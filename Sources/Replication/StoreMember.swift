@@ -65,6 +65,8 @@ package struct StoreMember: Hashable, Sendable {
     var streamedUntil: UInt64 = 0
     /// The read on its way began before the claim: it may lack groups.
     var mustReadAgain = false
+    /// The database may be another one than that of the last append: this leader compares the end of the log.
+    var mustCompare = false
 
     /// False for a server that shall not take over: its clock is wrong, or it is about to end.
     package var mayLead = true

@@ -68,7 +68,7 @@ struct LeaseRowsTests {
     func `A read ends with the row that has enough bytes, and the row to compare with counts nothing`() throws {
         let store = try makeStore(server)
         let tables = tables("main")
-        try session.run(tables.creation(of: 1))
+        try session.run(tables.creation(of: 1, in: Epoch(1)))
         var place = LogPlace.start
         var places: [LogPlace] = []
         for size in [900, 400, 400, 400, 10] {

@@ -387,6 +387,128 @@ struct MemberDriverTests {
         #expect(error?.code == .corrupt)
     }
 
+    /// The connections of all members end, as when a standby takes the place of the primary.
+    private func endConnections(_ session: PostgreSQLSession) throws {
+        try session.run(
+            SQLStatement(
+                """
+                SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
+                """))
+    }
+
+    @Test
+    func `A leader that has nothing to append learns that the database has lost its last group`() throws {
+        let leader = try member("first:1")
+        try leader.waitUntilLeading()
+        for number: UInt64 in 1...2 { try leader.append("group \(number)", version: number) }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        // Nothing is lost.
+        try endConnections(session)
+        try waitUntil("it is connected again: \(leader.host.state.events)") {
+            leader.host.state.events.count { $0.contains("connected(\"log\")") } > 1
+        }
+        try leader.append("group 3", version: 3)
+        #expect(leader.host.state.restarts.isEmpty)
+        // A standby that lacks the group has taken over.
+        try session.run(SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence = 3"))
+        try endConnections(session)
+        try waitUntil("it restarts: \(leader.host.state.events)") { leader.host.state.restarts == [.deposed] }
+        #expect(leader.driver.state.figures.reached.sequence == 3)
+        leader.driver.stop()
+    }
+
+    @Test
+    func `A leader that was replaced does not bring back a table that its successor has dropped`() throws {
+        let leader = try member("first:1")
+        try leader.waitUntilLeading()
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(
+            SQLStatement(
+                script: """
+                    UPDATE hearth.stores SET epoch = epoch + 1, holder_high = 1, holder_low = 1;
+                    DROP TABLE IF EXISTS hearth.log_main_0
+                    """))
+        #expect(throws: StorageError.self) { try leader.append("one", version: 1) }
+        try waitUntil("it restarts: \(leader.host.state.events)") { leader.host.state.restarts == [.deposed] }
+        let isGone = try session.run(SQLStatement("SELECT to_regclass('hearth.log_main_0') IS NULL"))
+        #expect(isGone.first?.number(0) == 1)
+        leader.driver.stop()
+    }
+
+    @Test
+    func `A server that cannot read the log to its end leaves the lease to one that can`() throws {
+        let first = try member("first:1")
+        try first.waitUntilLeading()
+        try first.append("one", version: 1)
+        let second = try member("second:2")
+        try second.waitFor(1)
+        // It claims the lease while it applies a group, and reads the next one as the holder.
+        second.host.hold()
+        try first.append("two", version: 2)
+        try second.waitFor(2)
+        // Three rows.
+        try first.append(String(repeating: "large", count: 260_000), version: 3)
+        try waitUntil("its figures have the group") { first.driver.state.figures.place.sequence == 3 }
+        let end = first.driver.state.figures.place
+        first.driver.stop()
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        try session.run(SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence = 3 AND piece = 2"))
+        try waitUntil("it holds the lease: \(second.host.state.events)") {
+            try session.run(SQLStatement("SELECT address FROM hearth.stores")).first?.text(0) == "second:2"
+        }
+        second.host.release()
+        // It has what the other one cannot read.
+        let third = try member("third:3", place: end)
+        try waitUntil("third leads: \(second.host.state.events)") { third.driver.state.holdsLease }
+        #expect(second.host.state.events.contains { $0.contains("claimGivenUp") })
+        try waitUntil("its role says why") { second.driver.state.figures.role == "cannot read the log" }
+        // It can read what is whole.
+        try session.run(SQLStatement("DELETE FROM hearth.log_main_0 WHERE sequence = 3"))
+        try waitUntil("it follows") { second.driver.state.figures.role == "following" }
+        for member in [second, third] { member.driver.stop() }
+    }
+
+    @Test
+    func `A leader's clock that jumps ahead does not take the ceiling along`() throws {
+        let ahead = Atomic<UInt64>(0)
+        let hour: UInt64 = 3_600_000_000
+        let leader = try TestMember(server.address, "first:1", store: store) {
+            SystemClock.microseconds() + ahead.load(ordering: .relaxed)
+        }
+        try leader.waitUntilLeading()
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        func row() throws -> (renewals: UInt64, ceiling: UInt64) {
+            let row = try session.run(SQLStatement("SELECT renewals, ceiling FROM hearth.stores")).first
+            return (row?.number(0) ?? 0, row?.number(1) ?? 0)
+        }
+        ahead.store(hour, ordering: .relaxed)
+        let before = try row().renewals
+        try waitUntil("the lease is renewed") { try row().renewals > before + 3 }
+        #expect(try row().ceiling < SystemClock.microseconds() + hour / 2)
+        #expect(leader.host.state.events.contains { $0.contains("clockDiffers") })
+        leader.driver.stop()
+    }
+
+    @Test
+    func `A leader takes a time above the ceiling when the ceiling has been raised`() throws {
+        let leader = try member("first:1")
+        try leader.waitUntilLeading()
+        let time = SystemClock.microseconds() + 1_800_000_000
+        try waitUntil("the lease is renewed") { leader.driver.admits(1) }
+        #expect(!leader.driver.admits(time))
+        try waitUntil("the ceiling is raised") { leader.driver.admits(time) }
+        let session = try PostgreSQLSession(address: server.address)
+        defer { session.close() }
+        let ceiling = try session.run(SQLStatement("SELECT ceiling FROM hearth.stores")).first?.number(0)
+        #expect(try #require(ceiling) > time)
+        leader.driver.stop()
+    }
+
     @Test
     func `A leader whose last group went with its table is deposed by the first group of the next table`() throws {
         let session = try PostgreSQLSession(address: server.address)

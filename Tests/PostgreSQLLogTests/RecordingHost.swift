@@ -84,21 +84,27 @@ final class TestMember: Sendable {
     private let directory = TemporaryDirectory("member")
 
     /// A server with one store.
-    convenience init(_ address: String, _ name: String, store: StoreIdentity, place: LogPlace = .start) throws {
-        try self.init(on: MemberLoop(database: address), name, of: "main", store: store, place: place)
+    convenience init(
+        _ address: String, _ name: String, store: StoreIdentity, place: LogPlace = .start,
+        wallClock: @escaping @Sendable () -> UInt64 = { SystemClock.microseconds() }
+    ) throws {
+        try self.init(
+            on: MemberLoop(database: address), name, of: "main", store: store, place: place, wallClock: wallClock)
     }
 
     /// - Parameters:
     ///   - loop: of the server.
     ///   - name: of the server.
     ///   - storeName: of the store.
+    ///   - wallClock: of the server.
     init(
-        on loop: MemberLoop, _ name: String, of storeName: String, store: StoreIdentity, place: LogPlace = .start
+        on loop: MemberLoop, _ name: String, of storeName: String, store: StoreIdentity, place: LogPlace = .start,
+        wallClock: @escaping @Sendable () -> UInt64 = { SystemClock.microseconds() }
     ) throws {
         driver = MemberDriver(
             MemberSettings(
                 loop: loop, tables: StoreTables(name: storeName, advertised: name), timing: MemberSettings.timing,
-                store: store, place: place),
+                store: store, place: place, wallClock: wallClock),
             places: try LogPlaces(directory: directory.path), host: host)
         try driver.start()
     }

@@ -261,6 +261,7 @@ extension World {
                 members[server].logConnectionEnded(now: time)
             }
         }
+        members[server].connectionOpened(now: time)
     }
 
     /// Ends a connection whose statement may be on its way yet.

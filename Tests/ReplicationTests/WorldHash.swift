@@ -53,6 +53,7 @@ private struct StateHash {
         hasher.combine(member.inFlight?.contentHash)
         if let request = member.logRequest { add(.log(request)) }
         hasher.combine(member.mustReadAgain)
+        hasher.combine(member.mustCompare)
         hasher.combine(member.leaseStart.map { max($0 + lease, time) })
         if let seen = member.seen {
             add(seen.row)

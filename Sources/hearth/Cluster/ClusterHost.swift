@@ -200,6 +200,10 @@ final class ClusterHost: MemberHost {
         case .outcomeUnknown(let sequence):
             log(.warning, "cluster_outcome_unknown", ["sequence": String(sequence)])
         case .statementRefused(let message): log(.warning, "cluster_statement_refused", ["message": message])
+        case .claimGivenUp(let reason):
+            log(
+                .error, "cluster_claim_given_up",
+                ["message": "\(reason); this server leaves the lease to others, and claims it when it can lead"])
         case .addressIsTaken:
             log(
                 .error, "cluster_address_taken",

@@ -22,7 +22,7 @@ struct BaseMakerTests {
         try session.run(tables.adoption(.random(), timeline: 1, ceiling: 0))
         for number: UInt64 in 0..<4 {
             let sequence = Self.firstGroup(number)
-            try session.run(tables.creation(of: sequence))
+            try session.run(tables.creation(of: sequence, in: Epoch(1)))
             try session.run(
                 SQLStatement(
                     """
