@@ -170,6 +170,10 @@ package struct StoreConfiguration: Sendable {
     /// shared log). Strict reads are refused while it is false.
     package var holdsLease: (@Sendable () -> Bool)?
 
+    /// Whether the store may give out times up to one, in microseconds, for a store with a shared log. After false it
+    /// soon may. Called on the commit thread; must not wait.
+    package var admitsTime: (@Sendable (UInt64) -> Bool)?
+
     /// What the cluster of the store is doing; nil without one.
     package var clusterFigures: (@Sendable () -> ClusterFigures)?
 

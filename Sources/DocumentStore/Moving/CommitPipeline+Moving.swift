@@ -69,6 +69,11 @@ extension CommitPipeline {
         else { throw .outdatedMove(of: name) }
         let reader = try MoveChunkReader(chunk.byteSpan)
         guard known.state == .receiving, reader.from.equalsBytes(known.progress.byteSpan) else { return }
+        // From here on readers would get the time of the release, and commits versions above it.
+        if let released = try releaseMicroseconds(of: chunk), configuration.admitsTime?(released) == false {
+            throw RequestError(
+                .unavailable, "The time of the new store has not reached that of the old one; try again.")
+        }
         let received = try stage.apply(
             chunk, toDatabase: entry.number, nowMilliseconds: configuration.clock.elapsedMilliseconds)
         counters.documentsWritten.add(received.documents, ordering: .relaxed)
@@ -90,6 +95,15 @@ extension CommitPipeline {
             tenure.createMicroseconds = own.createMicroseconds
         }
         try perform(.tenure(tenure, number: entry.number))
+    }
+
+    /// The version of the release, which the last chunk has; nil for another one.
+    private func releaseMicroseconds(of chunk: [UInt8]) throws(RequestError) -> UInt64? {
+        var reader = try MoveChunkReader(chunk.byteSpan)
+        while let item = try reader.next() {
+            if item.kind == .own { return item.updateMicroseconds }
+        }
+        return nil
     }
 
     private func discard(_ name: DatabaseName, _ generation: UInt64) throws(RequestError) {

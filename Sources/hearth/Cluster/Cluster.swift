@@ -335,6 +335,7 @@ final class Cluster: Sendable {
         configuration.clock = ClusterClock(state: state)
         configuration.holdsLease = { state.holdsLease }
         configuration.clusterFigures = { [self] in figures(state) }
+        configuration.admitsTime = { [weak driver = member.driver] in driver?.admits($0) ?? false }
         // Each server may have the archive; the one that leads writes to it.
         configuration.archive?.mayWrite = { state.holdsLease }
         // The database is waited for; the commit thread must not.
@@ -435,13 +436,9 @@ enum LogPresence {
 struct ClusterClock: StoreClock {
     let state: MemberState
 
-    /// Versions of commits that come in one microsecond take some more; this much of the ceiling is for them.
-    private static let reserveMicroseconds: UInt64 = 1_000_000
-
     var nowMicroseconds: UInt64 {
         let wall = SystemClock.microseconds()
-        guard state.hasLed else { return wall }
-        return min(wall, state.timeMax - min(state.timeMax, Self.reserveMicroseconds))
+        return state.hasLed ? min(wall, state.clockMax) : wall
     }
 
     var elapsedMilliseconds: UInt64 { SystemClock.monotonicMilliseconds() }

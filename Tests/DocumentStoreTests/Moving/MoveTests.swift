@@ -52,6 +52,28 @@ struct MoveTests {
     }
 
     @Test
+    func `A store owns a database when it may give out the time of the release`() async throws {
+        let limit = Monitor(UInt64.max)
+        let stores = try MovingStores { $0.admitsTime = { time in limit.withLock { time < $0 } } }
+        stores.source.clock.advance(milliseconds: 3_600_000)
+        try await stores.source.commit([.set("c/a", fields(1))])
+        #expect(try await stores.receive().state == .receiving)
+        try await stores.copy()
+        let released = try await stores.release().version
+        limit.update { $0 = released }
+        let before = stores.target.store.tenure(of: stores.database)
+        let error = await #expect(throws: RequestError.self) { try await stores.copy() }
+        #expect(error?.code == .unavailable)
+        #expect(stores.target.store.tenure(of: stores.database) == before)
+        #expect(stores.target.store.currentReadTime < released)
+        limit.update { $0 = released + 1 }
+        try await stores.copy()
+        #expect(stores.target.store.tenure(of: stores.database).state == .owned)
+        #expect(stores.target.store.currentReadTime > released)
+        try stores.finish()
+    }
+
+    @Test
     func `A document moves that has more index entries than a write may make by now`() async throws {
         let stores = try MovingStores { $0.indexEntriesPerDocumentMax = 100 }
         let list = Value.array((0..<200).map { .integer(Int64($0)) })
