@@ -224,8 +224,9 @@ final class Cluster: Sendable {
                 if try session.run(StoreTables.exists).first?.number(0) != 1 { try session.run(StoreTables.creation) }
                 let observed = try session.run(tables.statement(.observe, closed: 0, timeline: 0))
                 if let row = StoreRow(observed) { return row }
-                let created = try session.run(
-                    tables.adoption(.random(), timeline: SystemClock.microseconds(), ceiling: 0))
+                // The clock of this machine may be wrong. Versions are above the start of the history.
+                let start = try session.run(StoreTables.clock).first?.number(0) ?? 0
+                let created = try session.run(tables.adoption(.random(), timeline: start, ceiling: start))
                 if let row = StoreRow(created) { return row }
             } catch {
                 guard !error.isForbidden else {
@@ -334,8 +335,8 @@ final class Cluster: Sendable {
         configuration.engine.sharedLog = member.driver
         configuration.clock = ClusterClock(state: state)
         configuration.holdsLease = { state.holdsLease }
-        configuration.clusterFigures = { [self] in figures(state) }
         configuration.admitsTime = { [weak driver = member.driver] in driver?.admits($0) ?? false }
+        configuration.clusterFigures = { [self] in figures(state) }
         // Each server may have the archive; the one that leads writes to it.
         configuration.archive?.mayWrite = { state.holdsLease }
         // The database is waited for; the commit thread must not.

@@ -149,7 +149,7 @@ struct ClusterPlacing {
         let start = try session.run(StoreTables.clock).first?.number(0) ?? 0
         let row =
             try StoreRow(observed)
-            ?? StoreRow(session.run(tables.adoption(.random(), timeline: start, ceiling: 0)))
+            ?? StoreRow(session.run(tables.adoption(.random(), timeline: start, ceiling: start)))
         guard let row else { throw CommandFailure("\(address) has no row of the store \(tables.name): try again") }
         guard row.level <= StoreTables.movesLevel else {
             throw CommandFailure(
