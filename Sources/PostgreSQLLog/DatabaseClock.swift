@@ -11,6 +11,7 @@ struct DatabaseClock {
     /// The latest time that counts as one of a right clock, in microseconds since 1970. A machine's clock may have
     /// jumped since the database was asked; the elapsed time does not.
     func latestTime(at now: UInt64) -> UInt64 {
-        microseconds + (max(now, takenAt) - takenAt) * 1_000 + Self.differenceMax
+        // A clock before 1970 is a number of all bits.
+        min(microseconds, UInt64(Int64.max)) + (max(now, takenAt) - takenAt) * 1_000 + Self.differenceMax
     }
 }
