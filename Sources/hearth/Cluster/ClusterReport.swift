@@ -11,6 +11,8 @@ struct ClusterReport {
         let leader: String
         let epoch: UInt64
         let renewedMilliseconds: UInt64
+        /// It takes no writes here, since `hearth migrate` has moved it out of the database, or has begun to.
+        let isMovedOut: Bool
         let sequence: UInt64
         let base: ClusterBase?
         let servers: [Server]
@@ -120,9 +122,11 @@ struct ClusterReport {
         let databases = counts?[store.name].map { ", \($0) databases" } ?? ""
         let base = store.base?.text ?? "no base"
         let place = database.address.map { ", in \($0)" } ?? ""
+        let moved = store.isMovedOut ? ", moved out of the database by hearth migrate" : ""
         let line =
             "store \(store.name): leader \(store.leader.isEmpty ? "none" : store.leader), epoch \(store.epoch), "
-            + "renewed \(store.renewedMilliseconds) ms ago, log to \(store.sequence), \(base)\(databases)\(place)"
+            + "renewed \(store.renewedMilliseconds) ms ago, log to \(store.sequence), \(base)"
+            + "\(databases)\(place)\(moved)"
         let servers = store.servers.map { server in
             let lacking = store.sequence > server.sequence ? store.sequence - server.sequence : 0
             return "  server \(server.address): \(server.role), \(lacking) groups missing, version \(server.version), "
@@ -156,6 +160,7 @@ struct ClusterReport {
             + "\"sequence\":\(store.sequence),"
             + "\"baseSequence\":\(store.base.map { String($0.row.place.sequence) } ?? "null"),"
             + "\"base\":\(store.base?.json ?? "null"),"
+            + "\"movedOut\":\(store.isMovedOut),"
             + "\(databases)\"database\":\(database.jsonOfAddress),\"servers\":[\(servers.joined(separator: ","))]}"
     }
 }
@@ -208,7 +213,8 @@ extension ClusterReport.Store {
         func age(_ column: String) -> String { "(extract(epoch FROM clock_timestamp() - \(column)) * 1000)::bigint" }
         let rows = try session.run(
             SQLStatement(
-                "SELECT address, epoch, \(age("renewed")) FROM hearth.stores WHERE name = $1::text", [.text(name)]))
+                "SELECT address, epoch, \(age("renewed")), level FROM hearth.stores WHERE name = $1::text",
+                [.text(name)]))
         guard let row = rows.first else { return nil }
         let servers = try session.run(
             SQLStatement(
@@ -219,6 +225,7 @@ extension ClusterReport.Store {
         let tables = StoreTables(name: name, advertised: "")
         self.init(
             name: name, leader: row.text(0), epoch: row.number(1) ?? 0, renewedMilliseconds: row.number(2) ?? 0,
+            isMovedOut: row.number(3) == StoreTables.movedLevel,
             sequence: try tables.lastSequence(session),
             base: try ClusterBase(of: tables, session),
             servers: servers.map { server in

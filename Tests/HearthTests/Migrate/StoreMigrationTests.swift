@@ -173,6 +173,8 @@ struct StoreMigrationTests {
         #expect(unsure?.contains("may not outlive a power cut") == true, "\(unsure ?? "")")
         #expect(try isLockedOut(session))
         #expect(FileManager.default.fileExists(atPath: format))
+        let status = try HearthBinary.run(["cluster", "status", "--cluster", database.address])
+        #expect(status.output.contains("moved out of the database by hearth migrate"), "\(status)")
 
         // That directory may take writes by now.
         try rename("source", to: "hidden")
