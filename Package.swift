@@ -19,14 +19,15 @@ func systemLibrary(_ name: String, pkgConfig: String, apt: String) -> Target {
     .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
-/// - Parameter optimizes: for tests that visit millions of states, or each line of the tree.
+/// - Parameter optimizes: for tests that visit millions of states, or each line of the tree. Tools/one-object reads the
+///   condition.
 func tests(
     _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil,
     optimizes: Bool = false
 ) -> Target {
     .testTarget(
         name: name, dependencies: dependencies + ["TestSupport"], exclude: exclude, resources: resources,
-        swiftSettings: strict + (optimizes ? [.unsafeFlags(["-O"])] : []))
+        swiftSettings: strict + (optimizes ? [.unsafeFlags(["-O"]), .define("HEARTH_OPTIMIZED_TEST")] : []))
 }
 
 /// HEARTH_COMMIT (hexadecimal digits) and HEARTH_RELEASE (1) in the environment are part of `hearth --version`.
