@@ -14,6 +14,12 @@ struct SwiftCompiler {
     struct Outcome {
         var isAccepted: Bool
         var diagnostics: String
+
+        /// The errors in a line of the program, from 1; empty if there are none.
+        func errors(line: Int) -> String {
+            diagnostics.split(separator: "\n").filter { $0.contains(".swift:\(line):") && $0.contains(": error: ") }
+                .joined(separator: "\n")
+        }
     }
 
     let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
