@@ -1,6 +1,7 @@
 // A copy of a directory that a process writes to.
 
 import Foundation
+import Glibc
 
 /// Copies the data directory of an open store as it is at one moment: what a crash at this moment would leave.
 ///
@@ -14,12 +15,10 @@ package func copyOpenDirectory(_ source: String, to target: String) throws {
             let before = try entries(of: source)
             try files.createDirectory(atPath: target, withIntermediateDirectories: true)
             for (path, entry) in before.sorted(by: { $0.key < $1.key }) {
-                // `copyItem` does not end if a file becomes shorter while it is copied.
                 if entry.isDirectory {
                     try files.createDirectory(atPath: "\(target)/\(path)", withIntermediateDirectories: true)
                 } else {
-                    let bytes = try Data(contentsOf: URL(filePath: "\(source)/\(path)"))
-                    try bytes.write(to: URL(filePath: "\(target)/\(path)"))
+                    try copyData("\(source)/\(path)", to: "\(target)/\(path)")
                 }
             }
             return try entries(of: source) == before
@@ -27,6 +26,30 @@ package func copyOpenDirectory(_ source: String, to target: String) throws {
             return false
         }
     }
+}
+
+/// SEEK_DATA and SEEK_HOLE, which the module Glibc lacks.
+private let (seekData, seekHole): (Int32, Int32) = (3, 4)
+
+/// Copies what is written of a file, which ends here also if it becomes shorter meanwhile. Most of the log and of the
+/// files of runs is allocated and not written: the copy has holes there, which read as zeros too.
+private func copyData(_ source: String, to target: String) throws {
+    let input = try FileHandle(forReadingFrom: URL(filePath: source))
+    try Data().write(to: URL(filePath: target))
+    let output = try FileHandle(forWritingTo: URL(filePath: target))
+    try output.truncate(atOffset: try input.seekToEnd())
+    var end: off_t = 0
+    while true {
+        let start = lseek(input.fileDescriptor, end, seekData)
+        if start < 0 { break }
+        end = lseek(input.fileDescriptor, start, seekHole)
+        if end <= start { break }
+        try input.seek(toOffset: UInt64(start))
+        try output.seek(toOffset: UInt64(start))
+        try output.write(contentsOf: input.read(upToCount: Int(end - start)) ?? Data())
+    }
+    try input.close()
+    try output.close()
 }
 
 private struct DirectoryEntry: Equatable {
