@@ -51,8 +51,7 @@ final class Cluster: Sendable {
     let tasks = StoreTasks()
     /// The store as the server has it.
     private let served = Monitor<ServedStore?>(nil)
-    /// Milliseconds since the home database answered last; nil if the store is the only one.
-    private let homeSilence = Monitor<@Sendable () -> UInt64?>({ nil })
+    private let homeSilence = HomeSilence()
     /// What this server has done about bases.
     private let baseFigures = BaseFigures()
     private let member = Monitor<Member?>(nil)
@@ -309,12 +308,12 @@ final class Cluster: Sendable {
         figures.bases = baseFigures.current
         figures.moves = isShared ? moveFigures.figures : nil
         figures.database = isShared ? place?.address ?? "home" : nil
-        figures.homeSilenceMilliseconds = homeSilence.withLock { $0 }()
+        figures.homeSilenceMilliseconds = homeSilence.milliseconds
         return figures
     }
 
     /// Figures of the store say how long the home database has been silent.
-    func watchHome(_ silence: @escaping @Sendable () -> UInt64?) { homeSilence.update { $0 = silence } }
+    func watchHome(_ silence: @escaping @Sendable () -> UInt64?) { homeSilence.set(silence) }
 
     /// Whether this server leads the store, and no other can.
     var holdsLease: Bool { member.withLock { $0 }?.driver.state.holdsLease ?? false }
