@@ -1,5 +1,5 @@
 internal import Basics
-internal import FileSystem
+package import FileSystem
 internal import Storage
 
 /// What a server keeps about identity beside its data: a directory that its owner alone may enter, with the secret of
@@ -11,8 +11,11 @@ package struct IdentityDirectory: Sendable {
 
     /// The revocations; none while there is no file.
     ///
+    /// - Parameter spareSpace: for revocations on a full disk.
     /// - Throws: `PrincipalFault` if the file is damaged or others may read it.
-    package func revocations() throws(PrincipalFault) -> Revocations { try Revocations("\(path)/revocations.json") }
+    package func revocations(spareSpace: SpareSpace = SpareSpace()) throws(PrincipalFault) -> Revocations {
+        try Revocations("\(path)/revocations.json", spareSpace: spareSpace)
+    }
 
     /// Makes the directory if there is none. The data directory is made too.
     package func create() throws(PrincipalFault) {

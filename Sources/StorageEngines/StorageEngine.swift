@@ -132,6 +132,11 @@ package enum StorageEngine: Sendable {
         }
     }
 
+    /// See ``EmbeddedEngine/releaseReserve(_:)``. An engine in memory has no reserve.
+    package func releaseReserve(_ bytes: Int) -> Bool {
+        if case .embedded(let engine) = self { engine.releaseReserve(bytes) } else { false }
+    }
+
     /// See ``KeyValueDisk/recentShortage``.
     package var recentShortage: StorageError? {
         switch self {

@@ -86,6 +86,30 @@ struct FullDiskTests {
     }
 
     @Test
+    func `On a full disk a user is revoked and rules are applied, durably`() throws {
+        let server = try ServerProcess(data: data, arguments: Self.flags)
+        _ = try fillUp(server)
+        try disk.fill()
+        let revoked = try HearthBinary.run(["token", "revoke-user", "ada", "--data", data])
+        #expect(revoked.status == 0, "\(revoked.errors)")
+        let other = TemporaryDirectory("rules")
+        for (number, statement) in ["allow read;", "allow get: if false;"].enumerated() {
+            let file = other.path(of: "\(number).rules")
+            let text = "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { \(statement) } } }\n"
+            try Data(text.utf8).write(to: URL(fileURLWithPath: file))
+            try disk.fill()
+            let applied = try HearthBinary.run(["rules", "apply", file, "--data", data])
+            #expect(applied.status == 0, "\(applied.errors)")
+        }
+        #expect(HTTPTestClient(port: server.port).request("GET", "\(Self.root)/c/a0")?.status == 403)
+        server.kill()
+        let list = try HearthBinary.run(["rules", "list", "--data", data])
+        #expect(list.output.split(separator: "\n").count == 2, "\(list)")
+        let kept = try String(contentsOfFile: "\(data)/identity/revocations.json", encoding: .utf8)
+        #expect(kept.contains("616461"), "\(kept)")
+    }
+
+    @Test
     func `A limit of file sizes counts as a full disk, and does not end the server`() throws {
         let server = try ServerProcess(data: data, arguments: Self.flags)
         // Segments of the log are smaller, a run is not.

@@ -1,4 +1,4 @@
-internal import FileSystem
+package import FileSystem
 internal import Identity
 internal import SecurityRules
 package import Storage
@@ -7,7 +7,7 @@ package import Storage
 ///
 ///     DIR/rules/000001.rules
 ///     DIR/rules/000002.rules     the highest number is in force
-///     DIR/rules/000002.newest    says that rules with this number were applied
+///     DIR/rules/000002.newest    says that rules with this number were applied, and has the number of those before
 ///
 /// Files are added and never changed. A file appears whole: it is written under another name, synced and renamed. A
 /// process that ends at any moment leaves the rules as they were before or after the change.
@@ -35,8 +35,13 @@ package struct RulesHistory: Sendable {
     private static let noteSuffix = ".newest"
 
     private let path: String
+    private let spareSpace: SpareSpace
 
-    package init(dataDirectory: String) { path = "\(dataDirectory)/rules" }
+    /// - Parameter spareSpace: for rules that are applied on a full disk.
+    package init(dataDirectory: String, spareSpace: SpareSpace = SpareSpace()) {
+        path = "\(dataDirectory)/rules"
+        self.spareSpace = spareSpace
+    }
 
     /// The file of rules with a number.
     package func file(_ number: Int) -> String { file(number, Self.suffix) }
@@ -72,10 +77,22 @@ package struct RulesHistory: Sendable {
 
     /// The number of the rules that were in force before the newest; nil if there are none.
     ///
-    /// - Throws: as ``all()``.
+    /// - Throws: `corrupt` if they are missing, and as ``all()``.
     package func previous() throws(StorageError) -> Int? {
         let highest = try highest()
-        return try numbers().last { $0 < highest }
+        let previous = try numbers().last { $0 < highest }
+        // Numbers may be left out where several servers apply rules, so a gap alone says nothing.
+        if let noted = notedPrevious(highest), noted > previous ?? 0 {
+            throw Self.damage("the rules before the newest are missing", file(noted))
+        }
+        return previous
+    }
+
+    /// The number of the rules before those with a number, as it was noted with these; nil if that is not known.
+    private func notedPrevious(_ number: Int) -> Int? {
+        guard let bytes = try? SmallFile.read(noteFile(number), bytesMax: 64) else { return nil }
+        let words = String(decoding: bytes, as: UTF8.self).split { $0 == " " || $0 == "\n" }
+        return words.count == 2 ? Int(words[1]) : nil
     }
 
     /// The text of the rules with a number. It is not compiled.
@@ -105,19 +122,21 @@ package struct RulesHistory: Sendable {
     /// - Throws: `full`, `inputOutput`. The text is removed then. If the disk fails at that too, the text may be there
     ///   after a restart.
     package func append(_ text: String, numberMin: Int = 1) throws(StorageError) -> Entry {
-        try Directory.create(path)
+        try spareSpace.writing(0) { () throws(StorageError) in try Directory.create(path) }
         try removeUnfinished()
         let numbers = try numbers()
         // A process that ended may have left a directory whose name is not durable.
         if numbers.isEmpty { try Directory.sync(Directory.parent(of: path)) }
+        // Those that are missing cannot be noted: no later text would end that.
+        let previous = (try? newest()) ?? nil
         let number = max(try highest() + 1, numberMin)
         let file = file(number)
         guard number <= Self.numberMax, text.utf8.count <= RulesLimits.sourceBytes else {
             throw StorageError(.inputOutput, "the rules are too long, or there are too many", file: file)
         }
         do throws(StorageError) {
-            try SmallFile.replace(file, text)
-            try note(number)
+            try write(text, to: file)
+            try note(number, after: previous)
         } catch {
             // A note without its text would keep the server from starting.
             if (try? Directory.removeFile(noteFile(number))) != nil { try? Directory.removeFile(file) }
@@ -159,9 +178,15 @@ package struct RulesHistory: Sendable {
     package func noteMissing() throws(StorageError) { try note(1) }
 
     /// Makes a note, and the directory if there is none.
-    private func note(_ number: Int) throws(StorageError) {
+    ///
+    /// - Parameter previous: the number of the rules before; nil if there are none that are known.
+    private func note(_ number: Int, after previous: Int? = nil) throws(StorageError) {
         try Directory.create(path)
-        try SmallFile.replace(noteFile(number), "\(number)\n")
+        try write("\(number)\(previous.map { " \($0)" } ?? "")\n", to: noteFile(number))
+    }
+
+    private func write(_ text: String, to file: String) throws(StorageError) {
+        try spareSpace.writing(text.utf8.count) { () throws(StorageError) in try SmallFile.replace(file, text) }
     }
 
     // MARK: Files

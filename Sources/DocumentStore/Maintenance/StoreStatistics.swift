@@ -24,6 +24,8 @@ package struct StoreStatistics: Sendable {
     /// Failures of the store's own commits (index builds, expiry, idle sessions, notes of the clock), which are tried
     /// again.
     package var housekeepingFailures: UInt64 = 0
+    /// Index builds that cannot continue now, and are tried again.
+    package var indexBuildsFailed = 0
     /// Transactions open now.
     package var transactionsOpen = 0
     /// Bytes that they hold, about.
@@ -62,6 +64,12 @@ extension DocumentStore {
     /// Why commits other than deletes are refused, or were in the last two seconds, because there is no space; cheaper
     /// than the figures.
     package var recentShortage: StorageError? { engine.recentShortage }
+
+    /// Gives back some bytes of the disk space that is reserved for deletes: for a small file that must be written on a
+    /// full disk.
+    ///
+    /// - Returns: false if not so many can be given back.
+    package func releaseReserve(_ bytes: Int) -> Bool { engine.releaseReserve(bytes) }
 
     /// Why an attempt to write a file of the store failed, now or in the last two seconds, unless space was missing. It
     /// is made again; cheaper than the figures.

@@ -75,6 +75,12 @@ extension EmbeddedEngine {
 
     package var recentShortage: StorageError? { shortage ?? core.runs.space.recentShortage }
 
+    /// Gives back some bytes of the disk space that is reserved for deletes, for a small file that must be written on a
+    /// full disk. Thread-safe.
+    ///
+    /// - Returns: false if not so many can be given back.
+    package func releaseReserve(_ bytes: Int) -> Bool { core.runs.space.release(bytes) }
+
     /// The numbers that need a look through a reader's eyes; left at zero when the engine is closed.
     private func readMemtables(into statistics: inout EngineStatistics) {
         let reader = EmbeddedReader(core)

@@ -7,9 +7,10 @@
 //      runs/space     │ the memtables │ slack │ reserve │ merges │
 //
 // The slack is for what other processes take in between, for blocks, filters and the manifest. The reserve is for
-// commits that only delete: they can free space on a full disk. Merges give the space back. They need some for the
-// moment, which is allocated too when the disk has less than four times as much. Merges that free space may take half
-// of slack and reserve; the other half is left to deletes, also if the process is killed and its files are removed.
+// commits that only delete, since they can free space on a full disk, and up to half of it for revocations and rules
+// (`SpareSpace`). Merges give the space back. They need some for the moment, which is allocated too when the disk has
+// less than four times as much. Merges that free space may take half of slack and reserve; the other half is left to
+// deletes, also if the process is killed and its files are removed.
 //
 // The blocks outlive the process. On a full disk the reserve may be smaller than it should be, and deletes still use
 // what is left of it.
@@ -301,6 +302,16 @@ extension RunSpace {
             }
         }
         return true
+    }
+
+    /// Releases some bytes of the reserve for a small file of others. Half of slack and reserve is left to deletes.
+    ///
+    /// - Returns: false if there are not so many.
+    func release(_ bytes: Int) -> Bool {
+        if isReadOnly { return false }
+        return state.withLock { state in
+            state.allocatedEnd - bytes >= leastEnd(state) && giveBack(&state, bytes)
+        }
     }
 
     /// Releases some bytes, so that a small file can be written.

@@ -80,10 +80,10 @@ package final class RevocationKeeper: Sendable {
     /// Adds what was revoked elsewhere.
     ///
     /// - Returns: of how many users tokens are refused by it that were not before.
-    /// - Throws: `FAILED_PRECONDITION` if they cannot be kept; nothing has changed then.
+    /// - Throws: `FAILED_PRECONDITION` if they cannot be kept. They are in force then, unless there are too many.
     package func add(_ moments: Revocations.Moments) throws(RequestError) -> Int {
         let lacked = moments.later(than: revocations.moments)
-        if !lacked.isEmpty { try keeping { () throws(PrincipalFault) in try revocations.add(lacked) } }
+        if !lacked.isEmpty || !revocations.isKept { try keep(lacked) }
         return lacked.count
     }
 
@@ -91,8 +91,8 @@ package final class RevocationKeeper: Sendable {
     ///
     /// - Parameter moment: in seconds since 1970.
     /// - Throws: `INVALID_ARGUMENT` for an identifier that is too long, `FAILED_PRECONDITION` if the revocation cannot
-    ///   be kept here; nothing has changed then. `UNAVAILABLE`, `RESOURCE_EXHAUSTED` if it is in force here, and the
-    ///   other servers do not know it yet: ``takeShared()`` adds it later.
+    ///   be kept here: the message says whether it is in force. `UNAVAILABLE`, `RESOURCE_EXHAUSTED` if it is in force
+    ///   here, and the other servers do not know it yet: ``takeShared()`` adds it later.
     package func revoke(uid: String, before moment: Int64) throws(RequestError) {
         try revoke([Array(uid.utf8): moment])
     }
@@ -106,16 +106,25 @@ package final class RevocationKeeper: Sendable {
                 throw .invalidArgument("A user's identifier has \(least) to \(most) characters.")
             }
         }
-        try keeping { () throws(PrincipalFault) in try revocations.add(moments) }
-        guard let shared else { return }
+        var failure: RequestError?
         do throws(RequestError) {
-            _ = try comparison.withLock { comparison throws(RequestError) in try compare(&comparison, shared) }
+            try keep(moments)
         } catch {
+            if !areInForce(moments) { throw error }
+            failure = error
+        }
+        do throws(RequestError) {
+            if let shared {
+                _ = try comparison.withLock { comparison throws(RequestError) in try compare(&comparison, shared) }
+            }
+        } catch {
+            if let failure { throw failure }
             throw RequestError(
                 error.code,
                 "The user's tokens are refused at this server only. The other servers learn that later: "
                     + "\(error.message)")
         }
+        if let failure { throw failure }
     }
 
     /// Takes over what other servers have added, and adds what they lack.
@@ -140,20 +149,30 @@ package final class RevocationKeeper: Sendable {
         let version = revocations.version
         if comparison.compared == version { return 0 }
         let lackedThere = revocations.moments.later(than: comparison.shared)
-        let taken = try add(comparison.shared)
+        // The others learn of what this server cannot keep, too.
+        let taken = Result { () throws(RequestError) in try add(comparison.shared) }
         if !lackedThere.isEmpty {
             try shared.add(lackedThere)
             comparison.shared.merge(lackedThere, uniquingKeysWith: max)
         }
+        let count = try taken.get()
         comparison.compared = version
-        return taken
+        return count
     }
 
-    private func keeping(_ body: () throws(PrincipalFault) -> Void) throws(RequestError) {
+    private func areInForce(_ moments: Revocations.Moments) -> Bool {
+        moments.later(than: revocations.moments).isEmpty
+    }
+
+    private func keep(_ moments: Revocations.Moments) throws(RequestError) {
         do throws(PrincipalFault) {
-            try body()
+            try revocations.add(moments)
         } catch {
-            throw RequestError(.failedPrecondition, "\(error)")
+            if !areInForce(moments) { throw RequestError(.failedPrecondition, "\(error)") }
+            throw RequestError(
+                .failedPrecondition,
+                "The user's tokens are refused by this server, but that is not durable yet: \(error). The server tries "
+                    + "again every second; do not restart it before it is kept.")
         }
     }
 }

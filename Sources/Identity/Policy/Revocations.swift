@@ -2,11 +2,14 @@
 
 internal import Basics
 internal import DocumentJSON
-internal import FileSystem
+package import FileSystem
 internal import Storage
 internal import Synchronization
 
 /// The revocations of users, in a small file. Thread-safe.
+///
+/// A revocation is in force before it is in the file. One that cannot be written stays in force until the process ends,
+/// and is written by the next ``refresh()`` that can.
 package final class Revocations: Sendable {
     /// By the bytes of a user's identifier: tokens of sign-ins before are void. Seconds since 1970.
     package typealias Moments = [[UInt8]: Int64]
@@ -19,9 +22,12 @@ package final class Revocations: Sendable {
         var moments: Moments = [:]
         /// The file that `moments` was read from; nil while there has been none.
         var file: SmallFile.Version?
+        /// What is known is in the file.
+        var isKept = true
     }
 
     private let path: String?
+    private let spareSpace: SpareSpace
     private let state = Mutex(State())
     /// Changes while ``state`` is held; an atomic, since each call looks at it.
     private let changes = Atomic<UInt64>(0)
@@ -30,24 +36,28 @@ package final class Revocations: Sendable {
     private let changing = Mutex(())
 
     /// Revocations that last as long as the process.
-    package init() { path = nil }
+    package init() { (path, spareSpace) = (nil, SpareSpace()) }
 
     /// Reads the file; a missing one has no revocations.
     ///
+    /// - Parameter spareSpace: for revocations on a full disk.
     /// - Throws: `PrincipalFault` if the file is damaged: a server that forgot revocations must not start.
-    package init(_ path: String) throws(PrincipalFault) {
+    package init(_ path: String, spareSpace: SpareSpace = SpareSpace()) throws(PrincipalFault) {
         self.path = path
+        self.spareSpace = spareSpace
         try refresh()
     }
 
-    /// Reads the file again if another process has replaced it. Cheap if not, so it may be called every second. What is
-    /// known and not in the file any more stays known.
+    /// Reads the file again if another process has replaced it, and writes what it lacks. Cheap if neither is
+    /// necessary, so it may be called every second. What is known and not in the file any more stays known.
     ///
-    /// - Throws: `PrincipalFault` if the file is damaged or has been removed; nothing has changed then.
+    /// - Throws: `PrincipalFault` if the file is damaged, has been removed or cannot be written; nothing has changed
+    ///   then.
     package func refresh() throws(PrincipalFault) {
         guard let path else { return }
         try Self.faults {
             try changing.withLock { _ in
+                if !isKept { return try keep([:], path) }
                 // Before the file is read: a change meanwhile is seen the next time.
                 let file = SmallFile.Version(path)
                 let known = state.withLock { $0.file }
@@ -58,13 +68,16 @@ package final class Revocations: Sendable {
         }
     }
 
-    private func adopt(_ moments: Moments, of file: SmallFile.Version?) {
+    private func adopt(_ moments: Moments, of file: SmallFile.Version?, isKept: Bool = true) {
         state.withLock { state in
             let isNew = state.moments != moments
-            (state.moments, state.file) = (moments, file)
+            state = State(moments: moments, file: file, isKept: isKept)
             if isNew { changes.add(1, ordering: .releasing) }
         }
     }
+
+    /// Whether everything that is known is durable.
+    package var isKept: Bool { state.withLock { $0.isKept } }
 
     /// What is known.
     package var moments: Moments { state.withLock { $0.moments } }
@@ -101,19 +114,34 @@ package final class Revocations: Sendable {
 
     /// Adds revocations; of each user the one that reaches farthest counts. Durable when this returns.
     ///
-    /// - Throws: `PrincipalFault` if the file cannot be written or has too many users; nothing has changed then.
+    /// - Throws: `PrincipalFault` if there are too many users; nothing has changed then. Or if the file cannot be read
+    ///   or written: they are in force, and not durable.
     package func add(_ others: Moments) throws(PrincipalFault) {
         try Self.faults {
             try changing.withLock { _ in
                 guard let path else { return adopt(try Self.union(moments, others), of: nil) }
-                try Directory.create(Directory.parent(of: path))
-                try SmallFile.locked(besides: path) {
-                    let kept = try Self.read(path)
-                    let all = try Self.union(moments, kept, others)
-                    if all != kept { try SmallFile.replace(path, try Self.text(all)) }
-                    adopt(all, of: SmallFile.Version(path))
+                try keep(others, path)
+            }
+        }
+    }
+
+    /// Puts revocations in force, and writes all that the file lacks.
+    private func keep(_ others: Moments, _ path: String) throws {
+        let known = try Self.union(moments, others)
+        // A longer file would not be read at the next start.
+        _ = try Self.text(known)
+        adopt(known, of: state.withLock { $0.file }, isKept: false)
+        try spareSpace.writing(0) { () throws(StorageError) in try Directory.create(Directory.parent(of: path)) }
+        try SmallFile.locked(besides: path) {
+            let kept = try Self.read(path)
+            let all = try Self.union(known, kept)
+            if all != kept {
+                let text = try Self.text(all)
+                try spareSpace.writing(text.utf8.count) { () throws(StorageError) in
+                    try SmallFile.replace(path, text)
                 }
             }
+            adopt(all, of: SmallFile.Version(path))
         }
     }
 
@@ -138,7 +166,6 @@ package final class Revocations: Sendable {
         var users: [String: JSONValue] = [:]
         for (uid, moment) in moments { users[Hexadecimal.text(uid.byteSpan)] = .integer(moment) }
         let text = JSONValue.object(["revokedBefore": .object(users)]).jsonLines
-        // A longer file would not be read at the next start.
         guard text.utf8.count <= bytesMax else {
             throw PrincipalFault("the identifiers of users with revoked tokens take more than \(bytesMax) bytes")
         }

@@ -5,6 +5,7 @@ package import Connections
 internal import Dispatch
 package import DocumentStore
 internal import EventLoops
+package import FileSystem
 package import FirestoreService
 package import HTTPProtocols
 package import Identity
@@ -47,6 +48,8 @@ package struct DatabaseServerConfiguration: Sendable {
     package var rules: (keeper: RulesKeeper, number: Int?)?
     /// Revokes users; nil if the server has nothing to do with them.
     package var revocations: RevocationKeeper?
+    /// Disk space for rules and revocations, which the first store lends from its reserve.
+    package var spareSpace = SpareSpace()
     /// Who takes the writes; nil if this server always does, or refuses them.
     package var leader: KnownLeader?
     /// Whether reads of this server see everything that was acknowledged anywhere, where another takes the writes.
@@ -148,6 +151,7 @@ package final class DatabaseServer: Sendable {
     package static func start(_ configuration: DatabaseServerConfiguration) throws -> DatabaseServer {
         let log = configuration.log
         let stores = try open(configuration)
+        configuration.spareSpace.lend { [first = stores[0]] in first.store.releaseReserve($0) }
         let group = EventLoopGroup(count: configuration.loops)
         var transport = configuration.transport
         let clients = KnownClients()

@@ -40,14 +40,20 @@ enum CheckCommand: MainThreadSubcommand {
     static func run(_ arguments: ParsedArguments) throws {
         let directory = arguments[data]
         try PathWords.checkDataDirectory(directory)
-        let rules = Result { () throws(CommandFailure) in
-            try RulesInForce.newest(of: RulesHistory(dataDirectory: directory))
-        }
+        let history = RulesHistory(dataDirectory: directory)
+        let rules = Result { () throws(CommandFailure) in try RulesInForce.newest(of: history) }
         if case .failure(let problem) = rules, !arguments[json] { try StandardOutput.print("problem: \(problem)") }
+        let gap = RulesInForce.gap(in: history)
+        if case .success = rules, let gap, !arguments[json] { try StandardOutput.print("problem: \(gap)") }
         try checkDocuments(directory, arguments)
         switch rules {
         case .success(nil): break
         case .success(let kept?):
+            if gap != nil {
+                throw CommandFailure(
+                    "\(directory): the rules number \(kept.number) have no errors; those before them are missing, so "
+                        + "hearth rules rollback has nothing to return to until others are applied")
+            }
             if arguments[json] { return }
             try StandardOutput.print("\(directory): the rules number \(kept.number) have no errors")
         case .failure:

@@ -21,4 +21,14 @@ struct RulesInForce {
         let file = history.file(number)
         return RulesInForce(number: number, file: file, ruleset: try RulesFile.ruleset(text, of: file))
     }
+
+    /// What is missing below the newest rules, so that nothing can be returned to; nil if nothing is.
+    static func gap(in history: RulesHistory) -> StorageError? {
+        do throws(StorageError) {
+            _ = try history.previous()
+            return nil
+        } catch {
+            return error
+        }
+    }
 }

@@ -66,7 +66,7 @@ enum ServeCommand: MainThreadSubcommand {
         let cluster = try ClusterStores.make(arguments, data: data, DatabaseLimits(configuration.store), log)
         try cluster?.prepare(&configuration, arguments)
         let exports = try ServeExports(arguments, configuration.store, log)
-        let history = RulesHistory(dataDirectory: data)
+        let history = RulesHistory(dataDirectory: data, spareSpace: configuration.spareSpace)
         if !arguments.has(ServeSecurity.rules) { try cluster?.security.join(history) }
         if arguments.has(ServeSecurity.principals) {
             try cluster?.security.joinSecret(of: IdentityDirectory(dataDirectory: data))
@@ -74,7 +74,10 @@ enum ServeCommand: MainThreadSubcommand {
         let security = try ServeSecurity.make(
             arguments, host: configuration.transport.host, hasCertificate: tls != nil,
             hasAllowedHosts: ServeSettings.namesHosts(arguments), dataDirectory: data,
-            history: history, log: log)
+            history: history, spareSpace: configuration.spareSpace, log: log)
+        if !arguments.has(ServeSecurity.rules), let gap = RulesInForce.gap(in: history) {
+            log(.warning, "rules_missing", ["message": "\(gap)"])
+        }
         let revocations = RevocationKeeper(
             security.revocations, shared: cluster?.security.revocations ?? replica?.revocations)
         try cluster?.security.join(revocations)

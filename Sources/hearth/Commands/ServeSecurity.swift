@@ -1,6 +1,7 @@
 // Security of `hearth serve`: the flags, the files that they name, and what is made of them.
 
 import Authorization
+import FileSystem
 import FirestoreService
 import Identity
 import KeyFetching
@@ -63,11 +64,12 @@ final class ServeSecurity: Sendable {
     ///   - dataDirectory: where revocations and the secret of access tokens are kept; nil reads and writes neither, for
     ///     a check of the configuration.
     ///   - history: the rules of the data directory, which are only read.
+    ///   - spareSpace: for revocations on a full disk.
     /// - Throws: `CommandFailure` if other machines would reach an open server, if a file cannot be read or used, or if
     ///   flags are missing or contradict each other.
     static func make(
         _ arguments: ParsedArguments, host: String, hasCertificate: Bool, hasAllowedHosts: Bool,
-        dataDirectory: String?, history: RulesHistory? = nil, log: Log
+        dataDirectory: String?, history: RulesHistory? = nil, spareSpace: SpareSpace = SpareSpace(), log: Log
     ) throws(CommandFailure) -> ServeSecurity {
         let kept = arguments.has(rules) ? nil : try history.flatMap(RulesInForce.newest)
         var settings = SecuritySettings()
@@ -85,7 +87,7 @@ final class ServeSecurity: Sendable {
         } catch {
             throw CommandFailure("\(error)")
         }
-        return try ServeSecurity(arguments, mode, dataDirectory, kept, log)
+        return try ServeSecurity(arguments, mode, dataDirectory, spareSpace, kept, log)
     }
 
     /// Whether a command line names another way to be known, or permitted, than a client certificate.
@@ -94,8 +96,8 @@ final class ServeSecurity: Sendable {
     }
 
     private init(
-        _ arguments: ParsedArguments, _ mode: SecurityMode, _ dataDirectory: String?, _ kept: RulesInForce?,
-        _ log: Log
+        _ arguments: ParsedArguments, _ mode: SecurityMode, _ dataDirectory: String?, _ spareSpace: SpareSpace,
+        _ kept: RulesInForce?, _ log: Log
     ) throws(CommandFailure) {
         self.mode = mode
         self.kept = kept
@@ -108,7 +110,8 @@ final class ServeSecurity: Sendable {
         // What others have to have right comes first: a start that is refused makes no file.
         let (ruleset, principals) = (try files.ruleset() ?? kept?.ruleset, try files.registry())
         let directory = dataDirectory.map { IdentityDirectory(dataDirectory: $0) }
-        (revocations, accessTokens) = try Self.kept(directory, hasPrincipals: files.principals != nil)
+        (revocations, accessTokens) = try Self.kept(
+            directory, spareSpace, hasPrincipals: files.principals != nil)
         contents = Mutex(
             Contents(
                 authenticator: Authenticator(
@@ -120,13 +123,17 @@ final class ServeSecurity: Sendable {
     /// - Parameters:
     ///   - directory: where revocations and the secret of access tokens are kept; nil keeps them as long as the
     ///     process.
+    ///   - spareSpace: for revocations on a full disk.
     ///   - hasPrincipals: whether there are principals, who alone get access tokens.
     private static func kept(
-        _ directory: IdentityDirectory?, hasPrincipals: Bool
+        _ directory: IdentityDirectory?, _ spareSpace: SpareSpace, hasPrincipals: Bool
     ) throws(CommandFailure) -> (Revocations, AccessTokens) {
         do throws(PrincipalFault) {
             let secret = hasPrincipals ? directory : nil
-            return (try directory?.revocations() ?? Revocations(), try secret?.accessTokens() ?? AccessTokens())
+            return (
+                try directory?.revocations(spareSpace: spareSpace) ?? Revocations(),
+                try secret?.accessTokens() ?? AccessTokens()
+            )
         } catch {
             throw CommandFailure("\(error)")
         }

@@ -102,6 +102,25 @@ struct RulesHistoryTests {
     }
 
     @Test
+    func `Rules that are missing before the newest are an error, unless numbers were left out`() throws {
+        _ = try history.append("first")
+        _ = try history.append("second", numberMin: 7)
+        #expect(try history.previous() == 1)
+        _ = try history.append("third")
+        #expect(try history.previous() == 7)
+        try FileManager.default.removeItem(atPath: history.file(7))
+        let error = #expect(throws: StorageError.self) { try history.previous() }
+        #expect(error?.code == .corrupt && error?.file == history.file(7))
+        #expect(try history.newest() == 8)
+        _ = try history.append("fourth")
+        #expect(try history.previous() == 8)
+        // Of before the number was noted.
+        try write("000009.newest", Array("9\n".utf8))
+        try FileManager.default.removeItem(atPath: history.file(8))
+        #expect(try history.previous() == 1)
+    }
+
+    @Test
     func `A copy of damaged rules has the texts that can be read, and not an older one in place of the newest`() throws
     {
         let copies = TemporaryDirectory("rules", on: .memory)

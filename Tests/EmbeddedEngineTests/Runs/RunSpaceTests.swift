@@ -75,6 +75,19 @@ struct RunSpaceTests {
         #expect(try !isAdmitted(half + (512 << 10), space))
     }
 
+    @Test
+    func `Small files of others get a part of the reserve, and half of it is left to deletes`() throws {
+        let space = try openAndFill()
+        let piece = 64 << 10
+        var released = 0
+        while space.release(piece) { released += piece }
+        #expect(released > 0)
+        let file = try File(disk.path(of: "small"), flags: O_RDWR | O_CREAT)
+        try file.write(string: String(repeating: "x", count: 3 * piece))
+        let half = Self.held + (Self.slack + Self.reserve) / 2
+        #expect(try isAdmitted(half - piece, space))
+    }
+
     @Test(arguments: [true, false])
     func `Deletes are accepted after a kill during a merge, also if others take the blocks of its file`(isTaken: Bool)
         throws

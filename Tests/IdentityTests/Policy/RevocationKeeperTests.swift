@@ -1,6 +1,7 @@
 // Revocations that several servers have in common.
 
 import Basics
+import FileSystem
 import Identity
 import Synchronization
 import TestSupport
@@ -162,6 +163,38 @@ struct RevocationKeeperTests {
     }
 
     @Test
+    func `On a full disk a revocation takes spare space, and without any it is in force and is kept later`() throws {
+        let disk = try TemporaryDisk(megabytes: 1)
+        let path = disk.path(of: "revocations.json")
+        try Revocations(path).revoke(uid: "old", before: 1)
+        try disk.fill()
+        let none = try Revocations(path)
+        let fault = #expect(throws: PrincipalFault.self) { try none.revoke(uid: "ada", before: 1) }
+        #expect("\(fault.map { "\($0)" } ?? "")".contains("No space left"))
+        #expect(none.isRevoked(uid: "ada", signedInAt: 0) && !none.isKept)
+        #expect(try !Revocations(path).isRevoked(uid: "ada", signedInAt: 0))
+        let keeper = RevocationKeeper(none)
+        let message = #expect(throws: RequestError.self) { try keeper.revoke(uid: "eve", before: 1) }?.message
+        #expect(message?.contains("but that is not durable yet") == true)
+        #expect(throws: PrincipalFault.self) { try none.refresh() }
+
+        try disk.remove()
+        let spare = SpareSpace()
+        let lent = Mutex(0)
+        spare.lend { bytes in
+            lent.withLock { $0 += bytes }
+            return (try? disk.remove("lent")) != nil
+        }
+        try disk.fill("lent")
+        try Revocations(path, spareSpace: spare).revoke(uid: "bob", before: 1)
+        #expect(lent.withLock { $0 } > 0)
+        try none.refresh()
+        #expect(none.isKept && none.isRevoked(uid: "bob", signedInAt: 0))
+        let kept = try Revocations(path)
+        for uid in ["old", "ada", "eve", "bob"] { #expect(kept.isRevoked(uid: uid, signedInAt: 0)) }
+    }
+
+    @Test
     func `What cannot be kept here is refused, or tried again`() throws {
         let directory = TemporaryDirectory("revocation-keeper")
         let table = Table()
@@ -172,7 +205,8 @@ struct RevocationKeeperTests {
         #expect(
             failureCode { () throws(RequestError) in try server.keeper.revoke(uid: "ada", before: 1) }
                 == .failedPrecondition)
-        #expect(!server.refuses("ada", signedInAt: 0) && table.users.isEmpty)
+        // It is in force all the same, here and at the others.
+        #expect(server.refuses("ada", signedInAt: 0) && table.users == ["ada"])
         try Server(table).keeper.revoke(uid: "eve", before: 100)
         for _ in 0..<2 {
             #expect(

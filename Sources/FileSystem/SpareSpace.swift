@@ -1,0 +1,43 @@
+package import Storage
+internal import Synchronization
+
+/// Disk space that is given back when a small file must be written on a full disk: what takes rights away has to be
+/// durable then too. Thread-safe.
+///
+/// It has no space before ``lend(_:)``.
+package final class SpareSpace: Sendable {
+    private let release = Mutex<(@Sendable (_ bytes: Int) -> Bool)?>(nil)
+
+    /// Another process may take what is given back before the file does.
+    private static let attemptsMax = 16
+    /// What a file takes besides its bytes: its last block, and what its directory and its inode need.
+    private static let bytesBesides = 16 << 10
+
+    package init() {}
+
+    /// Takes the space from `release` from now on.
+    ///
+    /// - Parameter release: gives back some bytes, and returns whether there were so many. It may be called on any
+    ///   thread.
+    package func lend(_ release: @escaping @Sendable (_ bytes: Int) -> Bool) {
+        self.release.withLock { $0 = release }
+    }
+
+    /// Calls `write`, and again with more space as long as the disk is full and there is some.
+    ///
+    /// - Parameter bytes: that the file will have.
+    /// - Throws: what the last attempt throws.
+    package func writing<Output>(
+        _ bytes: Int, _ write: () throws(StorageError) -> Output
+    ) throws(StorageError) -> Output {
+        for _ in 0..<Self.attemptsMax {
+            do throws(StorageError) {
+                return try write()
+            } catch {
+                let release = release.withLock { $0 }
+                guard error.code == .full, let release, release(bytes + Self.bytesBesides) else { throw error }
+            }
+        }
+        return try write()
+    }
+}
