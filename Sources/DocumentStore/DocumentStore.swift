@@ -29,6 +29,7 @@ package final class DocumentStore: Sendable {
     let databases: DatabaseDirectory
     let transactions: TransactionTable
     let indexState = SharedIndexStates()
+    let failedBuilds = FailedBuilds()
     /// Nil unless indexes are made on demand.
     let adaptiveIndexes: AdaptiveIndexes?
     /// Indexes that queries lacked.
@@ -86,8 +87,8 @@ package final class DocumentStore: Sendable {
             ? AdaptiveIndexes(configuration, databases: databases, indexState: indexState) : nil
         let services = StoreServices(
             configuration: configuration, versions: versions, databases: databases, transactions: transactions,
-            indexState: indexState, adaptiveIndexes: adaptiveIndexes, counters: counters, changes: changes,
-            standing: standing, replication: replication, changedPaths: changedPaths)
+            indexState: indexState, failedBuilds: failedBuilds, adaptiveIndexes: adaptiveIndexes, counters: counters,
+            changes: changes, standing: standing, replication: replication, changedPaths: changedPaths)
         pipeline = CommitPipeline(
             services, queue: queue, writer: writer, history: try engine.makeReader(), applier: applier)
         if engine.areEntriesDropped {
@@ -405,6 +406,7 @@ package final class DocumentStore: Sendable {
             transactionsAborted: counters.transactionsAborted.load(ordering: .relaxed),
             repeatsAnswered: counters.repeatsAnswered.load(ordering: .relaxed),
             housekeepingFailures: counters.housekeepingFailures.load(ordering: .relaxed),
+            indexBuildsFailed: failedBuilds.count,
             transactionsOpen: transactions.openCount, transactionBytes: transactions.byteCount,
             sessionBytes: counters.sessionBytes.load(ordering: .relaxed),
             lockBytes: counters.lockBytes.load(ordering: .relaxed), changeBytes: changes.byteCount,

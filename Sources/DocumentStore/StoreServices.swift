@@ -9,6 +9,7 @@ struct StoreServices: Sendable {
     let databases: DatabaseDirectory
     let transactions: TransactionTable
     let indexState: SharedIndexStates
+    let failedBuilds: FailedBuilds
     /// Nil unless indexes are made on demand.
     let adaptiveIndexes: AdaptiveIndexes?
     let counters: StoreCounters

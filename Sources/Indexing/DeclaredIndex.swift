@@ -212,15 +212,22 @@ package struct DeclaredIndexes: ~Copyable {
     /// The entries of a document in the indexes of its collection that are kept, without those for searches.
     package func entryCount(of fields: RawSpan, _ path: RawSpan, in database: UInt32) -> Int {
         if all.isEmpty { return 0 }
+        return entryCounts(of: fields, path, in: database).reduce(0) { $0 + $1.count }
+    }
+
+    /// The same, by index.
+    package func entryCounts(
+        of fields: RawSpan, _ path: RawSpan, in database: UInt32
+    ) -> [(index: DeclaredIndex, count: Int)] {
         let id = [UInt8](copying: KeyedDocument.collectionID(ofDocument: path))
-        var count = 0
+        var counts: [(index: DeclaredIndex, count: Int)] = []
         for index in all
         where index.database == database && index.state.isKept && index.shape.search == nil
             && Array(index.shape.collectionID.utf8) == id
         {
-            count += index.shape.entryCount(of: fields)
+            counts.append((index, index.shape.entryCount(of: fields)))
         }
-        return count
+        return counts
     }
 
     /// Takes a definition in its new state; nil removes it.

@@ -234,6 +234,19 @@ extension IndexedValue {
         count(fields, tag: DocumentTag.field, depth: 0, rules, FieldRules.root, left: &left)
     }
 
+    /// Counts the entries of a document by the field of the document that they are of.
+    package static func counts(_ fields: RawSpan, rules: FieldRules?) -> [(field: String, count: Int)] {
+        var counts: [(field: String, count: Int)] = []
+        var start = 0
+        while let place = EntryPlace(in: fields, at: start, tag: DocumentTag.field) {
+            var left = Int.max
+            count(fields.extracting(start..<place.end), rules: rules, left: &left)
+            counts.append((String(repairingUTF8: fields.extracting(place.name)), Int.max - left))
+            start = place.end
+        }
+        return counts
+    }
+
     private static func count(
         _ entries: RawSpan, tag: UInt8, depth: Int, _ rules: FieldRules?, _ rule: FieldRules.Place, left: inout Int
     ) {

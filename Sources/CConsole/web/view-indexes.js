@@ -278,7 +278,7 @@ function tableOf(heads, rows) {
  * What ends an index.
  * @param {any} index
  */
-function ending(index) { return index.state === "CREATING" ? "Cancel" : "Delete"; }
+function ending(index) { return ["CREATING", "NEEDS_REPAIR"].includes(index.state) ? "Cancel" : "Delete"; }
 
 /** @param {any} one an index that exists */
 function size(one) {
@@ -313,6 +313,6 @@ function fieldOf(line) {
 
 /** @param {string} state */
 function stateOf(state) {
-  const isReady = state === "READY" || state === "ACTIVE";
-  return h("span.state", {}, h(`i.dot.${isReady ? "good" : "busy"}`, {}), state.toLowerCase());
+  const dots = { READY: "good", ACTIVE: "good", FAILED: "bad", NEEDS_REPAIR: "bad" };
+  return h("span.state", {}, h(`i.dot.${dots[state] ?? "busy"}`, {}), state.toLowerCase().replace("_", " "));
 }

@@ -136,7 +136,7 @@ struct CommitDraft: ~Copyable {
     ) throws(RequestError) {
         if item.kind != .deleted {
             // A copy may be of a document from before the present limit, or before the present indexes.
-            if !item.kind.isCopy { try checkEntries(of: item.payload, item.path) }
+            if !item.kind.isCopy { try checkEntries(of: item.payload, item.path, replacing: prior.fields) }
             mayUseReserve = false
         }
         record.append(item)
@@ -178,11 +178,24 @@ struct CommitDraft: ~Copyable {
         }
     }
 
-    /// - Throws: `INVALID_ARGUMENT` if the document would have more index entries than are allowed.
-    private func checkEntries(of fields: RawSpan, _ path: RawSpan) throws(RequestError) {
-        if applier.indexes.exceeds(entriesMax: entriesMax, fields: fields, path, in: database) {
-            throw .invalidArgument("too many index entries for entity: a document may have \(entriesMax)")
-        }
+    /// Parts of the entries of a document that an error names.
+    private static let partsNamedMax = 3
+
+    /// - Parameter old: the fields before; empty if there is no document.
+    /// - Throws: `INVALID_ARGUMENT` if the document would have more index entries than are allowed, and more than it
+    ///   has: it may be from before the present limit or the present indexes, and become smaller.
+    private func checkEntries(
+        of fields: RawSpan, _ path: RawSpan, replacing old: RawSpan
+    ) throws(RequestError) {
+        guard applier.indexes.exceeds(entriesMax: entriesMax, fields: fields, path, in: database) else { return }
+        let counts = applier.indexes.entryCounts(of: fields, path, in: database)
+        let count = counts.reduce(0) { $0 + $1.count }
+        let oldCounts = applier.indexes.entryCounts(of: old, path, in: database)
+        if count <= oldCounts.reduce(0, { $0 + $1.count }) { return }
+        let parts = counts.prefix(Self.partsNamedMax).map { "\($0.count) of \($0.what)" }
+        throw .invalidArgument(
+            "too many index entries for entity: a document may have \(entriesMax), and this one would have \(count): "
+                + parts.joined(separator: ", "))
     }
 
     // MARK: System commits

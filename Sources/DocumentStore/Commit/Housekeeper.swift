@@ -4,7 +4,7 @@
 // All of it is done by commits: `SystemCommit`s, and batches of deletes like those of clients. A failure is counted
 // (`StoreStatistics.housekeepingFailures`) and the task is tried again later:
 //
-//     index step    after a second
+//     index step    after a second; that of a build that cannot continue: `FailedBuilds`
 //     adaptation    after a second
 //     sessions      after a second
 //     clock note    after a second
@@ -29,6 +29,7 @@ final class Housekeeper {
     private let databases: DatabaseDirectory
     private let counters: StoreCounters
     private let indexState: SharedIndexStates
+    private let failedBuilds: FailedBuilds
     private let adaptiveIndexes: AdaptiveIndexes?
 
     private var expiry: ExpirySweep
@@ -52,6 +53,7 @@ final class Housekeeper {
         databases = services.databases
         counters = services.counters
         indexState = services.indexState
+        failedBuilds = services.failedBuilds
         adaptiveIndexes = services.adaptiveIndexes
         expiry = ExpirySweep(intervalMilliseconds: configuration.expiryIntervalMilliseconds)
     }
@@ -124,14 +126,37 @@ final class Housekeeper {
 
     /// Takes the next step of an index build, if there is one and it is time for it.
     func takeIndexStep() {
-        guard hasIndexWork, configuration.clock.elapsedMilliseconds >= nextIndexStepMilliseconds else { return }
+        let now = configuration.clock.elapsedMilliseconds
+        guard hasIndexWork, now >= nextIndexStepMilliseconds else { return }
         let mode = configuration.automaticIndexes
-        if perform(.indexStep(mode), as: .indexStep) {
+        let (paused, pauseEnd) = failedBuilds.paused(
+            among: stage.draft.applier.indexes.builds, nowMilliseconds: now)
+        let build = stage.draft.applier.indexes.builds.first { !paused.contains($0) }
+        if build == nil, !paused.isEmpty, !isIndexStateUnknown {
+            nextIndexStepMilliseconds = min(pauseEnd, now + Housekeeper.roundMilliseconds)
+            return
+        }
+        nextIndexStepMilliseconds = now + Housekeeper.roundMilliseconds
+        guard configuration.admitsHousekeeping(.indexStep) else { return }
+        do throws(StorageError) {
+            _ = try stage.perform(.indexStep(mode, besides: paused))
+            if let build { failedBuilds.forget(build) }
+            nextIndexStepMilliseconds = now
             // A change of the mode may take two steps.
             if isIndexStateUnknown { isIndexStateUnknown = stage.draft.applier.indexes.mustChange(toEnter: mode) }
-        } else {
-            nextIndexStepMilliseconds = configuration.clock.elapsedMilliseconds + Housekeeper.roundMilliseconds
+        } catch {
+            noteFailure(of: .indexStep, build, error)
+            // The other builds continue.
+            if build != nil, FailedBuilds.isDue(error) { nextIndexStepMilliseconds = now }
         }
+    }
+
+    /// Notes that a step of a build has failed.
+    private func noteFailure(of task: HousekeepingTask, _ build: IndexBuild?, _ error: StorageError) {
+        guard let build else { return noteFailure(of: task, "\(error)") }
+        let now = configuration.clock.elapsedMilliseconds
+        if FailedBuilds.isDue(error) { failedBuilds.note("\(error)", of: build, nowMilliseconds: now) }
+        noteFailure(of: task, "\(indexState.current.description(of: build)): \(error)")
     }
 
     /// - Returns: false if the task is to be tried again: it failed, or the configuration did not admit it.

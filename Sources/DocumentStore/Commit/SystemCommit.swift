@@ -7,8 +7,8 @@ internal import Storage
 
 /// A commit of the store's own. Its record is decided from the tables in memory, and applied like any other.
 enum SystemCommit {
-    /// The next step of an index build, or a change of whether automatic indexes are kept.
-    case indexStep(AutomaticIndexes)
+    /// The next step of an index build that is not among some, or a change of whether automatic indexes are kept.
+    case indexStep(AutomaticIndexes, besides: Set<IndexBuild> = [])
     /// Begins all declared indexes, or the automatic ones, from the first document again: their entries are gone.
     case rebuild(IndexMaintenance.Kind)
     /// Changes indexes on demand.
@@ -45,8 +45,8 @@ enum SystemCommit {
         _ tables: borrowing CommitApplier, version: CommitVersion, into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
         switch self {
-        case .indexStep(let mode):
-            return try tables.indexes.decideStep(mode: mode, version: version, into: &record)
+        case .indexStep(let mode, let paused):
+            return try tables.indexes.decideStep(mode: mode, besides: paused, version: version, into: &record)
         case .rebuild(let kind):
             return tables.indexes.decideRebuild(of: kind, into: &record)
         case .adapt(let changes):

@@ -14,6 +14,8 @@ package struct ListedIndex: Sendable {
     package let state: DocumentStore.IndexProgress
     /// About what the entries of declared indexes take on disk; nil for others.
     package var size: KeyRangeEstimate?
+    /// Why its build cannot continue, in state `failed`.
+    package var failure: String?
 }
 
 extension DocumentStore {
@@ -40,10 +42,13 @@ extension DocumentStore {
                 let parts = declared.filter { override.shapes.contains($0.shape) && $0.state != .dropping }
                 implied += parts.map(\.shape)
                 let isBuilt = isSettled && parts.allSatisfy { $0.state == .ready }
+                let failure =
+                    (isSettled ? nil : failedBuilds.message(of: IndexBuild(group)))
+                    ?? parts.lazy.compactMap { self.indexFailure(of: $0.shape, in: database) }.first
                 overrides.append(
                     ListedIndex(
-                        json: override.json, state: isBuilt ? .ready : .building,
-                        size: parts.isEmpty ? nil : size(of: Set(parts.map(\.shape)), in: number)))
+                        json: override.json, state: isBuilt ? .ready : failure == nil ? .building : .failed,
+                        size: parts.isEmpty ? nil : size(of: Set(parts.map(\.shape)), in: number), failure: failure))
             }
             for lifted in Set(group.previous.joined().map(\.ignoringUse)) where !isReady {
                 let isLifted = !group.overrides.contains { $0.field == lifted.field }
@@ -52,7 +57,9 @@ extension DocumentStore {
         }
         let indexes = declared.filter { $0.state == .dropping || !implied.contains($0.shape) }
         return indexes.map {
-            ListedIndex(json: $0.shape.json, state: $0.state, size: size(of: [$0.shape], in: number))
+            ListedIndex(
+                json: $0.shape.json, state: $0.state, size: size(of: [$0.shape], in: number),
+                failure: $0.state == .failed ? indexFailure(of: $0.shape, in: database) : nil)
         } + overrides
     }
 
@@ -80,10 +87,21 @@ extension DocumentStore {
         return size
     }
 
-    /// About what all entries take on disk: by values, of array elements, of declared indexes.
-    package var indexSizes: (values: KeyRangeEstimate, elements: KeyRangeEstimate, declared: KeyRangeEstimate) {
+    /// About what all entries take on disk.
+    package struct IndexSizes: Sendable {
+        /// Of single fields: their values, and the elements of arrays.
+        package let values: KeyRangeEstimate
+        package let elements: KeyRangeEstimate
+        /// Of declared indexes, without those for searches.
+        package let declared: KeyRangeEstimate
+        package let searches: KeyRangeEstimate
+    }
+
+    /// About what all entries take on disk.
+    package var indexSizes: IndexSizes {
         func size(_ space: KeySpace) -> KeyRangeEstimate { estimate(([space.rawValue], [space.rawValue + 1])) }
-        return (size(.values), size(.elements), size(.declared))
+        return IndexSizes(
+            values: size(.values), elements: size(.elements), declared: size(.declared), searches: size(.searches))
     }
 
     private func estimate(_ range: (from: [UInt8], to: [UInt8])) -> KeyRangeEstimate {

@@ -34,6 +34,11 @@ extension DocumentStore {
         case dropping = "DROPPING"
         /// An index for searches, until the store is opened with the libraries that it needs.
         case waiting = "WAITING"
+        /// A build that cannot continue now. It is tried again; `indexFailure` has the cause.
+        case failed = "FAILED"
+
+        /// Whether the index is being built, though the build may not be able to continue now.
+        package var isUnderWay: Bool { self == .building || self == .failed }
     }
 
     /// A database's declared indexes, those that overrides ask for among them.
@@ -47,10 +52,18 @@ extension DocumentStore {
                 case .complete: index.state.isComplete(at: published) ? .ready : .building
                 case .clearing: .dropping
                 case .off: .waiting
-                case .building: .building
+                case .building: failedBuilds.message(of: IndexBuild(index)) == nil ? .building : .failed
                 }
             return (index.shape, state)
         }
+    }
+
+    /// Why the build of an index cannot continue now; nil if it can, or is done.
+    package func indexFailure(of shape: IndexShape, in database: DatabaseName) -> String? {
+        guard let number = databases.number(of: database) else { return nil }
+        return indexState.current.declared.lazy
+            .filter { $0.database == number && $0.state.phase == .building && $0.shape == shape }
+            .compactMap { self.failedBuilds.message(of: IndexBuild($0)) }.first
     }
 
     /// What is missing that indexes for searches wait for; nil if none waits.
@@ -83,6 +96,8 @@ extension DocumentStore {
         package let effective: [FieldOverride]
         /// Whether all entries are as the overrides ask.
         package let isSettled: Bool
+        /// Why the entries cannot be brought in line now; nil if they can. It is tried again.
+        package let failure: String?
     }
 
     /// The collection groups of a database whose fields have or had overrides.
@@ -92,7 +107,7 @@ extension DocumentStore {
         return indexState.current.groups.all.filter { $0.database == number }.map {
             FieldSettings(
                 collectionID: $0.collectionID, declared: $0.declared, effective: $0.overrides,
-                isSettled: $0.state.isComplete(at: published))
+                isSettled: $0.state.isComplete(at: published), failure: failedBuilds.message(of: IndexBuild($0)))
         }
     }
 

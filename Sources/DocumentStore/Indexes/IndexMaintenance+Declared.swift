@@ -64,9 +64,9 @@ extension IndexMaintenance {
     /// Decides the next step of the first declared index or overridden group that has one.
     /// - Returns: false if none has.
     func decideDeclaredStep(
-        version: CommitVersion, into record: inout ByteBuffer
+        besides paused: Set<IndexBuild>, version: CommitVersion, into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
-        if let index = declared.all.first(where: { $0.state.hasWork }) {
+        if let index = declared.all.first(where: { $0.state.hasWork && !paused.contains(IndexBuild($0)) }) {
             let isClearing = index.state.phase == .clearing
             let from = index.state.position
             let to = isClearing ? index.entries.to : Self.documents(of: index.database).to
@@ -77,7 +77,8 @@ extension IndexMaintenance {
             DefinitionRecord.write(from: from, to: stop ?? to, [definition], into: &record)
             return true
         }
-        guard let group = (groups.all + [groups.common]).first(where: { $0.state.hasWork }) else { return false }
+        let group = (groups.all + [groups.common]).first { $0.state.hasWork && !paused.contains(IndexBuild($0)) }
+        guard let group else { return false }
         let (from, to) = (group.state.position, Self.documents(of: group.database).to)
         // Without automatic indexes there is nothing to bring in line.
         var visited = 0

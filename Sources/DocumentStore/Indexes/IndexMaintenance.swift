@@ -73,6 +73,20 @@ struct IndexMaintenance: ~Copyable {
         return left < 0
     }
 
+    /// The entries of a document by what they are of, those for searches not counted: the most first.
+    func entryCounts(
+        of fields: RawSpan, _ path: RawSpan, in database: UInt32
+    ) -> [(what: String, count: Int)] {
+        var counts = declared.entryCounts(of: fields, path, in: database).map { entry in
+            (what: "the index \(entry.index.shape.json)", count: entry.count)
+        }
+        if state.isKept {
+            let rules = groups.settings(ofDocument: path, in: database)?.rules
+            counts += IndexedValue.counts(fields, rules: rules).map { (what: "the field \($0.field)", count: $0.count) }
+        }
+        return counts.sorted { $0.count > $1.count }
+    }
+
     /// Brings the automatic entries of a document up to date.
     mutating func deriveAutomatic<Sink: IndexEntrySink & ~Copyable>(
         _ document: borrowing IndexedDocument, from old: RawSpan, to new: RawSpan, into sink: inout Sink
@@ -153,16 +167,24 @@ struct IndexMaintenance: ~Copyable {
 
     private var work: Work { state.phase == .clearing ? .clear : .buildAutomatic }
 
+    /// The builds that have steps to take, in their order.
+    var builds: [IndexBuild] {
+        (state.hasWork ? [.automatic] : []) + declared.all.filter(\.state.hasWork).map { IndexBuild($0) }
+            + (groups.all + [groups.common]).filter(\.state.hasWork).map { IndexBuild($0) }
+    }
+
     /// Decides what brings the indexes one step further: a change of the mode or state of the automatic indexes, else
     /// the next step of building or clearing them, else the next step of a declared index or of an overridden group.
     ///
     /// - Parameters:
     ///   - mode: whether automatic indexes are to be kept.
+    ///   - paused: builds that are not to be continued now.
     ///   - version: the commit that the step will be.
     ///   - record: takes the record of the step.
     /// - Returns: false if there is nothing to do.
     func decideStep(
-        mode: AutomaticIndexes, version: CommitVersion, into record: inout ByteBuffer
+        mode: AutomaticIndexes, besides paused: Set<IndexBuild>, version: CommitVersion,
+        into record: inout ByteBuffer
     ) throws(StorageError) -> Bool {
         let definitions = definitions(entering: mode, at: version)
         if !definitions.isEmpty {
@@ -173,7 +195,9 @@ struct IndexMaintenance: ~Copyable {
             IndexStepRecord.write(from: [], to: [], state: state, into: &record)
             return true
         }
-        if !state.hasWork { return try decideDeclaredStep(version: version, into: &record) }
+        if !state.hasWork || paused.contains(.automatic) {
+            return try decideDeclaredStep(besides: paused, version: version, into: &record)
+        }
         let isClearing = state.phase == .clearing
         let end = isClearing ? IndexMaintenance.entries.to : IndexMaintenance.documents.to
         if let stop = try endOfStep(work, from: state.position, to: end) {

@@ -2,6 +2,7 @@
 
 internal import Basics
 internal import DocumentModel
+internal import DocumentStore
 internal import FirestoreMessages
 internal import Indexing
 
@@ -22,8 +23,8 @@ extension IndexShape {
 
     /// The index with its name and state. The position of the document's name is explicit; in an index for searches it
     /// has none.
-    func adminMessage(in database: DatabaseName, isReady: Bool) -> AdminIndex {
-        if let search { return search.adminMessage(of: self, in: database, isReady: isReady) }
+    func adminMessage(in database: DatabaseName, _ state: AdminIndex.State) -> AdminIndex {
+        if let search { return search.adminMessage(of: self, in: database, state) }
         var fields = parts.map { AdminIndex.Field(path: "\($0.field)", mode: AdminIndex.Field.Mode($0.kind)) }
         fields.append(AdminIndex.Field(path: "__name__", mode: isNameDescending ? .descending : .ascending))
         if let vector {
@@ -32,19 +33,31 @@ extension IndexShape {
         }
         return AdminIndex(
             name: "\(AdminIndexName(self, in: database))", queryScope: AdminIndex.QueryScope(spansGroup: isGroup),
-            fields: fields, state: isReady ? .ready : .creating)
+            fields: fields, state: state)
     }
 }
 
 extension IndexShape.SearchPart {
-    fileprivate func adminMessage(of shape: IndexShape, in database: DatabaseName, isReady: Bool) -> AdminIndex {
+    fileprivate func adminMessage(
+        of shape: IndexShape, in database: DatabaseName, _ state: AdminIndex.State
+    ) -> AdminIndex {
         let fields =
             texts.map { AdminIndex.Field(path: "\($0)", mode: .search(text: true, geo: false)) }
             + points.map { AdminIndex.Field(path: "\($0)", mode: .search(text: false, geo: true)) }
         return AdminIndex(
             name: "\(AdminIndexName(shape, in: database))",
             queryScope: AdminIndex.QueryScope(spansGroup: shape.isGroup), fields: fields,
-            state: isReady ? .ready : .creating, textLanguage: texts.isEmpty ? "" : language.code)
+            state: state, textLanguage: texts.isEmpty ? "" : language.code)
+    }
+}
+
+extension AdminIndex.State {
+    init(_ progress: DocumentStore.IndexProgress) {
+        switch progress {
+        case .ready: self = .ready
+        case .failed: self = .needsRepair
+        case .building, .dropping, .waiting: self = .creating
+        }
     }
 }
 

@@ -39,6 +39,17 @@ extension IndexAdminService {
         return AdminField(name: "\(name)", indexConfig: config, ttlConfig: ttl)
     }
 
+    /// Why the entries of a field cannot be brought in line with its settings now; nil if they can.
+    func fieldFailure(_ name: AdminFieldName) -> String? {
+        let database = name.group.database
+        let settings = store.fieldSettings(in: database).first {
+            $0.collectionID.hasSameUTF8(as: name.group.collectionID)
+        }
+        let own = settings?.declared.first { $0.field == name.field }
+        if let failure = settings?.failure { return failure }
+        return own?.shapes.lazy.compactMap { [store] in store.indexFailure(of: $0, in: database) }.first
+    }
+
     /// The field whose settings a field without its own has: of the nearest map around it, else of `*`.
     private static func ancestor(of name: AdminFieldName, _ overrides: [FieldOverride]) -> AdminFieldName {
         let path = name.field?.utf8Segments ?? []

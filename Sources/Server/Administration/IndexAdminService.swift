@@ -95,7 +95,7 @@ final class IndexAdminService {
     private func index(_ name: AdminIndexName) throws(RequestError) -> AdminIndex {
         let found = declaredIndexes(in: name.group.database).first { name.names($0.shape) && $0.state != .dropping }
         guard let found else { throw RequestError(.notFound, "There is no index \(name).") }
-        return found.shape.adminMessage(in: name.group.database, isReady: found.state == .ready)
+        return found.shape.adminMessage(in: name.group.database, AdminIndex.State(found.state))
     }
 
     private func indexes(_ request: AdminListRequest) throws(RequestError) -> AdminIndexPage {
@@ -103,7 +103,7 @@ final class IndexAdminService {
         guard request.filter.isEmpty else { throw .invalidArgument("Indexes cannot be filtered.") }
         let all = declaredIndexes(in: group.database)
             .filter { $0.state != .dropping && group.covers($0.shape.collectionID) }
-            .map { $0.shape.adminMessage(in: group.database, isReady: $0.state == .ready) }
+            .map { $0.shape.adminMessage(in: group.database, AdminIndex.State($0.state)) }
         let (page, next) = Self.page(of: all, \.name, size: request.pageSize, after: request.pageToken)
         return AdminIndexPage(indexes: page, nextPageToken: next)
     }

@@ -94,6 +94,7 @@ struct StoreFigures {
                 ("values", (sizes.values.entries, sizes.values.bytes)),
                 ("elements", (sizes.elements.entries, sizes.elements.bytes)),
                 ("declared", (sizes.declared.entries, sizes.declared.bytes)),
+                ("searches", (sizes.searches.entries, sizes.searches.bytes)),
             ]
         }
         labelled("hearth_index_entries", .gauge, "Index entries in runs, estimated.", in: &page) { store in

@@ -32,6 +32,9 @@ struct StoreMetric: Sendable {
         .counter(
             "hearth_housekeeping_failures_total", "Failures of the store's own commits, which are tried again."
         ) { $0.housekeepingFailures },
+        .gauge("hearth_index_builds_failed", "Index builds that cannot continue now; they are tried again.") {
+            $0.indexBuildsFailed
+        },
         .counter(
             "hearth_transactions_aborted_total", "Transactions that ended with ABORTED."
         ) { $0.transactionsAborted },

@@ -24,7 +24,8 @@ enum IndexesCommand: AsyncSubcommand {
         new indexes in the background and drops indexes that are not in FILE. list prints each
         index with its state: BUILDING, READY or DROPPING, and for indexes over several fields
         or collection groups about how many entries are on disk, and their bytes. An index for
-        searches is WAITING if the server lacks the libraries ICU and Snowball.
+        searches is WAITING if the server lacks the libraries ICU and Snowball. An index is
+        FAILED if its build cannot continue; the log of the server says why, and it is tried again.
 
         suggest prints a firestore.indexes.json: the declared indexes, and those that queries
         since the start of the server would have been cheaper with, or were refused without
@@ -123,7 +124,15 @@ enum IndexesCommand: AsyncSubcommand {
         var line = progress
         defer { line.clear() }
         var total = 0
-        while store.indexListing(in: database).contains(where: { $0.state != .ready && $0.state != .waiting }) {
+        while true {
+            let unfinished = store.indexListing(in: database).filter { $0.state != .ready && $0.state != .waiting }
+            if unfinished.isEmpty { break }
+            if unfinished.allSatisfy({ $0.state == .failed }) {
+                let failures = unfinished.map { "\($0.json): \($0.failure ?? "")" }
+                throw CommandFailure(
+                    "\(what) applied, but not all are built; a server tries again:\n"
+                        + failures.joined(separator: "\n"))
+            }
             let left = store.indexWorkLeft(in: database)
             // The entries of an index that is dropped may be more than they were when the work began.
             total = max(total, left)

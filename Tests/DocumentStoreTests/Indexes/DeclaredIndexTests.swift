@@ -232,9 +232,17 @@ struct DeclaredIndexTests {
             let refused = try await model.harness.failure([.set("c/x", document(elements))])
             #expect(refused?.code == .invalidArgument)
         }
+        let message = try await model.harness.failure([.set("c/x", document(60))])?.message ?? ""
+        #expect(message.contains("this one would have 122: 60 of the index {"), "\(message)")
         // Without the other field there is no entry.
         #expect(try await model.harness.failure([.set("c/y", ["list": list(90)])]) == nil)
         try await model.waitForIndexes()
+        // One from before may become smaller, and change in other fields.
+        var old = document(80)
+        old["a"] = 2
+        #expect(try await model.harness.failure([.set("c/old", old)]) == nil)
+        #expect(try await model.harness.failure([.set("c/old", document(70))]) == nil)
+        #expect(try await model.harness.failure([.set("c/old", document(71))])?.code == .invalidArgument)
         #expect(try await model.harness.failure([.delete("c/old")]) == nil)
         try model.harness.finish()
     }

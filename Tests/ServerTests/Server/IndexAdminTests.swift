@@ -1,6 +1,7 @@
 // The admin API of indexes and fields, call by call, over the socket in the data directory.
 
 import Basics
+import Dispatch
 import DocumentModel
 import DocumentStore
 import EventLoops
@@ -162,6 +163,54 @@ struct IndexAdminTests {
         for name in [change.name, complete.name] {
             #expect(admin.code(.deleteOperation, NamedRequest(name: name)) == .unimplemented)
         }
+    }
+
+    /// A closed store with documents, one of which has the marker.
+    private static func prepare(_ configuration: StoreConfiguration) throws {
+        let store = try DocumentStore.open(configuration)
+        defer { store.close() }
+        for start in stride(from: 0, to: 400, by: 100) {
+            var writes = WriteList(database: try DatabaseName(Harness.database))
+            for number in start..<start + 100 {
+                let text = (number == 200 ? marker : "") + String(repeating: "x", count: 1_000)
+                let fields = Harness.fields(["a": 1, "b": 2, "s": .string(text)])
+                try Harness.name("c/d\(1_000 + number)").withUTF8Span { (name) throws(RequestError) in
+                    try writes.update(name, fields: fields.byteSpan)
+                }
+            }
+            let done = DispatchSemaphore(value: 0)
+            store.commit(CommitRequest(writes: writes)) { _ in done.signal() }
+            done.wait()
+        }
+        try store.checkpoint()
+    }
+
+    private static let marker = "the marker of a document"
+
+    @Test
+    func `The operation of a build that cannot continue has failed, with the cause, and can be cancelled`() throws {
+        let admin = try Admin {
+            do {
+                try Self.prepare($0.store)
+                _ = try FileDamage(of: Self.marker, in: $0.store.directory + "/runs")
+            } catch {
+                Issue.record(error)
+            }
+        }
+        let operation: LongRunningOperation = try admin.reply(
+            .createIndex, CreateIndexRequest(parent: Self.group, index: Self.index("a", "b")))
+        let failed = try admin.result(operation)
+        guard case .error(let status) = failed.result, let metadata = failed.metadata else {
+            Issue.record("the operation has no error: \(failed)")
+            return
+        }
+        #expect(status.code == .failedPrecondition && status.message.contains("tried again"), "\(status)")
+        #expect(try IndexOperationMetadata(wire: metadata.value.byteSpan).state == .failed)
+        let page: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
+        #expect(page.indexes.map(\.state) == [.needsRepair])
+        #expect(admin.code(.cancelOperation, NamedRequest(name: operation.name)) == .ok)
+        let left: AdminIndexPage = try admin.reply(.listIndexes, AdminListRequest(parent: Self.group))
+        #expect(left.indexes.isEmpty)
     }
 
     @Test
