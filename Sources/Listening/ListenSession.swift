@@ -43,6 +43,8 @@ package final class ListenSession {
         /// A target that was removed before its turn.
         case addRemoved(Int32)
         case remove(Int32)
+        /// The client has removed a target that is not there any more.
+        case removeUnknown(Int32)
         case refuse(Int32, RequestError)
     }
 
@@ -201,18 +203,30 @@ package final class ListenSession {
     /// Has a target removed with an error. The refusals of a client that does not read wait here, so they have a limit,
     /// beyond which the stream ends.
     private func refuse(_ id: Int32, _ error: RequestError) {
-        let byteCount = Self.byteCount(of: error)
+        append(.refuse(id, error), Self.byteCount(of: error))
+    }
+
+    /// Answers the removal of a target that is not there: the server's REMOVE has crossed it. Clients count the answers
+    /// to their requests, and ignore a target until it has all of them.
+    private func answerRemoval(of id: Int32) {
+        if id > 0 { append(.removeUnknown(id), Self.answerBytes) }
+    }
+
+    private func append(_ refusal: Command, _ byteCount: Int) {
         if refusalBytes + byteCount > Self.freeRefusalBytes, hub.targetBytes + byteCount > hub.limits.targetBytes {
             return end(.noMemoryForListeners)
         }
         countRefusals(byteCount)
-        commands.append(.refuse(id, error))
+        commands.append(refusal)
     }
 
     private func countRefusals(_ byteCount: Int) {
         refusalBytes += byteCount
         hub.targetBytes += byteCount
     }
+
+    /// Memory of the answer to a removal; an estimate.
+    private static let answerBytes = 64
 
     /// Memory of a refusal; an estimate.
     private static func byteCount(of error: RequestError) -> Int { 128 + error.message.utf8.count }
@@ -234,7 +248,7 @@ package final class ListenSession {
     }
 
     private func remove(_ id: Int32) {
-        guard let target = targets.removeValue(forKey: id) else { return }
+        guard let target = targets.removeValue(forKey: id) else { return answerRemoval(of: id) }
         retire(target)
         // One that waits is not counted any more, and must not be held.
         let waiting = commands.lastIndex { if case .add(let added) = $0 { added === target } else { false } }
@@ -452,6 +466,9 @@ package final class ListenSession {
             if target.isActive { beginLoad(target) }
         case .addRemoved(let id): queue.append(.add, [id])
         case .remove(let id): queue.append(.remove, [id])
+        case .removeUnknown(let id):
+            countRefusals(-Self.answerBytes)
+            queue.append(.remove, [id])
         case .refuse(let id, let error):
             countRefusals(-Self.byteCount(of: error))
             queue.append(.add, [id])

@@ -186,7 +186,9 @@ struct ListenSessionTests {
         try client.listen(1, to: .documents(["c/x"]))
         try client.receive(.remove(99))
         #expect(
-            try messages() == ["remove [1]", "add [1]", "delete c/x [1]", "current [1]", "noChange []"])
+            try messages() == [
+                "remove [1]", "add [1]", "delete c/x [1]", "current [1]", "noChange []", "remove [99]",
+            ])
         try harness.set("c/a", [:])
         #expect(try messages() == [])
     }

@@ -52,6 +52,28 @@ struct ListenTargetTests {
     }
 
     @Test
+    func `The removal of a target that the server has removed meanwhile gets its answer, and the id is free`() throws {
+        defer { finish() }
+        let error = RequestError.invalidArgument("a rule")
+        let parent = harness.database.documentsRoot
+        try client.receive(.add(ListenTarget(.invalidQuery(parent: parent, error), id: 2)))
+        // The client has not read the refusal.
+        try client.receive(.remove(2))
+        try client.receive(.remove(7))
+        try client.receive(.remove(0))
+        try client.drain()
+        let removed = client.takeMessages().compactMap { message -> String? in
+            guard case .targetChange(let change) = message, change.kind == .remove else { return nil }
+            return "\(change.targets) \(change.cause == nil ? "answer" : "refusal")"
+        }
+        #expect(removed == ["[2] refusal", "[2] answer", "[7] answer"])
+        #expect(harness.hub.targetBytes == 0)
+        try client.listen(2, to: Self.all)
+        try client.drain()
+        #expect(client.targets[2] != nil)
+    }
+
+    @Test
     func `Refusals that a client does not read have a limit, and are not counted once they are read`() throws {
         var limits = ListenLimits()
         limits.targetBytes = 1 << 20
