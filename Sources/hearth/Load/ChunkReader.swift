@@ -79,10 +79,13 @@ final class ChunkReader {
         return isCompressed || file.totalBytes == nil ? source : nil
     }
 
-    /// Moves past the lines that are stored.
+    /// Moves past the lines that are stored, to the start of a line or to the end.
+    ///
+    /// - Throws: also if no line begins there, because the input is not what it was.
     private func skip(_ count: Int) throws(CommandFailure) {
         var left = count
         var part: [UInt8] = []
+        var before: UInt8 = 0x0A
         while left > 0 {
             part.removeAll(keepingCapacity: true)
             guard try source.read(into: &part, atMost: min(left, Self.readBytes)) else {
@@ -90,8 +93,12 @@ final class ChunkReader {
             }
             // An array may give more than it is asked for.
             if part.count > left { rest = Array(part[left...]) }
+            before = part[min(part.count, left) - 1]
             left -= part.count
         }
+        if before == 0x0A { return }
+        if rest.isEmpty { try read(into: &rest) }
+        if !rest.isEmpty { throw CommandFailure("\(path) is not as it was before: no line begins at byte \(count)") }
     }
 
     /// The next lines; nil at the end. Waits for no more than one read to bring the end of a line.

@@ -17,6 +17,8 @@ struct LoadState: Equatable {
     var progress = LoadProgress()
     /// How far its documents are stored, in the order of their names.
     var stored = WindowPlace()
+    /// Bad lines of this window that were put aside.
+    var reported = 0
 
     /// Readers of JSON hold integers in 64 bits with a sign.
     static let integerMax = UInt64(Int64.max)
@@ -76,9 +78,10 @@ extension LoadState {
             let storedSum: UInt64 = try object.integer("storedSum"),
             let progress = try object.object("progress").flatMap(LoadProgress.init), windowBytes > 0, stored >= 0
         else { return nil }
+        let reported: Int? = try object.integer("reported")
         self.init(
             collection: collection, idField: try object.string("idField"), seed: seed, windowBytes: windowBytes,
-            progress: progress, stored: WindowPlace(documents: stored, sum: storedSum))
+            progress: progress, stored: WindowPlace(documents: stored, sum: storedSum), reported: reported ?? 0)
     }
 
     private var json: String {
@@ -87,6 +90,7 @@ extension LoadState {
             {
               "collection": \(JSONText.quoted(collection)),\(idField)
               "progress": \(progress.json),
+              "reported": \(reported),
               "seed": \(seed),
               "stored": \(stored.documents),
               "storedSum": \(stored.sum),

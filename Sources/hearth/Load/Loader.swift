@@ -105,9 +105,11 @@ struct Loader {
     private mutating func store(_ window: LoadWindow, totalBytes: Int?) async throws {
         // Whatever else the file may hold by now: what was stored is passed over only if it is still the same.
         var next = try window.place(state.stored, database: options.database)
+        if next != state.stored { state.reported = 0 }
         state.stored = next
-        if next.documents == 0 {
+        if next.documents == 0, state.reported != window.badLines.count {
             for bad in window.badLines { try badLines?.append(bad.text, number: bad.line, reason: bad.reason) }
+            state.reported = badLines == nil ? 0 : window.badLines.count
         }
         if window.count > 0 { try save() }
         var watermark = Watermark(start: state.stored)
@@ -135,6 +137,7 @@ struct Loader {
         // The line at which a load stops is read again by the next one.
         if badLines == nil { state.progress.skipped -= window.badLines.count }
         state.stored = WindowPlace()
+        state.reported = 0
         if hasStateFile || badLines != nil { try save() }
     }
 

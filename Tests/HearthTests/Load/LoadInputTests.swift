@@ -144,6 +144,54 @@ struct LoadInputTests {
     }
 
     @Test
+    func `An interrupted load of an array does not continue within an element`() throws {
+        let server = try ServerProcess(data: directory.path(of: "data"))
+        var elements = (0..<700).map { #"{"__name__":"d\#($0)","n":\#($0)}"# }
+        func write(_ elements: some Sequence<String>) throws -> String {
+            try self.write("in.json", Array("[\(elements.joined(separator: ","))]".utf8))
+        }
+        let bad = elements[..<600] + [#"{"a":]}"#] + elements[601...]
+        let base = ["load", "--collection", "c", "--address", "127.0.0.1:\(server.port)", try write(bad)]
+        #expect(try HearthBinary.run(base).status == 1)
+        elements[0] = #"{"__name__":"d0","n":1000000}"#
+        _ = try write(elements)
+        let moved = try HearthBinary.run(base + ["--resume"])
+        #expect(moved.status == 1 && moved.errors.contains("no line begins at byte"), "\(moved)")
+        elements[0] = #"{"__name__":"d0","n":0}"#
+        _ = try write(elements)
+        let resumed = try HearthBinary.run(base + ["--resume"])
+        #expect(resumed.status == 0 && resumed.output.hasPrefix("loaded 100 documents"), "\(resumed)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
+    func `Bad lines that were put aside before an interruption are not put aside again`() throws {
+        let data = directory.path(of: "data")
+        let server = try ServerProcess(data: data)
+        let rules = ["if false", "if true"].map { condition in
+            "service cloud.firestore { match /databases/{d}/documents { match /c/{x} { allow write: \(condition); } } }"
+        }
+        func apply(_ text: String) throws {
+            let file = try write("rules", Array(text.utf8))
+            #expect(try HearthBinary.run(["rules", "apply", file, "--data", data]).status == 0)
+        }
+        try apply(rules[0])
+        let file = try write("in.jsonl", Array("nonsense\n{\"__name__\":\"a\"}\n".utf8))
+        let aside = directory.path(of: "aside")
+        let load = [
+            "load", "--collection", "c", "--address", "127.0.0.1:\(server.port)", "--skip-bad", aside, file,
+        ]
+        let refused = try HearthBinary.run(load)
+        #expect(refused.status == 1 && refused.errors.contains("--resume"), "\(refused)")
+        try apply(rules[1])
+        let resumed = try HearthBinary.run(load + ["--resume"])
+        #expect(resumed.status == 0 && resumed.output.contains("1 invalid lines"), "\(resumed)")
+        let text = try String(contentsOfFile: aside, encoding: .utf8)
+        #expect(text.components(separatedBy: "nonsense").count == 2, "\(text)")
+        #expect(server.stop() == 0)
+    }
+
+    @Test
     func `What export writes of all databases loads again, with everything below missing documents`() throws {
         let source = try ServerProcess(data: directory.path(of: "source"))
         func run(_ server: ServerProcess, _ words: String..., input: String? = nil) throws -> HearthBinary.Outcome {
