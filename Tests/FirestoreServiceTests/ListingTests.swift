@@ -110,15 +110,36 @@ struct ListingTests {
     }
 
     @Test
+    func `A token fits into a URL whatever the values are that pages are ordered by`() throws {
+        let harness = try Harness()
+        let long = String(repeating: "v", count: 100_000)
+        func fields(_ end: String) -> [UInt8] { Harness.fields(["s": .string(long + end)]) }
+        try harness.set(["c/a": fields("2"), "c/b": fields("1"), "c/c": fields("3"), "c/d": fields("1")])
+        var request = ListDocumentsRequest(parent: Harness.root, collectionID: "c", pageSize: 1, orderBy: "s desc")
+        #expect(try pages(harness, request) == [["c/c"], ["c/a"], ["c/d"], ["c/b"]])
+        let first = try harness.message(.listDocuments, request, as: ListDocumentsResponse.self)
+        #expect(first.nextPageToken.utf8.count < 8_192)
+        // The last document of the page has another place by now.
+        try harness.set(["c/c": fields("0")])
+        request.pageToken = first.nextPageToken
+        #expect(try pages(harness, request) == [["c/a"], ["c/d"], ["c/b"], ["c/c"]])
+        // It names no document of that version.
+        request.pageToken = String(first.nextPageToken.dropLast(2)) + "7a"
+        #expect(harness.call(.listDocuments, request).status == .invalidArgument)
+    }
+
+    @Test
     func `Listings refuse broken tokens, orders, sizes and parents`() throws {
         let harness = try Harness()
         try harness.set(["c/a": fields(1)])
         let good = ListDocumentsRequest(parent: Harness.root, collectionID: "c")
         let edits: [(inout ListDocumentsRequest) -> Void] = [
             { $0.pageToken = "x" }, { $0.pageToken = "0101" }, { $0.pageToken = "010100" },
-            { $0.pageToken = "01010009" },
+            { $0.pageToken = "01010009" }, { $0.pageToken = "0104" }, { $0.pageToken = "0104ffffffffffffffff000163" },
+            { $0.pageToken = "0104ffffffffffffffff00016361" },
             { $0.pageToken = "010263" }, { $0.pageToken = "0201000161" }, { $0.pageToken = "010363" },
-            { $0.orderBy = "," }, { $0.orderBy = "a b c" }, { $0.orderBy = "a-b" }, { $0.pageSize = -1 },
+            { $0.orderBy = "," }, { $0.orderBy = "a b c" }, { $0.orderBy = "a desc desc" }, { $0.orderBy = "a-b" },
+            { $0.pageSize = -1 },
             { $0.parent = "projects/p" }, { $0.parent = Harness.name("c") }, { $0.collectionID = "a/b/c" },
             { $0.collectionID = ".." }, { $0.collectionID = "__id7__" }, { $0.orderBy = "__name__, n" },
             {

@@ -6,9 +6,9 @@ package struct BackquoteScanner {
 
     package init() {}
 
-    /// Takes the next character.
+    /// Takes the next scalar: a character may be a backquote with a mark that belongs to the name in it.
     /// - Returns: whether it is a backquote or within backquotes.
-    package mutating func covers(_ character: Character) -> Bool {
+    package mutating func covers(_ character: Unicode.Scalar) -> Bool {
         if isEscaped {
             isEscaped = false
         } else if character == "\\", isQuoted {

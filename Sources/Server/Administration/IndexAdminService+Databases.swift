@@ -79,6 +79,20 @@ extension IndexAdminService {
 
     // MARK: Changing
 
+    private static let locationBytesMax = 63
+
+    /// What is kept of the location that a client names: whole characters of at most 63 bytes.
+    private static func location(_ wanted: String) -> String {
+        var kept = String.UnicodeScalarView()
+        var bytesLeft = locationBytesMax
+        for scalar in wanted.unicodeScalars {
+            bytesLeft -= Unicode.UTF8.width(scalar)
+            if bytesLeft < 0 { break }
+            kept.append(scalar)
+        }
+        return String(kept)
+    }
+
     func createDatabase(_ call: Call, _ request: CreateDatabaseRequest) throws {
         let project = try Self.project(ofParent: request.parent)
         guard DatabaseID.isValid(request.databaseID) else {
@@ -92,7 +106,7 @@ extension IndexAdminService {
         let wanted = request.database ?? AdminDatabase(name: "")
         try check(wanted)
         let settings = DatabaseSettings(
-            state: .created, isProtected: wanted.deleteProtection == .on, location: String(wanted.location.prefix(63)))
+            state: .created, isProtected: wanted.deleteProtection == .on, location: Self.location(wanted.location))
         change(call, name, .create) { (known) throws(RequestError) in
             if known?.isBeingDeleted == true { throw .databaseIsBeingDeleted(name) }
             if known?.exists == true {

@@ -47,9 +47,10 @@ enum PathWords {
 
     private static func order(_ text: String) throws -> Order {
         var quotes = BackquoteScanner()
-        let name = text.prefix { quotes.covers($0) || ($0 != ":" && $0 != " ") }
+        let name = text.unicodeScalars.prefix { quotes.covers($0) || ($0 != ":" && $0 != " ") }
         let direction: SortDirection
-        switch text.dropFirst(name.count).drop(while: { $0 == ":" || $0 == " " }).lowercased() {
+        let rest = text.unicodeScalars[name.endIndex...].drop { $0 == ":" || $0 == " " }
+        switch String(rest).lowercased() {
         case "", "asc": direction = .ascending
         case "desc": direction = .descending
         case let other:

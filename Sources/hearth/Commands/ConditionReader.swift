@@ -40,8 +40,9 @@ struct ConditionReader {
     /// Field, operator and value; nil where one is missing. The field ends at a space or a sign that is not within
     /// backticks.
     private static func parts(of text: String) -> (field: String, sign: String, value: String)? {
-        let signs: Set<Character> = ["=", "!", "<", ">"]
-        var rest = Substring(text.trimmingSpaces)
+        let signs: Set<Unicode.Scalar> = ["=", "!", "<", ">"]
+        let text = text.trimmingSpaces
+        var rest = text.unicodeScalars[...]
         var quotes = BackquoteScanner()
         let field = rest.prefix { quotes.covers($0) || ($0 != " " && !signs.contains($0)) }
         rest = rest.dropFirst(field.count).drop { $0 == " " }

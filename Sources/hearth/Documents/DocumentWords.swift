@@ -96,14 +96,15 @@ struct FieldChanges {
 
     private mutating func assign(_ word: String, _ database: DatabaseName) throws {
         var quotes = BackquoteScanner()
-        let name = word.prefix { quotes.covers($0) || $0 != "=" }
-        guard name.count < word.count, !name.isEmpty else {
+        let name = word.unicodeScalars.prefix { quotes.covers($0) || $0 != "=" }
+        guard name.endIndex < word.endIndex, !name.isEmpty else {
             throw UsageError(message: "\"\(word)\" is not a change: write FIELD=VALUE, such as year=1922")
         }
         let field = try PathWords.field(String(name), of: "\"\(word)\"")
         try note(field)
         do throws(ValueWordError) {
-            let value = try ValueWord.read(String(word.dropFirst(name.count + 1)), database)
+            let value = try ValueWord.read(
+                String(word.unicodeScalars[name.endIndex...].dropFirst()), database)
             Self.set(value, at: field.segments[...], in: &fields)
         } catch {
             throw UsageError(message: "the value of \"\(word)\" is invalid: \(error.reason)")

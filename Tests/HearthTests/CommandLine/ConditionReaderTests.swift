@@ -2,6 +2,7 @@
 
 import Basics
 import DocumentModel
+import FirestoreService
 import Testing
 
 @testable import hearth
@@ -60,6 +61,20 @@ import Testing
         #expect(try Self.read("a = NaN") == .unary(field, .isNaN))
         #expect(try Self.read("a != NaN") == .unary(field, .isNotNaN))
         #expect(try Self.read("a < null") == Self.filter("a", .lessThan, .null))
+    }
+
+    @Test func `A mark that begins a quoted name does not hide the backtick`() throws {
+        let name = "\u{301}a = , b"
+        let quoted = "`\(name)`"
+        let (field, c) = (try DocumentModel.FieldPath(quoted), try DocumentModel.FieldPath("c"))
+        #expect(try Self.read("\(quoted)=1") == Self.filter(quoted, .equal, .integer(1)))
+        #expect(try PathWords.fields("\(quoted),c", of: "--select") == [field, c])
+        #expect(try PathWords.orders("\(quoted):desc").first == Order(field: field, direction: .descending))
+        let orders = try OrderText.parse(" \(quoted)  DESC , c asc,d")
+        #expect(orders.map(\.field) == [field, c, try DocumentModel.FieldPath("d"), .documentName])
+        #expect(orders.map(\.direction) == [.descending, .ascending, .ascending, .ascending])
+        let spaces = try DocumentModel.FieldPath("`a  b`")
+        #expect(try OrderText.parse("`a  b` desc").first == Order(field: spaces, direction: .descending))
     }
 
     @Test func `A field may be nested, or quoted with backticks`() throws {

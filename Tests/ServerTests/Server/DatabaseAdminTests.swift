@@ -109,6 +109,15 @@ struct DatabaseAdminTests {
         #expect(admin.failure(.getOperation, NamedRequest(name: made.name)).code == .notFound)
     }
 
+    @Test
+    func `A long location is cut to whole characters of 63 bytes`() throws {
+        let admin = try Admin()
+        let _: LongRunningOperation = try admin.reply(
+            .createDatabase, Self.create("staging") { $0.location = String(repeating: "é", count: 63) })
+        let database: AdminDatabase = try admin.reply(.getDatabase, Self.name("staging"))
+        #expect(database.location == String(repeating: "é", count: 31))
+    }
+
     @Test(arguments: ["", "abc", "Upper", "1abc", "abc-", "a_bcd", String(repeating: "a", count: 64), "a/bcd"])
     func `An id that the cloud refuses is refused`(id: String) throws {
         #expect(!DatabaseID.isValid(id))
