@@ -143,9 +143,13 @@ package final class ExportFolderWriter {
         }
     }
 
+    private static let temporaryMark = ".incomplete-"
+    private static let previousMark = "-previous"
+
     /// Takes the place of the present folder on a file system that cannot exchange names: for a moment there is none.
+    /// ``completeReplacement(of:)`` gives the name after a process that has ended then.
     private func replace() throws(StorageError) {
-        let previous = "\(temporary)-previous"
+        let previous = temporary + Self.previousMark
         try Directory.rename(path, to: previous)
         do throws(StorageError) {
             try Directory.rename(temporary, to: path)
@@ -156,6 +160,25 @@ package final class ExportFolderWriter {
         isFinished = true
         try Directory.syncName(of: path)
         try Directory.removeAll(previous)
+    }
+
+    /// Gives an export its name if a process has ended while it replaced it, and nothing has the name.
+    package static func completeReplacement(of path: String) throws(ExportFolderProblem) {
+        if Directory.exists(path) { return }
+        guard let last = path.split(separator: "/").last else { return }
+        let (parent, mark) = (Directory.parent(of: path), last + temporaryMark)
+        do throws(StorageError) {
+            guard Directory.exists(parent) else { return }
+            let previous = try Directory.names(in: parent).filter { $0.hasPrefix(mark) && $0.hasSuffix(previousMark) }
+            guard let left = previous.first, previous.count == 1 else { return }
+            // The new one was complete before the present one lost the name.
+            let new = "\(parent)/\(left.dropLast(previousMark.count))"
+            try Directory.rename(Directory.exists(new) ? new : "\(parent)/\(left)", to: path)
+            try Directory.syncName(of: path)
+            try Directory.removeAll("\(parent)/\(left)")
+        } catch {
+            throw ExportFolderProblem("\(error)")
+        }
     }
 
     /// Refuses a target that this program must not replace: a folder that holds anything but an export, or a file.
@@ -207,7 +230,7 @@ package final class ExportFolderWriter {
         } catch {
             throw ExportFolderProblem("\(error)")
         }
-        var template = Array("\(path).incomplete-XXXXXX".utf8CString)
+        var template = Array("\(path)\(temporaryMark)XXXXXX".utf8CString)
         let made = unsafe template.withUnsafeMutableBufferPointer { buffer -> String? in
             guard let start = buffer.baseAddress, let made = unsafe mkdtemp(start) else { return nil }
             return unsafe String(cString: made)

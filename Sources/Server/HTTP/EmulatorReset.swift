@@ -54,24 +54,34 @@ final class EmulatorReset {
         var run = run
         var writes = WriteList(database: database, rules: .stored)
         var bytes = 0
-        let source = try service.reader.source(at: point, matching: run.plan.matcher)
-        let progress = try run.next(from: source) { (result) throws(RequestError) in
-            var name = namePrefix
-            name.append(contentsOf: [UInt8](copying: result.path))
-            try writes.delete(name.byteSpan)
-            bytes += name.count
-            return writes.count >= Self.pageDocuments || bytes >= Self.pageBytes ? .full : .more
+        var (isExhausted, isPending) = (false, false)
+        do throws(RequestError) {
+            let source = try service.reader.source(at: point, matching: run.plan.matcher, .pends)
+            let progress = try run.next(from: source) { (result) throws(RequestError) in
+                var name = namePrefix
+                name.append(contentsOf: [UInt8](copying: result.path))
+                try writes.delete(name.byteSpan)
+                bytes += name.count
+                return writes.count >= Self.pageDocuments || bytes >= Self.pageBytes ? .full : .more
+            }
+            if case .finished = progress { isExhausted = true }
+        } catch {
+            guard error.isPending else { throw error }
+            isPending = true
         }
-        let isExhausted = if case .finished = progress { true } else { false }
         deleted += writes.count
         let rest = LoopBound((reset: self, run: RunBox(run), point: point))
-        let completion: @Sendable (Result<Void, RequestError>) -> Void = { result in
+        let completion: @Sendable (Result<Void, RequestError>) -> Void = { [isExhausted] result in
             loop.execute {
                 let (reset, run, point) = rest.value
                 reset.pageEnded(result, run, at: point, isExhausted: isExhausted, loop)
             }
         }
-        if writes.isEmpty { return completion(.success(())) }
+        if writes.isEmpty {
+            // What was found before a page that is not in memory is deleted first.
+            if isPending { service.reader.whenReady(completion) } else { completion(.success(())) }
+            return
+        }
         service.store.commit(CommitRequest(writes: writes)) { completion($0.map { _ in }) }
     }
 

@@ -48,7 +48,9 @@ struct ServeExports {
         }
         self.configuration = configuration
         self.log = log
-        if let exportPath { try ExportFolderWriter.checkTarget(exportPath, mayReplace: true) }
+        guard let exportPath else { return }
+        try ExportFolderWriter.completeReplacement(of: exportPath)
+        try ExportFolderWriter.checkTarget(exportPath, mayReplace: true)
     }
 
     /// Imports what `--import` names.

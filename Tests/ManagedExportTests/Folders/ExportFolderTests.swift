@@ -48,6 +48,30 @@ import Testing
     }
 
     @Test
+    func `An export that was being replaced when its process ended gets its name, the new one if it is there`() throws {
+        let path = directory.path(of: "replaced")
+        func names() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("replaced") }
+        }
+        // Others are left alone.
+        try put([1], "replaced.incomplete-ABCDEF/x")
+        try ExportFolderWriter.completeReplacement(of: path)
+        #expect(try names() == ["replaced.incomplete-ABCDEF"])
+        try put([2], "replaced.incomplete-ABCDEF-previous/x")
+        try ExportFolderWriter.completeReplacement(of: path + "/")
+        #expect(try names() == ["replaced"])
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "/x")) == Data([1]))
+        try FileManager.default.removeItem(atPath: path)
+        try put([2], "replaced.incomplete-ABCDEF-previous/x")
+        try ExportFolderWriter.completeReplacement(of: path)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "/x")) == Data([2]))
+        // What has the name keeps it.
+        try put([3], "replaced.incomplete-ABCDEF-previous/x")
+        try ExportFolderWriter.completeReplacement(of: path)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "/x")) == Data([2]))
+    }
+
+    @Test
     func `An export is found from its folder, its metadata file, the folder above and the firebase program's file`()
         throws
     {

@@ -3,12 +3,15 @@
 import Authorization
 import AuthorizationTestSupport
 import Basics
+import Dispatch
 import DocumentModel
+import DocumentStore
 import FirestoreMessages
 import FirestoreService
 import Identity
 import Server
 import ServiceTestSupport
+import Synchronization
 import TestSupport
 import Testing
 
@@ -119,6 +122,44 @@ struct AccessTests {
             #expect(http.request("DELETE", Self.reset, headers: [header])?.status == 403)
             #expect(http.request("GET", "/livez", headers: [header])?.status == 200)
         }
+    }
+
+    /// A closed store whose documents are all in runs.
+    private static func prepare(_ configuration: StoreConfiguration, documents: Int) throws {
+        let store = try DocumentStore.open(configuration)
+        defer { store.close() }
+        for start in stride(from: 0, to: documents, by: 100) {
+            var writes = WriteList(database: try DatabaseName(Harness.database))
+            for number in start..<start + 100 {
+                let fields = Harness.fields(["p": .string(String(repeating: "x", count: 1_000))])
+                try Harness.name("c/d\(1_000 + number)").withUTF8Span { (name) throws(RequestError) in
+                    try writes.update(name, fields: fields.byteSpan)
+                }
+            }
+            let done = DispatchSemaphore(value: 0)
+            store.commit(CommitRequest(writes: writes)) { _ in done.signal() }
+            done.wait()
+        }
+    }
+
+    @Test
+    func `The emulator's reset of documents that are not in memory waits for them beside the loop`() throws {
+        let reads = Atomic<Int>(0)
+        let live = try LiveDatabaseServer {
+            $0.store.engine.meetsPagesCold = true
+            $0.store.engine.idleCheckpointMicroseconds = 0
+            do { try Self.prepare($0.store, documents: 400) } catch { Issue.record(error) }
+            $0.store.engine.fault = { operation in
+                if operation == .readPages { reads.add(1, ordering: .relaxed) }
+                return 0
+            }
+            $0.http.emulatorEndpoints = true
+        }
+        let http = HTTPTestClient(port: Int(live.gateway.port))
+        let path = "/emulator/v1/\(Harness.database)/documents"
+        #expect(http.request("DELETE", path)?.status == 200)
+        #expect(reads.load(ordering: .relaxed) > 0)
+        #expect(http.request("GET", "/v1/\(Harness.database)/documents/c")?.body.contains("name") == false)
     }
 
     @Test
