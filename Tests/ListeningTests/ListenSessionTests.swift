@@ -187,7 +187,7 @@ struct ListenSessionTests {
         try client.receive(.remove(99))
         #expect(
             try messages() == [
-                "remove [1]", "add [1]", "delete c/x [1]", "current [1]", "noChange []", "remove [99]",
+                "remove [1]", "add [1]", "delete c/x [1]", "current [1]", "remove [99]", "noChange []",
             ])
         try harness.set("c/a", [:])
         #expect(try messages() == [])
