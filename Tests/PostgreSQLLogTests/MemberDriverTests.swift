@@ -444,7 +444,7 @@ struct MemberDriverTests {
         try first.waitUntilLeading()
         try first.append("one", version: 1)
         let second = try member("second:2")
-        try second.waitFor(1)
+        try waitUntil("it has applied the group") { second.driver.state.figures.place.sequence == 1 }
         // It claims the lease while it applies a group, and reads the next one as the holder.
         second.host.hold()
         try first.append("two", version: 2)
