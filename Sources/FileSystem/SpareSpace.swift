@@ -6,7 +6,12 @@ internal import Synchronization
 ///
 /// It has no space before ``lend(_:)``.
 package final class SpareSpace: Sendable {
-    private let release = Mutex<(@Sendable (_ bytes: Int) -> Bool)?>(nil)
+    /// A closure in a structure: a lock whose state is a closure wraps it in another one at each access.
+    private struct Lender: Sendable {
+        var release: (@Sendable (_ bytes: Int) -> Bool)?
+    }
+
+    private let lender = Mutex(Lender())
 
     /// Another process may take what is given back before the file does.
     private static let attemptsMax = 16
@@ -20,7 +25,7 @@ package final class SpareSpace: Sendable {
     /// - Parameter release: gives back some bytes, and returns whether there were so many. It may be called on any
     ///   thread.
     package func lend(_ release: @escaping @Sendable (_ bytes: Int) -> Bool) {
-        self.release.withLock { $0 = release }
+        lender.withLock { $0.release = release }
     }
 
     /// Calls `write`, and again with more space as long as the disk is full and there is some.
@@ -34,7 +39,7 @@ package final class SpareSpace: Sendable {
             do throws(StorageError) {
                 return try write()
             } catch {
-                let release = release.withLock { $0 }
+                let release = lender.withLock { $0 }.release
                 guard error.code == .full, let release, release(bytes + Self.bytesBesides) else { throw error }
             }
         }
