@@ -21,7 +21,9 @@ class Target {
   constructor(request, listener) {
     this.request = request;
     this.listener = listener;
+    // The token of the last snapshot, and one whose changes are not complete yet.
     this.resumeToken = "";
+    this.nextToken = "";
     this.isCurrent = false;
     this.isTold = false;
     this.isReset = false;
@@ -89,6 +91,7 @@ class Stream {
     const target = /** @type {Target} */ (this.targets.get(id));
     const resume = target.resumeToken ? { resumeToken: target.resumeToken } : {};
     target.changes.clear();
+    target.nextToken = target.resumeToken;
     target.isCurrent = false;
     target.isReset = target.isTold && !target.resumeToken;
     this.#channel?.send({ database: this.database, addTarget: { targetId: id, ...target.request, ...resume } });
@@ -145,7 +148,7 @@ class Stream {
         target.isCurrent = false;
       } break;
     }
-    if (change.resumeToken) for (const target of targets) target.resumeToken = change.resumeToken;
+    if (change.resumeToken) for (const target of targets) target.nextToken = change.resumeToken;
     if ((change.targetChangeType ?? "NO_CHANGE") === "NO_CHANGE" && !ids.length) this.#publish(change.readTime ?? "");
   }
 
@@ -155,7 +158,9 @@ class Stream {
    */
   #publish(readTime) {
     for (const target of this.targets.values()) {
-      if (!target.isCurrent || (!target.changes.size && !target.isReset && target.isTold)) continue;
+      if (!target.isCurrent) continue;
+      target.resumeToken = target.nextToken;
+      if (!target.changes.size && !target.isReset && target.isTold) continue;
       const changes = [...target.changes].map(([name, document]) => ({ name, document }));
       target.changes.clear();
       const isReset = target.isReset;

@@ -16,10 +16,18 @@ const scripts = /** @type {any} */ (window).trustedTypes?.createPolicy("hearth-c
 /** @type {Map<number, Listener>} */
 const listeners = new Map();
 /**
- * What the worker was asked, by listener; it is asked again if the worker could not be loaded.
+ * What the worker was asked, by listener; it is asked again if the worker could not be loaded, or has ended the listeners
+ * of this tab while it was asleep.
  * @type {Map<number, any>}
  */
 const questions = new Map();
+/**
+ * Listeners that have had a snapshot, and those of them whose next one has all documents again.
+ * @type {Set<number>}
+ */
+const told = new Set();
+/** @type {Set<number>} */
+let askedAgain = new Set();
 let nextID = 1;
 /** @type {MessagePort|null} */
 let port = null;
@@ -38,21 +46,34 @@ function connect() {
   };
   port = worker.port;
   port.onmessage = ({ data }) => {
+    if (data.kind === "forgotten") return askAll();
     const listener = listeners.get(data.id);
-    if (data.snapshot) listener?.snapshot(data.snapshot);
-    else { forget(data.id); listener?.failed(data.error); }
+    if (data.snapshot) {
+      told.add(data.id);
+      const isReset = askedAgain.delete(data.id) || data.snapshot.isReset;
+      listener?.snapshot({ ...data.snapshot, isReset });
+    } else { forget(data.id); listener?.failed(data.error); }
   };
-  port.postMessage({ kind: "authorization", value: authorization() });
-  for (const question of questions.values()) port.postMessage(question);
+  askAll();
+}
+
+function askAll() {
+  askedAgain = new Set(told);
+  port?.postMessage({ kind: "authorization", value: authorization() });
+  for (const question of questions.values()) port?.postMessage(question);
 }
 
 /** @param {number} id of a listener */
 function forget(id) {
   questions.delete(id);
+  told.delete(id);
+  askedAgain.delete(id);
   return listeners.delete(id);
 }
 
-setInterval(() => port?.postMessage({ kind: "here" }), 15_000);
+const ping = () => port?.postMessage({ kind: "here" });
+setInterval(ping, 15_000);
+addEventListener("visibilitychange", ping);
 addEventListener("pagehide", () => port?.postMessage({ kind: "close" }));
 // A page that the browser brings back has no listeners any more.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });

@@ -209,9 +209,12 @@ class NamePages {
 
   get count() { return this.pages.reduce((sum, page) => sum + page.size, 0); }
 
-  /** Reads the next page. */
+  /**
+   * Reads the next page.
+   * @returns {Promise<boolean>} whether one has come
+   */
   async loadNext() {
-    if (this.isComplete || this.isLoading) return;
+    if (this.isComplete || this.isLoading) return false;
     this.isLoading = true;
     try {
       const last = this.pages[this.pages.length - 1];
@@ -219,6 +222,7 @@ class NamePages {
       const { entries, next } = await this.#read(token);
       this.pages.push({ token, entries, size: entries.length, next });
       this.isComplete = !next;
+      return true;
     } finally {
       this.isLoading = false;
     }
@@ -327,6 +331,21 @@ class NamePages {
     return false;
   }
 
+  /**
+   * Takes away names of a page and the next one that no document has.
+   * @param {number} page
+   * @param {Set<string>} ids those of the documents from the beginning of the page on, the first `2 * pageSize` at most
+   * @returns {boolean} whether the list has changed
+   */
+  keepOnly(page, ids) {
+    const end = ids.size < 2 * pageSize ? null : [...ids].reduce((a, b) => compareIDs(a, b) < 0 ? b : a);
+    const gone = this.pages.slice(page, page + 2).flatMap(({ entries }) => entries ?? []).filter(
+      ({ id, isMissing }) => !isMissing && !ids.has(id) && (end === null || compareIDs(id, end) < 0),
+    );
+    for (const { id } of gone) this.apply(id, false);
+    return gone.length > 0;
+  }
+
   /** @param {Entry[]} entries of a page */
   #index(entries) {
     let byID = this.#byID.get(entries);
@@ -400,18 +419,17 @@ function documentsColumn(app, path) {
   async function onRange(start, end) {
     if (isOver) return;
     if (!pages.isComplete && end + pageSize / 2 > pages.count) await load();
-    const place = pages.place(start);
-    if (!place) return;
-    if (await attempt(() => pages.keep(place.page))) rows.refresh();
+    if (pages.pages.length === 0) return;
+    // An empty collection is listened to as well.
+    const { page } = pages.place(start) ?? { page: 0 };
+    if (await attempt(() => pages.keep(page))) show();
     // Not while the list is scrolled past.
     clearTimeout(listenTimer);
-    listenTimer = window.setTimeout(() => listenTo(place.page), listenMilliseconds);
+    listenTimer = window.setTimeout(() => listenTo(page), listenMilliseconds);
   }
 
-  async function load() {
-    const own = pages;
-    await attempt(() => own.loadNext());
-    if (own !== pages || isOver) return;
+  /** Shows what the pages have. */
+  function show() {
     rows.setCount(pages.count);
     rows.refresh();
     fill(
@@ -420,6 +438,12 @@ function documentsColumn(app, path) {
         ? empty(pages.prefix ? "No document's id begins so." : "This collection is empty.")
         : null,
     );
+  }
+
+  async function load() {
+    const own = pages;
+    // What is shown asks for more: after a failure that waits until the list is scrolled.
+    if (await attempt(() => own.loadNext()) && own === pages && !isOver) show();
   }
 
   /**
@@ -447,8 +471,11 @@ function documentsColumn(app, path) {
     else if (!pages.isComplete) structuredQuery.limit = 2 * pageSize;
     let isFirst = true;
     stopListening = listen(app.database, { query: { parent, structuredQuery } }, {
-      snapshot({ changes }) {
-        let isOther = false;
+      snapshot({ changes, isReset }) {
+        // All documents have come. Some of the names that were read may be of documents that are gone.
+        const isAll = isFirst || isReset;
+        const ids = isAll ? changes.filter(({ document }) => document).map(({ name }) => lastSegment(name)) : [];
+        let isOther = isAll && pages.keepOnly(page, new Set(ids));
         for (const { name: documentName, document } of changes) {
           const id = lastSegment(documentName);
           if (pages.prefix && !id.startsWith(pages.prefix)) continue;
@@ -456,9 +483,10 @@ function documentsColumn(app, path) {
           if (!isFirst) changed.set(id, performance.now() + 1_200);
         }
         if (changed.size > 2_000) changed.clear();
-        if (isOther) rows.setCount(pages.count);
-        if (isOther || !isFirst) rows.refresh();
-        if (!isFirst) countLater();
+        if (isOther || !isFirst) {
+          show();
+          countLater();
+        }
         isFirst = false;
       },
       failed: (error) => notify(error.message, "bad"),
@@ -466,13 +494,22 @@ function documentsColumn(app, path) {
   }
 
   let isCounting = false;
+  // Whether something has changed since the last count began.
+  let isOutdated = false;
   async function countDocuments() {
     isCounting = true;
+    isOutdated = false;
     const total = await attempt(() => rest.count(parent, { from: [{ collectionId: collection }] }));
     isCounting = false;
     if (total !== undefined) subtitle.textContent = counted(total, "document");
+    if (isOutdated && !isOver) countLater();
   }
-  function countLater() { if (!isCounting) { isCounting = true; setTimeout(countDocuments, 1_000); } }
+  function countLater() {
+    isOutdated = true;
+    if (isCounting) return;
+    isCounting = true;
+    setTimeout(countDocuments, 1_000);
+  }
 
   function restart(/** @type {string} */ prefix) {
     pages = new NamePages(parent, collection, prefix);
@@ -751,9 +788,9 @@ function documentColumn(app, path) {
   const stop = listen(app.database, { documents: { documents: [name] } }, {
     snapshot: (() => {
       let isFirst = true;
-      return ({ changes }) => {
+      return ({ changes, isReset }) => {
         const own = changes.find((change) => change.name === name);
-        if (own || isFirst) take(own?.document ?? null, isFirst);
+        if (own || isFirst || isReset) take(own?.document ?? null, isFirst);
         isFirst = false;
       };
     })(),

@@ -313,6 +313,7 @@ function fieldOf(line) {
 
 /** @param {string} state */
 function stateOf(state) {
+  /** @type {Record<string, string>} */
   const dots = { READY: "good", ACTIVE: "good", FAILED: "bad", NEEDS_REPAIR: "bad" };
   return h("span.state", {}, h(`i.dot.${dots[state] ?? "busy"}`, {}), state.toLowerCase().replace("_", " "));
 }

@@ -164,6 +164,29 @@ def flow_sample_to_live_edit(context):
 
 
 @short
+def flow_counts_are_of_the_last_change(context):
+    """An empty collection fills up, and a change during a count is counted too."""
+    context.start()
+    page = context.page(f"#/data?db={DATABASE}&path=things")
+    page.text("This collection is empty.")
+    page.text("0 documents")
+    # A count that has been read is not shown until the second document is.
+    page.run(
+        "(() => { const plain = window.fetch; window.counts = 0; window.fetch = async (path, ...more) => {"
+        " const answer = await plain(path, ...more);"
+        " if (String(path).includes('runAggregationQuery') && ++window.counts === 1)"
+        " await new Promise((shown) => { window.show = shown; });"
+        " return answer; }; })()")
+    context.set("things/one", {"title": text("First")})
+    page.until("window.counts === 1", "a count")
+    assert not page.run("document.body.innerText.includes('This collection is empty.')")
+    context.set("things/two", {"title": text("Second")})
+    page.until("[...document.querySelectorAll('.row')].some(row => row.innerText.includes('two'))", "the second document")
+    page.run("window.show()")
+    page.text("2 documents")
+
+
+@short
 def flow_a_project_may_begin_with_documents(context):
     """The path of a document is found in its name, whatever its project and database are called."""
     context.start()
@@ -721,6 +744,107 @@ def flow_channel_loses_and_repeats_nothing(context):
     assert found["end"] == "NOT_FOUND" and found["lost"] == "UNAVAILABLE", found
     assert found["acknowledged"].startswith("0,2,2,3"), found
     assert found["methods"].startswith("POST") and found["authorized"], found
+
+
+HUB_CHECK = r"""
+(async () => {
+  const { ListenHub } = await import('/console/listen-hub.js');
+  const channels = [];
+  class Channel {
+    constructor(database, headers, handler) { this.handler = handler; this.sent = []; channels.push(this); }
+    send(message) { this.sent.push(message); }
+    close() {}
+  }
+  const snapshots = [];
+  new ListenHub(Channel).listen('projects/p/databases/d', { documents: {} }, { snapshot: (one) => snapshots.push(one), failed() {} });
+  const document = (name) => ({ documentChange: { document: { name }, targetIds: [1] } });
+  const take = (channel, ...messages) => messages.forEach((message) => channel.handler.onMessage(message));
+  const current = (resumeToken) => ({ targetChange: { targetChangeType: 'CURRENT', targetIds: [1], resumeToken } });
+  const end = (resumeToken) => ({ targetChange: { resumeToken, readTime: 't' } });
+  const lost = async () => {
+    channels.at(-1).handler.onEnd(null);
+    while (channels.at(-1).isSeen) await new Promise((resolve) => setTimeout(resolve, 20));
+    channels.at(-1).isSeen = true;
+  };
+  channels[0].isSeen = true;
+  // The channel breaks before the snapshot is complete: its documents come again.
+  take(channels[0], document('a'), current('1'));
+  await lost();
+  take(channels[1], document('a'), current('2'), end('3'), document('b'), current('4'));
+  await lost();
+  take(channels[2], document('b'), current('5'), end('6'));
+  return {
+    tokens: channels.map((channel) => channel.sent[0].addTarget.resumeToken ?? ''),
+    names: snapshots.map((one) => one.changes.map((change) => change.name).join()),
+  };
+})()
+"""
+
+
+@short
+def flow_broken_snapshots_are_asked_for_again(context):
+    """A listener continues after the last snapshot that it has had, whatever came of the next one."""
+    context.start()
+    page = context.page()
+    page.text("Nothing is wrong.")
+    found = page.run(HUB_CHECK)
+    assert found == {"tokens": ["", "", "3"], "names": ["a", "b"]}, found
+
+
+WORKER_CHECK = r"""
+(async () => {
+  const plain = { now: Date.now, setInterval: window.setInterval };
+  const ticks = [];
+  window.setInterval = (tick) => ticks.push(tick);
+  await import('/console/worker.js');
+  const { port1: tab, port2: worker } = new MessageChannel();
+  const answers = [];
+  tab.onmessage = ({ data }) => answers.push(data.kind ?? (data.snapshot ? 'snapshot' : data));
+  window.onconnect({ ports: [worker] });
+  const answered = async (count) => { while (answers.length < count) await new Promise((resolve) => setTimeout(resolve, 20)); };
+  const listen = () => tab.postMessage({ kind: 'listen', id: 1, database: 'DATABASE', request: { documents: { documents: ['DATABASE/documents/things/one'] } } });
+  listen();
+  await answered(1);
+  // The tab sleeps.
+  Date.now = () => plain.now() + 1_000_000;
+  ticks.forEach((tick) => tick());
+  tab.postMessage({ kind: 'here' });
+  await answered(2);
+  listen();
+  await answered(3);
+  [Date.now, window.setInterval] = [plain.now, plain.setInterval];
+  return answers;
+})()
+"""
+
+
+@short
+def flow_tabs_that_slept_listen_again(context):
+    """The worker tells a tab that was silent that its listeners have ended. What the tab gets then is all that there is."""
+    context.start()
+    for name in ("one", "two"):
+        context.set(f"things/{name}", {"word": text(name)})
+    page = context.page()
+    page.text("Nothing is wrong.")
+    found = page.run(WORKER_CHECK.replace("DATABASE", DATABASE))
+    assert found == ["snapshot", "forgotten", "snapshot"], found
+    page = context.page(f"#/data?db={DATABASE}&path=things/two")
+    page.text("word")
+    page.send("Page.addScriptToEvaluateOnNewDocument", {"source": (
+        "window.SharedWorker = class extends SharedWorker { constructor(...all) { super(...all); window.workerPort = this.port; } };")})
+    page.run("location.reload()")
+    page.until("'workerPort' in window", "the page again")
+    page.text("word")
+    page.until("[...document.querySelectorAll('.row')].some(row => row.innerText.includes('two'))", "the document in its list")
+    until(lambda: sum(len(one["targets"]) for one in context.request("GET", "/console/data/listeners")["listeners"]) >= 2, "both listeners")
+    page.run("(() => { window.handler = workerPort.onmessage; workerPort.onmessage = () => { window.missed = true; }; })()")
+    context.request("POST", f"/v1/{DATABASE}/documents:commit", {
+        "writes": [{"delete": f"{DATABASE}/documents/things/two"}]})
+    page.until("window.missed", "what the tab does not take")
+    time.sleep(0.5)
+    page.run("(() => { workerPort.onmessage = handler; handler({ data: { kind: 'forgotten' } }); })()")
+    page.text("There is no document with this name.")
+    page.until("![...document.querySelectorAll('.row')].some(row => row.innerText.includes('two'))", "the document's removal from its list")
 
 
 def flow_listeners_survive_a_restart(context):
