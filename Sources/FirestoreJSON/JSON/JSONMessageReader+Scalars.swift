@@ -26,13 +26,21 @@ extension JSONMessageReader {
         return text
     }
 
+    /// True or false, also in quotes: the cloud accepts them so, though protobuf's mapping does not mention it.
     func boolean(_ scanner: inout JSONScanner) throws(Failure) -> Bool {
-        if scanner.peek() == UInt8(ascii: "t") {
+        switch scanner.peek() {
+        case UInt8(ascii: "t"):
             try literal("true", &scanner)
             return true
+        case UInt8(ascii: "f"):
+            try literal("false", &scanner)
+            return false
+        case UInt8(ascii: "\""):
+            let text = String(decoding: try stringBytes(&scanner), as: UTF8.self)
+            guard let value = ScalarText.boolean(text) else { throw .value(text, "true or false") }
+            return value
+        default: throw .syntax(JSONLineError("expected true or false", at: scanner.position))
         }
-        try literal("false", &scanner)
-        return false
     }
 
     /// The bits of a number of this kind.

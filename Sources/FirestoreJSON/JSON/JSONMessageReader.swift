@@ -258,7 +258,7 @@ package struct JSONMessageReader {
         let at = place.isEmpty ? "" : " at '\(place)'"
         let text =
             switch failure {
-            case .syntax(let error): "\(error.reason) (byte \(error.offset))."
+            case .syntax(let error): "\(error.reason) (byte \(error.offset))\(at)."
             case .unknownName(let start, let end):
                 "Unknown name \"\(String(repairingUTF8: json.extracting(start..<end)))\"\(at): Cannot find field."
             case .repeatedName: "The field '\(place)' is set twice."

@@ -98,6 +98,7 @@ import Testing
             .timestamp(TimestampValue(seconds: 1_577_836_800, nanoseconds: 0))
         ),
         (#"{"nullValue":"NULL_VALUE"}"#, .null), (#"{"nullValue":0}"#, .null),
+        (#"{"booleanValue":"true"}"#, .boolean(true)), (#"{"booleanValue": "false"}"#, .boolean(false)),
         (#" { "stringValue" : "\u0041\uD83D\uDE00" } "#, .string("A😀")),
         (#"{"string\u0056alue":"x","integerValue":null}"#, .string("x")),
     ])
@@ -127,10 +128,11 @@ import Testing
         (#"{"integerValue":1e99999999999999999999}"#, "Value", "is not a 64-bit integer."),
         (#"{"integerValue":1e-9223372036854775808}"#, "Value", "is not a 64-bit integer."),
         (#"{"limit":"1e-9223372036854775808"}"#, "StructuredQuery", "is not a 32-bit integer."),
-        (#"{"integerValue":true}"#, "Value", "expected a value"),
+        (#"{"integerValue":true}"#, "Value", "expected a value (byte 16) at 'integer_value'."),
         (#"{"doubleValue":"inf"}"#, "Value", "is not a double."),
         (#"{"doubleValue":1e999}"#, "Value", "is not a double."),
-        (#"{"booleanValue":"true"}"#, "Value", "expected a value"),
+        (#"{"booleanValue":"TRUE"}"#, "Value", "Invalid value at 'boolean_value': \"TRUE\" is not true or false."),
+        (#"{"booleanValue":1}"#, "Value", "expected true or false (byte 16) at 'boolean_value'."),
         (#"{"bytesValue":"a"}"#, "Value", "is not base64."),
         (#"{"timestampValue":"yesterday"}"#, "Value", "is not an RFC 3339 timestamp."),
         (
