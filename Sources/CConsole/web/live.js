@@ -16,8 +16,8 @@ const scripts = /** @type {any} */ (window).trustedTypes?.createPolicy("hearth-c
 /** @type {Map<number, Listener>} */
 const listeners = new Map();
 /**
- * What the worker was asked, by listener; it is asked again if the worker could not be loaded, or has ended the listeners
- * of this tab while it was asleep.
+ * What the worker was asked, by listener; it is asked again if the worker could not be loaded, or has ended the
+ * listeners of this tab while it was asleep.
  * @type {Map<number, any>}
  */
 const questions = new Map();

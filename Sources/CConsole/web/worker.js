@@ -5,8 +5,8 @@ import { ListenHub } from "./listen-hub.js";
 const hub = new ListenHub();
 
 /**
- * Tabs send pings. One that has not for so long is gone or asleep, so its listeners end. When it wakes up it asks again.
- * Browsers let the timers of a tab in the background run once a minute.
+ * Tabs send pings. One that has not for so long is gone or asleep, so its listeners end. When it wakes up it asks
+ * again. Browsers let the timers of a tab in the background run once a minute.
  */
 const silenceMilliseconds = 150_000;
 
