@@ -103,7 +103,7 @@ extension MemberDriver {
         databaseClock = DatabaseClock(microseconds: database, takenAt: BootClock.milliseconds())
         let ahead = Int64(clamping: wall) - Int64(clamping: database)
         let isRight = ahead.magnitude <= DatabaseClock.differenceMax
-        if clockIsRight, !isRight { host.note(.clockDiffers(milliseconds: ahead / 1_000)) }
+        if isRight != clockIsRight { host.note(isRight ? .clockAgrees : .clockDiffers(milliseconds: ahead / 1_000)) }
         clockIsRight = isRight
         member.mayLead = isRight
     }

@@ -68,4 +68,6 @@ package enum MemberEvent: Sendable {
     case addressIsTaken
     /// The machine's clock is too far from the database's, in milliseconds: this server does not lead.
     case clockDiffers(milliseconds: Int64)
+    /// The machine's clock is near the database's again.
+    case clockAgrees
 }

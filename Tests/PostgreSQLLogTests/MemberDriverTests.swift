@@ -491,6 +491,11 @@ struct MemberDriverTests {
         try waitUntil("the lease is renewed") { try row().renewals > before + 3 }
         #expect(try row().ceiling < SystemClock.microseconds() + hour / 2)
         #expect(leader.host.state.events.contains { $0.contains("clockDiffers") })
+        #expect(!leader.host.state.events.contains { $0.contains("clockAgrees") })
+        ahead.store(0, ordering: .relaxed)
+        try waitUntil("it notes that its clock is right again") {
+            leader.host.state.events.contains { $0.contains("clockAgrees") }
+        }
         leader.driver.stop()
     }
 

@@ -213,6 +213,7 @@ final class ClusterHost: MemberHost {
                 ])
         case .clockDiffers(let milliseconds):
             log(.error, "cluster_clock_differs", ["milliseconds": String(milliseconds)])
+        case .clockAgrees: log(.info, "cluster_clock_agrees")
         }
     }
 }

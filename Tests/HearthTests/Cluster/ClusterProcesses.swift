@@ -108,6 +108,14 @@ final class ClusterNode: @unchecked Sendable {
     }
 
     var log: String { server?.process.errors ?? "" }
+
+    /// Whether the server has found its clock right, or has begun again, since it last found it wrong.
+    var knowsRightClock: Bool {
+        let log = log
+        func last(_ event: String) -> String.Index? { log.range(of: "event=\(event)", options: .backwards)?.lowerBound }
+        guard let wrong = last("cluster_clock_differs") else { return true }
+        return ["cluster_clock_agrees", "cluster_store_reopened"].contains { last($0).map { $0 > wrong } ?? false }
+    }
 }
 
 /// Clients write through the server that leads, whichever it is.
