@@ -25,7 +25,11 @@ final class RecordingHost: MemberHost {
     private let clock = Atomic<UInt64>(0)
     /// Ends of applications that are held up; nil while none is.
     private let held = Mutex<[@Sendable () -> Void]?>(nil)
-    private let observer = Mutex<@Sendable () -> Void>({})
+    private let observer = Mutex(Observer())
+
+    private struct Observer: Sendable {
+        var body: @Sendable () -> Void = {}
+    }
 
     var state: Recorded { recorded.withLock { $0 } }
 
@@ -36,7 +40,7 @@ final class RecordingHost: MemberHost {
             recorded.groups += groups.map(\.records)
             recorded.applications += 1
         }
-        observer.withLock { $0 }()
+        observer.withLock { $0 }.body()
         let different = groups.first { $0.derived != derived(from: 0, through: $0.header.version) }
         let outcome = different.map { ApplyOutcome.differs(keySpace: "test", sequence: $0.header.sequence) }
         let end: @Sendable () -> Void = { completion(outcome ?? .applied) }
@@ -48,7 +52,7 @@ final class RecordingHost: MemberHost {
     }
 
     /// Called when groups are to be applied, on the thread of the loop.
-    func whenApplying(_ body: @escaping @Sendable () -> Void) { observer.withLock { $0 = body } }
+    func whenApplying(_ body: @escaping @Sendable () -> Void) { observer.withLock { $0.body = body } }
 
     /// From now on nothing that is applied ends, until ``release()``.
     func hold() { held.withLock { $0 = [] } }

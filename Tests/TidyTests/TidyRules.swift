@@ -16,7 +16,7 @@ struct TidyRule: CustomStringConvertible, Sendable {
     static let all = [
         lineLength, scriptLineLength, suitesHaveTimeLimits, answersAreNotDiscarded, nothingIsLeftToDo,
         sleepsHaveReasons, plainPages, plainComments, plainNames, publicIsDocumented, inlinableMembersAreUsable,
-        stringsLendNoSpans,
+        stringsLendNoSpans, locksHoldNoClosures,
     ]
 
     /// The files that the rule is about.
@@ -100,6 +100,20 @@ extension TidyRule {
         file.lines.indices.filter { index in
             let code = file.lines[index].drop { $0 == " " }
             return !code.hasPrefix("//") && code.contains(".utf8" + "Span")
+        }
+    }
+
+    /// Each access to a lock whose state is a closure wraps it in another one: calls get deeper until the stack ends.
+    static let locksHoldNoClosures = TidyRule(
+        name: "No closure is the state of a lock", folders: swiftSources,
+        remedy: "Put the closure into a structure, and that into the lock."
+    ) { file in
+        file.lines.indices.filter { index in
+            let code = file.lines[index].drop { $0 == " " }
+            if code.hasPrefix("//") { return false }
+            return ["Mutex", "Monitor", "WorkThread"].contains { lock in
+                ["@Sendable", "(@Sendable"].contains { code.contains("\(lock)<\($0)") }
+            }
         }
     }
 

@@ -52,6 +52,8 @@ import Testing
             ),
             (.inlinableMembersAreUsable, ["@usableFromInline package enum A {", "    @inlinable init() {}", "}"], []),
             (.inlinableMembersAreUsable, ["package struct A {", "}", "extension B {", "    @inlinable init() {}"], []),
+            (.locksHoldNoClosures, ["let a = Mutex" + "<(@Sendable () -> Void)?>(nil)", "let b = Mutex(B())"], [0]),
+            (.locksHoldNoClosures, ["let a = Monitor" + "<@Sendable () -> Void>({})", "// Mutex" + "<@Sendable"], [0]),
             (.sleepsHaveReasons, ["Task" + ".sleep(for: .milliseconds(5))", "Task" + ".sleep(for: .seconds(1))"], [1]),
         ]
         for (rule, lines, expected) in cases {

@@ -6,17 +6,22 @@ import Synchronization
 /// The Apple SDK raises an Objective-C exception there, which Swift cannot catch. Here the message is written to
 /// standard error, and the process traps. Tests can intercept the message.
 @_spi(Testing) public enum ProgrammingError {
-    private static let handler = Mutex<(@Sendable (String) -> Void)?>(nil)
+    /// A closure in a structure: a lock whose state is a closure wraps it in another one at each access.
+    private struct Handler: Sendable {
+        var report: (@Sendable (String) -> Void)?
+    }
+
+    private static let handler = Mutex(Handler())
 
     /// Called with the message before the process traps. A handler that never returns keeps the process alive.
     ///
     /// Thread-safe; `nil` removes the handler.
     public static func setHandler(_ newHandler: (@Sendable (String) -> Void)?) {
-        handler.withLock { $0 = newHandler }
+        handler.withLock { $0.report = newHandler }
     }
 
     fileprivate static func report(_ message: String) {
-        handler.withLock { $0 }?(message)
+        handler.withLock { $0 }.report?(message)
     }
 }
 

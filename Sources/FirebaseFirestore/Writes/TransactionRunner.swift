@@ -98,9 +98,12 @@ final class TransactionRunner: @unchecked Sendable {
 
 /// Work that two events may start, and that runs at the first of them only.
 private final class RunOnce: Sendable {
-    private let body: Mutex<(@Sendable () -> Void)?>
+    private let hasRun = Atomic(false)
+    private let body: @Sendable () -> Void
 
-    init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 
-    func run() { body.withLock { $0.take() }?() }
+    func run() {
+        if !hasRun.exchange(true, ordering: .acquiringAndReleasing) { body() }
+    }
 }
